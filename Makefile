@@ -18,7 +18,7 @@ ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof types built lab build site bench clean help sandbox
+.PHONY: demo check test proof types built lab build site bench clean help tools
 .DEFAULT_GOAL := help
 
 help:
@@ -32,19 +32,21 @@ help:
 	@echo "make bench   measure how fast a class is graded; with an NVIDIA GPU, the kernels, too"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
-demo: build sandbox
+demo: build tools
 	@$(RUN) python -m grader demo $(LAB)
 
-# Learners' code runs in sandboxes that bubblewrap builds; where apt may install it, it does.
-sandbox: $(STAMP)
-	@command -v bwrap >/dev/null || $(RUN) python -m grader doctor --install
+# Learners' code runs in sandboxes that bubblewrap builds, and torch.compile needs a C++ compiler and
+# Python.h; where apt may install them, it does. Without a compiler the rest goes on, and that is said.
+tools: $(STAMP)
+	@{ command -v bwrap && $(RUN) python -m utils.toolchain; } >/dev/null || \
+	  $(RUN) python -m grader doctor --install
 
 check: WORKERS = $(CORES)
 # Whole classes take longer than any test should that hangs.
 proof: MORE = -o faulthandler_timeout=7200
 
 # How tests are chosen and spread: tests/conftest.py.
-check test proof: $(STAMP) sandbox
+check test proof: $(STAMP) tools
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(MAKE) --no-print-directory --jobs=2 types built

@@ -13,10 +13,21 @@ from typing import Any
 import torch
 
 from benchmarks.provenance import ROOT
+from utils.toolchain import inductor_lacks, triton_lacks
 
 
 class NotRun(Exception):
     """Something that this machine can't run; says what is missing, and never counts as passed."""
+
+
+def require_compiler(device: torch.device) -> None:
+    """Make sure that what Inductor writes for a device can be compiled.
+
+    Raises:
+        NotRun: if something is missing.
+    """
+    if lack := inductor_lacks() if device.type == "cpu" else triton_lacks():
+        raise NotRun(str(lack))
 
 
 @dataclass

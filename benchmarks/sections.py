@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.context import Context, NotRun
+from benchmarks.context import Context, NotRun, require_compiler
 from benchmarks.softmax_checks import CHECKS, GPU_CHECKS
 from utils.softmax import compiled, softmax
 
@@ -94,6 +94,7 @@ def inductor_section(context: Context) -> dict[str, Any]:
     """What Inductor writes for the LM head with softmax: torch's, and with our operator inside."""
     from torch._inductor.utils import fresh_cache, run_and_get_code
 
+    require_compiler(context.device)
     head = nn.Linear(64, 600).to(context.device)
     x = torch.randn(64, 64, device=context.device, requires_grad=True)
     weight = torch.randn(64, 600, device=context.device)

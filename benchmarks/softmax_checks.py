@@ -12,7 +12,7 @@ from itertools import product
 
 import torch
 
-from benchmarks.context import NotRun
+from benchmarks.context import NotRun, require_compiler
 from benchmarks.softmax_cases import (
     LAYOUTS,
     VALUES,
@@ -127,6 +127,7 @@ def check_gradients(device: torch.device) -> str:
 
 def check_compile(device: torch.device) -> str:
     """An LM head with the softmax is one graph, forward and backward, and computes the same."""
+    require_compiler(device)
     torch._dynamo.reset()
     head = torch.nn.Linear(16, 40, device=device)
     x = torch.randn(4, 16, device=device, requires_grad=True)

@@ -31,6 +31,7 @@ from grader.inside.long_lived import long_lived
 from grader.phase_paths import ROOT
 from tests.costs import Costs
 from tests.proven import Packages, Proven
+from utils.toolchain import inductor_lacks
 
 MANY_SEEDS = 20
 # The marks of the tests that do not run, by width.
@@ -182,3 +183,20 @@ def proven(request: pytest.FixtureRequest) -> Proven:
 def worker_id(request: pytest.FixtureRequest) -> str:
     """Return pytest-xdist's name for this worker, or ``master`` if there are no workers."""
     return getattr(request.config, "workerinput", {}).get("workerid", "master")
+
+
+@pytest.fixture(scope="session")
+def compiler() -> None:
+    """For a test that compiles C++ with Inductor: it is skipped where that can't be done."""
+    if lack := inductor_lacks():
+        pytest.skip(f"not run: {lack}")
+
+
+@pytest.fixture
+def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For a test of what is said on a machine without a C++ compiler."""
+    from torch._inductor import config
+
+    monkeypatch.setenv("CXX", "/nowhere/g++")
+    with config.patch({"cpp.cxx": (None, "/nowhere/g++")}):
+        yield

@@ -22,6 +22,9 @@ TOOLS = {
     *("accelerate", "furo", "ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"),
 }
 
+# What conda brings and pip can't: compilers, for torch.compile.
+CONDAS = {"cxx-compiler"}
+
 
 def declared(pyproject: dict) -> dict[str, str]:
     """Name to version and marker of each direct dependency; "python" is the range."""
@@ -39,7 +42,7 @@ def offered(environment: dict) -> dict[str, str]:
             found |= dict(map(entry, (e for e in line["pip"] if not e.startswith("-"))))
         elif line.startswith("python "):
             found["python"] = line.removeprefix("python ")
-        elif line != "pip":
+        elif line not in {"pip", *CONDAS}:
             found |= [entry(line)]
     return found
 
@@ -102,6 +105,7 @@ def test_a_python_range_or_marker_that_differs_is_found():
 def test_the_conda_environment_installs_the_project_itself():
     pip = next(line["pip"] for line in ENVIRONMENT["dependencies"] if isinstance(line, dict))
     assert "--editable ." in pip
+    assert set(ENVIRONMENT["dependencies"][:-1]) >= CONDAS
 
 
 def test_every_direct_dependency_is_pinned_exactly():

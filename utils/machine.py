@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from utils.accelerator import Gpu, available, kernel_devices
+from utils.toolchain import Lack, cxx, inductor_lacks, triton_lacks
 
 SYSTEMS = {"Darwin": "macOS"}  # what platform.system() says, where people say something else
 CGROUP = Path("/sys/fs/cgroup/memory.max")
@@ -39,6 +40,9 @@ class Machine:
         memory: bytes that this process may use at most; None if unknown.
         gpus: those that PyTorch can use, all of one kind.
         gpu_device: their device type in PyTorch; "" without any.
+        compiler: name of the C++ compiler that `torch.compile` calls, such as "g++".
+        inductor_lacks: what is missing for `torch.compile`; None if nothing is.
+        triton_lacks: what is missing for a launch of a Triton kernel on a GPU; None if nothing is.
     """
 
     python: str
@@ -53,13 +57,18 @@ class Machine:
     memory: int | None
     gpus: tuple[Gpu, ...] = ()
     gpu_device: str = ""
+    compiler: str = "g++"
+    inductor_lacks: Lack | None = None
+    triton_lacks: Lack | None = None
 
     @property
     def triton_runs(self) -> str:
-        """Where a Triton kernel runs: "gpu", "interpreter", or "" without Triton."""
+        """Where a Triton kernel runs: "gpu", "interpreter", or "" where it does not run."""
         if self.triton is None:
             return ""
-        return "gpu" if self.gpu_device in kernel_devices() else "interpreter"
+        if self.gpu_device not in kernel_devices():
+            return "interpreter"
+        return "" if self.triton_lacks else "gpu"
 
 
 def this_machine() -> Machine:
@@ -78,6 +87,9 @@ def this_machine() -> Machine:
         memory=_memory(),
         gpus=accelerator.gpus() if accelerator else (),
         gpu_device=accelerator.device_type if accelerator else "",
+        compiler=Path(cxx()).name,
+        inductor_lacks=inductor_lacks(),
+        triton_lacks=triton_lacks(),
     )
 
 

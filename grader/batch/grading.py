@@ -24,6 +24,7 @@ from grader.batch.job import (
     NotebookResult,
     Result,
     as_file,
+    compiles,
     failed,
     given_up,
     read_source,
@@ -77,6 +78,12 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
             raise GraderFailed(
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
+            )
+        if compiles(job.lab.notebooks) != job.lab.compiles:
+            lacking = "this worker" if job.lab.compiles else "the machine that sent the submission"
+            raise GraderFailed(
+                f"{lacking} lacks a C++ compiler or Python.h, which the other has, and a grade "
+                "must not hang on that: `python -m grader doctor --install` there installs them"
             )
         for source in job.lab.notebooks.values():
             require_checks(source)

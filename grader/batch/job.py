@@ -15,6 +15,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 from traitlets.config import Config
 
+from grader.metadata import KEY
 from grader.results.reasons import Reason
 from grader.run_record import record
 from grader.submission.companions import merged, shown
@@ -22,6 +23,7 @@ from grader.submission.digest import digest_of
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, ungraded, unreadable
 from grader.submission.rebuild import rebuild
+from utils.toolchain import inductor_lacks
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class LabFiles:
         digest: hashes of what of the above decides a verdict, in the order of
             :data:`grader.batch.version.PARTS`.
         gpu: whether grading needs a GPU.
+        compiles: what :func:`compiles` said where the lab was read.
     """
 
     name: str
@@ -48,10 +51,11 @@ class LabFiles:
     version: str
     digest: str
     gpu: bool = False
+    compiles: bool = True
 
     def digest_in(self, sandbox: bool) -> str:
         """Return the digest of all that decides a verdict beside a submission."""
-        return f"{self.digest}-{sandbox:d}"
+        return f"{self.digest}-{self.compiles:d}-{sandbox:d}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Submission:
         """
         said = [note.message for note in self.notes]
         own = digest_of([self.digest, str(self.timestamp), *said])
-        return f"{lab.digest_in(sandbox)}-{own[:10]}"
+        return f"{lab.digest_in(sandbox)}-{own[:8]}"
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,22 @@ def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
         scores = {c.metadata.nbgrader.grade_id: None for c in nb.cells if is_grade(c)}
         notebooks.append(NotebookResult(name, as_file(nb), "", scores, {}))
     return tuple(notebooks)
+
+
+def compiles(notebooks: Mapping[str, bytes]) -> bool:
+    """Return whether what a lab compiles can be compiled on this machine.
+
+    Where it can't, points are withheld. So that the same lab is worth the same for everybody, all
+    machines that grade it must give the same answer.
+
+    Args:
+        notebooks: the instructor's, by name.
+    """
+    needed = any(
+        read_source(data).metadata.get(KEY, {}).get("compile") is True
+        for data in notebooks.values()
+    )
+    return not (needed and inductor_lacks())
 
 
 @lru_cache(maxsize=8)

@@ -48,6 +48,7 @@ PARTS = (
     "the grader",
     "the lab's checks",
     "nbgrader's settings for running notebooks",
+    "whether what it compiles can be compiled",
     "whether a sandbox is used",
 )
 DIGITS = 12  # of each part's hash; a job's id has to fit into 64 characters
@@ -62,7 +63,7 @@ def changes(before: str, now: str) -> list[str]:
         now: a job's id, or its part that all submissions share.
     """
     old, new = before.split("-"), now.split("-")
-    if len(old) < len(PARTS):
+    if len(old) <= len(PARTS):  # the last is the submission's
         return [ANOTHER]
     return [part for part, one, other in zip(PARTS, old, new, strict=False) if one != other]
 

@@ -104,11 +104,13 @@ def use(folder: Path) -> None:
 
 def _make_libraries(folder: Path) -> None:
     """Make libraries that are empty but have the names of torch's."""
+    from torch._inductor import cpp_builder
     from torch.utils.cpp_extension import TORCH_LIB_PATH
 
     folder.mkdir()
+    compiler = cpp_builder.get_cpp_compiler()
     for path in Path(TORCH_LIB_PATH).glob("libtorch*.so"):
-        empty = ["g++", "-shared", "-xc++", "/dev/null", f"-Wl,-soname,{path.name}"]
+        empty = [compiler, "-shared", "-xc++", "/dev/null", f"-Wl,-soname,{path.name}"]
         subprocess.run([*empty, "-o", str(folder / path.name)], check=True)
 
 

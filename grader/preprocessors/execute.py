@@ -39,7 +39,8 @@ from grader.sandbox.compiled_headers import prepared_headers
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
-from utils.verdict import NBGRADER
+from utils.one_line import NBGRADER
+from utils.toolchain import inductor_lacks
 
 if TYPE_CHECKING:
     from grader.judging.examiner import Examiner
@@ -147,18 +148,19 @@ class Execute(NbGraderExecute):
         """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own.
 
         Compiled headers are for a lab that says ``compile: true``. One that says ``compile: trace``
-        compiles no C++ and needs none.
+        compiles no C++ and needs none; and where nothing can be compiled, both can be traced.
         """
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
         ours = self.nb.metadata[KEY]
+        compiles = ours.get("compile") is True and not inductor_lacks()
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
-            headers=prepared_headers() if ours.get("compile") is True else None,
-            traces=ours.get("compile") == "trace",
+            headers=prepared_headers() if compiles else None,
+            traces=ours.get("compile") in (True, "trace") and not compiles,
             preload=ours.get("preload", ()),
         )
         return self.km

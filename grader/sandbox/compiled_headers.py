@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,9 @@ from typing import Any
 from grader import UserError
 from grader.inside import headers
 from grader.phase_paths import ROOT
+from grader.sandbox.stage import environment_folders
 from grader.sandbox.warm_process import environment
+from utils.toolchain import cxx
 
 SECONDS = 1800
 
@@ -35,8 +36,15 @@ def prepared_headers() -> Path:
     Processes that call this at the same time wait for the one that makes it.
 
     Raises:
-        UserError: if the headers cannot be compiled on this machine.
+        UserError: if the headers cannot be compiled, or a sandbox does not see the compiler.
     """
+    compiler = cxx()
+    seen = ["/usr", "/bin", *environment_folders()]
+    if not any(Path(compiler).is_relative_to(folder) for folder in seen):
+        raise UserError(
+            f"sandboxes see the compilers below {', '.join(seen)}, and this one is {compiler}: "
+            "install one of the system's, and let CXX name it or unset CXX"
+        )
     where = folder() / _key()
     if where.is_dir():
         return where
@@ -77,8 +85,8 @@ def _make(where: Path) -> None:
         if done.returncode or not (made / headers.INDEX).is_file():
             said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise UserError(
-                "the lab's header says compile: true, but nothing can be compiled here: take that "
-                f"line out, or install a C++ compiler (sudo apt install g++). It said: {said[0]}"
+                f"torch's headers can't be compiled by {cxx()}, so no lab that says compile: true "
+                f"can be graded here: mend the compiler, or remove it. It said: {said[0]}"
             )
         for path in (made, *made.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)  # kernels have other user ids
@@ -89,7 +97,7 @@ def _key() -> str:
     """Return a hash of torch, Python, the compiler, the processor, and the code that makes them."""
     import torch
 
-    compiler = os.path.realpath(shutil.which("g++") or "")
+    compiler = os.path.realpath(cxx())
     about: list[Any] = [
         torch.__version__,
         sys.version,
@@ -97,8 +105,8 @@ def _key() -> str:
         torch.backends.cpu.get_cpu_capability(),
         hashlib.sha256(Path(headers.__file__).read_bytes()).hexdigest(),
     ]
-    if compiler and os.path.exists(compiler):
-        about += [compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
+    if os.path.exists(compiler):
+        about += [cxx(), compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""``python -m grader doctor``: test whether this machine can sandbox learners' code."""
+"""``python -m grader doctor``: say what this machine can sandbox and compile, and mend it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.manager import SandboxedKernelManager
 from grader.sandbox.remedies import Obstacle, missing
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
+from utils.toolchain import cxx, inductor_lacks
 
 
 def problems() -> list[Obstacle]:
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--install",
         action="store_true",
-        help="install bubblewrap with apt-get, as root or with sudo where it asks for no password",
+        help="install what is missing of bubblewrap, a C++ compiler and Python's headers with "
+        "apt-get, as root or with sudo where it asks for no password",
     )
 
 
@@ -58,6 +60,12 @@ def run(args: argparse.Namespace) -> int:
     """Print what this machine can do; return 1 if it cannot run sandboxes."""
     if args.install:
         install()
+    lack = inductor_lacks()
+    if lack:
+        print(f"compile: no, {', '.join(lack.tools)} missing; what needs C++ is not run, and labs")
+        print(f"  withhold its points instead of taking them\n  what to do: {lack.how}")
+    else:
+        print(f"compile: yes, torch.compile's C++ with {cxx()}")
     found = problems()
     for problem in found:
         print(f"no sandbox: {problem.what}\n  what to do: {problem.how}")
@@ -76,19 +84,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def install() -> None:
-    """Install bubblewrap with apt-get if it is missing.
+    """Install with apt-get what is missing of bubblewrap, a C++ compiler and Python's headers.
 
     Raises:
-        UserError: if there is no apt-get, or if it fails.
+        UserError: if bubblewrap is missing and not installed. Without the others there is less to
+            grade, which :func:`run` says.
     """
-    if shutil.which("bwrap"):
-        return
-    if shutil.which("apt-get") is None:
-        raise UserError("--install knows apt-get only; install bubblewrap with this system's tool")
+    if shutil.which("bwrap") is None:
+        if shutil.which("apt-get") is None:
+            raise UserError(
+                "--install knows apt-get only; install bubblewrap with this system's tool"
+            )
+        if not _apt_get_install("bubblewrap"):
+            raise UserError(
+                "bubblewrap was not installed. As an administrator run: apt-get update && "
+                "apt-get install bubblewrap"
+            )
+    if (lack := inductor_lacks()) and lack.packages:
+        _apt_get_install(*lack.packages)
+
+
+def _apt_get_install(*packages: str) -> bool:
+    """Install packages, with a new list of them if the old one does not do; return the success."""
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    done = subprocess.run([*sudo, "apt-get", "install", "-y", "bubblewrap"], check=False)
-    if done.returncode:
-        raise UserError(
-            "bubblewrap was not installed. As an administrator run: apt-get update && "
-            "apt-get install bubblewrap"
-        )
+    wanted = [*sudo, "apt-get", "install", "-y", *packages]
+    return _succeeds(wanted) or (_succeeds([*sudo, "apt-get", "update"]) and _succeeds(wanted))
+
+
+def _succeeds(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, check=False).returncode == 0
+    except OSError:  # no sudo
+        return False

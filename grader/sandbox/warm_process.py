@@ -20,6 +20,7 @@ from typing import Any
 from grader import UserError
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.stage import environment_folders, hidden_folders, make_stage
+from utils.toolchain import cxx
 
 # The end of the zygote is heard at once, so these are for one that hangs. On a busy machine the
 # three seconds that its imports take can be a hundred.
@@ -223,6 +224,8 @@ def environment(folder: Path) -> dict[str, str]:
     """Return the environment of the zygote and its kernels; it has nothing of this process's."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        # the compiler that was found here, so that kernels compile if and only if we say they can
+        "CXX": cxx(),
         "LANG": "C.UTF-8",
         "HOME": str(folder / "home"),
         "MPLCONFIGDIR": str(folder / "home"),

@@ -108,13 +108,13 @@ choice(
 # %% [markdown]
 # All of that in one picture. Each row is a line of code that you might write; follow it to the right.
 #
-# **Predict.** How many of the three ways are open on your machine?
+# **Predict.** How many of the four ways are open on your machine?
 
 # %%
 machine_report()
 
 # %% [markdown]
-# The first row is always open: PyTorch picks code written for your processor's instruction set and spreads it over some threads. (Which code, among many that would fit, is what phase 04 is about.) The second needs a GPU and a build that knows it. The course needs neither: you can learn all of it, and be graded on it, on a laptop.
+# The first row is always open: PyTorch picks code written for your processor's instruction set and spreads it over some threads. (Which code, among many that would fit, is what phase 04 is about.) The second needs a GPU and a build that knows it. The course needs neither: you can learn all of it, and be graded on it, on a laptop. The last row is phase 06's: there PyTorch writes C++ for a function of yours, and your system's compiler makes machine code of it. Where there is none, the row ends in an error, and the command that opens it stands below: type it into a terminal, then run the cell again.
 #
 # The third row is for code that PyTorch's authors did not write. You did. Let us open it.
 

@@ -11,7 +11,7 @@
 #
 # It takes an hour and a half. You need phase 02's vector-Jacobian products, phase 04's operators, and phase 05's row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# A C++ compiler is needed, for `torch.compile` writes C++: `g++` on Linux (the package `g++` of the system, or `gxx` of conda), `clang` on a Mac. No GPU is: what is written for one can be written for one that is only described. (That takes Triton, which has no build for macOS: two sections below can only be read there.)
+# A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of lesson 00's picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described. (That takes Triton, which has no build for macOS: two sections below can only be read there.)
 
 # %%
 import contextlib

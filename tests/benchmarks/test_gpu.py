@@ -35,6 +35,7 @@ def test_the_softmax_is_timed_against_three_after_it_was_checked(dry_run):
             assert 0 < timing["low"] <= timing["seconds"] <= timing["high"]
 
 
+@pytest.mark.usefixtures("compiler")
 def test_inductors_code_is_kept_without_this_machines_paths(dry_run):
     found = dry_run.result("inductor")
     assert set(found) == {

@@ -99,7 +99,7 @@ def grade_tiny(root: Path) -> dict:
 
 
 @pytest.fixture(scope="session")
-def headers(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[Path]:
+def headers(tmp_path_factory: pytest.TempPathFactory, worker_id: str, compiler: None) -> list[Path]:
     """Compiled headers, as each of two processes got them that made them at once."""
     return [Path(p) for p in made_once(tmp_path_factory, worker_id, "headers", prepared_by_two)[1]]
 

@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from utils import accelerator, machine, parity
+from utils import accelerator, machine, parity, records
 from utils.accelerator import Accelerator, compiles_for, kernel_devices, triton_target
 from utils.launching import launch
+from utils.records import NoRecord
 from utils.softmax import run
+from utils.toolchain import Lack
 
 UTILS = Path(accelerator.__file__).parent
 
@@ -82,10 +84,11 @@ def test_it_has_a_target_and_the_machine_shows_it(stand_in, monkeypatch):
     assert found.gpu_device == "meta"
     assert [gpu.name for gpu in found.gpus] == ["Stand-in 1"]
     monkeypatch.setattr(machine, "_triton", lambda: "3.7.1")
+    monkeypatch.setattr(machine, "triton_lacks", lambda: None)
     assert machine.this_machine().triton_runs == "gpu"
 
 
-def test_logits_are_compared_with_a_run_on_it(stand_in, monkeypatch):
+def test_logits_are_compared_with_a_run_on_it(stand_in, monkeypatch, tmp_path):
     asked = []
 
     class Model:
@@ -94,10 +97,15 @@ def test_logits_are_compared_with_a_run_on_it(stand_in, monkeypatch):
             return lambda tokens: torch.zeros(2, 32, 600)
 
     monkeypatch.setattr(parity, "load_minigpt", Model)
+    monkeypatch.setattr(parity, "triton_lacks", lambda: None)
     found = parity.gpu_run()
     assert found.device == "meta"
     assert found.words == "a run on this machine's Stand-in 1"
     assert asked == [("meta", dtype) for dtype in parity.TOLERANCES]
+    monkeypatch.setattr(records, "RECORDS", tmp_path)
+    monkeypatch.setattr(parity, "triton_lacks", lambda: Lack(("gcc",), (), "install a compiler"))
+    with pytest.raises(NoRecord):
+        parity.gpu_run()
 
 
 @pytest.mark.slow(4)

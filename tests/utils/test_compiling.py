@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from utils.compiling import captured, kept, listening, loops, replay, split, written
+from utils.toolchain import NoCompiler
 
 pytestmark = pytest.mark.slow(20)
 
@@ -164,6 +165,7 @@ def test_what_cannot_be_asked_is_refused(call, words):
         call()
 
 
+@pytest.mark.usefixtures("compiler")
 def test_cpp_is_written_and_not_built():
     (module,) = written(norm, torch.randn(64, 48))
     assert not module.backward
@@ -174,6 +176,15 @@ def test_cpp_is_written_and_not_built():
     assert len(module.passes) == 1
 
 
+@pytest.mark.usefixtures("nothing_compiles")
+def test_without_a_compiler_it_is_said_and_a_gpu_is_written_for_all_the_same():
+    with pytest.raises(NoCompiler, match=r"not run, because .* there is no g\+\+ .*here: "):
+        written(norm, torch.randn(64, 48))
+    (module,) = written(norm, torch.randn(64, 48), device="cuda")
+    assert "@triton.jit" in module.code
+
+
+@pytest.mark.usefixtures("compiler")
 def test_passes_have_lines_operators_and_bytes():
     first, second = written(gated, *pair(64, 48))[0].passes
     assert first.lines == ("y = x * torch.sigmoid(gate)",)
@@ -185,11 +196,13 @@ def test_passes_have_lines_operators_and_bytes():
     assert not first.library
 
 
+@pytest.mark.usefixtures("compiler")
 def test_the_backward_comes_when_it_is_asked_for():
     modules = written(gated, *pair(64, 48, gradient=True), backward=True)
     assert [module.backward for module in modules] == [False, True]
 
 
+@pytest.mark.usefixtures("compiler")
 def test_products_are_a_librarys():
     def layer(x, w):
         return torch.relu(x @ w)
@@ -211,6 +224,7 @@ def test_triton_is_written_for_a_gpu_that_is_described():
     assert math.isfinite(captured(norm, torch.ones(2))[0](torch.ones(2))[0].sum())  # as before
 
 
+@pytest.mark.usefixtures("compiler")
 def test_an_operator_of_ones_own_is_a_wall():
     pytest.importorskip("triton", reason="Triton has no build for this system")
     from utils.softmax import softmax

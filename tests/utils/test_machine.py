@@ -13,6 +13,7 @@ import torch
 
 from utils import machine
 from utils.machine import this_machine
+from utils.toolchain import Lack
 
 
 def test_the_facts_are_those_of_this_process():
@@ -44,7 +45,22 @@ def test_a_container_gets_its_own_limit(tmp_path, monkeypatch):
     ],
 )
 def test_where_a_triton_kernel_runs(triton, device, runs):
-    assert replace(this_machine(), triton=triton, gpu_device=device).triton_runs == runs
+    there = replace(this_machine(), triton_lacks=None)
+    assert replace(there, triton=triton, gpu_device=device).triton_runs == runs
+
+
+def test_no_kernel_runs_on_a_gpu_where_its_launcher_cannot_be_compiled():
+    lack = Lack(("gcc",), ("g++",), "sudo apt-get install g++")
+    there = replace(this_machine(), triton="3", triton_lacks=lack)
+    assert replace(there, gpu_device="cuda").triton_runs == ""
+    assert replace(there, gpu_device="").triton_runs == "interpreter"
+
+
+@pytest.mark.usefixtures("nothing_compiles")
+def test_what_is_missing_for_a_compilation_is_a_fact():
+    found = this_machine()
+    assert found.compiler == "g++"
+    assert found.inductor_lacks.tools[0] == "g++"
 
 
 def test_no_triton_is_said(monkeypatch):

@@ -5,9 +5,10 @@ read on torch 2.13; `tests/utils/test_compiling.py` names the part that broke wh
 changes it.
 
 Every function starts with an empty compiler (`torch._dynamo.reset`), so that what it finds depends
-on its arguments alone.
+on its arguments alone. Where nothing can be compiled, a notebook's cell says so in one line.
 """
 
+from utils import one_line  # noqa: F401
 from utils.compiling.aot import Split, nbytes, split
 from utils.compiling.dynamo import Answer, Kept, captured, kept, listening, replay
 from utils.compiling.inductor import Pass, Written, loops, written

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, fx
 
 from utils.compiling.dynamo import fresh, listening
+from utils.toolchain import require_compiler
 
 LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<name>.*)\n\s*(?P<text>.*)')
 KERNEL = re.compile(r'extern "C".*?\n\{\n(.*?)\n\}\n', re.DOTALL)
@@ -77,6 +78,8 @@ def written(
 
     Raises:
         ValueError: for a device other than "cpu" and "cuda".
+        NoCompiler: for "cpu", if this machine can't compile C++: Inductor asks the compiler which
+            of the processor's instructions it knows, and writes accordingly.
     """
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor
@@ -84,6 +87,8 @@ def written(
 
     if device not in ("cpu", "cuda"):
         raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
+    if device == "cpu":
+        require_compiler()
     found: list[Written] = []
 
     class NotBuilt:

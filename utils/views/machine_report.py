@@ -1,4 +1,4 @@
-"""What runs when a cell runs: three ways from a line of code to the device of this machine."""
+"""What runs when a cell runs: four ways from a line of code to the device of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from utils.audience import building
 from utils.figures import show
 from utils.machine import Machine, this_machine
 from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
+from utils.toolchain import Lack
+from utils.views._canvas import INNER, LEADING, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import text_width, wrap
 
@@ -26,12 +27,14 @@ class Way:
 
     Attributes:
         missing: the way is closed on this machine, and the last text says why.
+        opens: what opens it, such as a command; "" where nothing simple does.
     """
 
     code: tuple[str, str]
     library: tuple[str, str]
     device: tuple[str, str]
     missing: bool = False
+    opens: str = ""
 
 
 def machine_report() -> None:
@@ -49,7 +52,8 @@ def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
     words = sentence(machine, building=building)
     top = title_height(words) + 26
     found = ways(machine)
-    canvas = Canvas(top + ROW * len(found) + 74)
+    lines = opening(found)
+    canvas = Canvas(top + ROW * len(found) + 74 + LEADING * len(lines))
     canvas.title(words)
     for column, head in enumerate(HEADS):
         canvas.note(_left(column), top - 12, head)
@@ -78,6 +82,9 @@ def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
         if not way.missing:
             canvas.marker(hexagon, y + 19, KERNEL.marker, size=14, fill=KERNEL.colour, edge="none")
     y = top + ROW * len(found) + 4
+    for line in lines:
+        canvas.note(MARGIN + INNER, y, line, ha="right")
+        y += LEADING
     canvas.line([(MARGIN, y), (MARGIN + INNER, y)])
     for column, (head, note) in enumerate(facts(machine)):
         canvas.text(_left(column), y + 20, head)
@@ -86,7 +93,7 @@ def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
 
 
 def ways(machine: Machine) -> list[Way]:
-    """What happens to an op on a CPU tensor, to one on a GPU tensor, and to a Triton kernel."""
+    """What happens to an op on a CPU tensor, to one on a GPU tensor, to a kernel, to a function."""
     torch = f"PyTorch {machine.torch}", f"built for {_built(machine)}"
     cpu = f"{_instructions(machine)}up to {count(machine.threads, 'thread')} an op"
     found = [Way(("x + y", "x and y on the CPU"), torch, ("the CPU", cpu))]
@@ -107,14 +114,34 @@ def ways(machine: Machine) -> list[Way]:
         found.append(Way(code, ("no Triton", reason), error, missing=True))
     else:
         triton = f"Triton {machine.triton}"
-        if machine.triton_runs == "gpu":
+        if machine.triton_runs == "" and machine.triton_lacks:
+            found.append(_closed(code, triton, machine.triton_lacks))
+        elif machine.triton_runs == "gpu":
             gpu = machine.gpus[0]
             library = triton, f"compiles it for {gpu.target}"
             found.append(Way(code, library, (gpu.name, "many programs at once")))
         else:
             library = triton, "its interpreter: NumPy, no compiler"
             found.append(Way(code, library, ("the CPU", "one program after another")))
+    code = "torch.compile(f)(x)", "x on the CPU"
+    if machine.inductor_lacks:
+        found.append(_closed(code, "Inductor", machine.inductor_lacks))
+    else:
+        library = "Inductor", f"writes C++, which {machine.compiler} compiles"
+        found.append(Way(code, library, ("the CPU", "machine code made for f")))
     return found
+
+
+def _closed(code: tuple[str, str], library: str, lack: Lack) -> Way:
+    """A way that ends where something can't be compiled, with the command that opens it."""
+    missing = " and ".join(f"no {tool}" for tool in lack.tools)
+    error = "an error", "what it writes is not compiled"
+    return Way(code, (library, missing), error, missing=True, opens=lack.how)
+
+
+def opening(found: list[Way]) -> list[str]:
+    """A line for each command that opens closed ways, however many of them it opens."""
+    return list(dict.fromkeys(f"To open it: {way.opens}" for way in found if way.opens))
 
 
 def facts(machine: Machine) -> list[tuple[str, str]]:
@@ -135,7 +162,7 @@ def sentence(machine: Machine, *, building: bool = False) -> str:
         "interpreter": "Triton's kernels in an interpreter.",
         "": "no Triton kernel at all.",
     }[machine.triton_runs]
-    joint = "but" if machine.triton is None else "and"
+    joint = "and" if machine.triton_runs else "but"
     where = "On the machine that built this page" if building else "Here"
     return f"{where}, PyTorch's ops run {ops}, {joint} {kernels}"
 
@@ -145,6 +172,7 @@ def describe(machine: Machine, *, building: bool = False) -> str:
     parts = [f"Machine report. {sentence(machine, building=building)}"]
     for way in ways(machine):
         state = " (closed here)" if way.missing else ""
+        state = f" (closed here; to open it: {way.opens})" if way.opens else state
         steps = [f"{head} ({note})" for head, note in (way.code, way.library, way.device)]
         parts.append(f"{' to '.join(steps)}{state}.")
     held = "; ".join(f"{head}, {note}" for head, note in facts(machine))

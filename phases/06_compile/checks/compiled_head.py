@@ -3,10 +3,11 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, Place, edited
+from utils.checks import Case, Check, Place, edited, not_run
 from utils.compare import Tolerance
 from utils.minigpt import MiniGPT
 from utils.softmax import softmax
+from utils.toolchain import inductor_lacks
 
 compiled_head = Check(
     "compiled_head",
@@ -75,7 +76,10 @@ def _(draw):
     yield asked(gradients, (b, c), a, some[1:], trained=-0.25)
     yield asked(graph, (2, c), b, [1.0, *some, 1.0])
     # Sizes are literals in the C++ that Inductor writes, so these are the same in every run.
-    yield asked(inductor, (2, 64), 600, some[:2], trained=0.125, inner="inductor")
+    if lack := inductor_lacks():
+        yield not_run(inductor, f"needs a C++ compiler, and {lack}")
+    else:
+        yield asked(inductor, (2, 64), 600, some[:2], trained=0.125, inner="inductor")
 
 
 def _make(model, backend):
@@ -89,6 +93,10 @@ def _make(model, backend):
     return head
 
 
+# What is earned by right numbers from another graph, and by the right graph of other numbers.
+NUMBERS, GRAPH = {"values": 1, "gradients": 1}, {"one graph": 1}
+
+
 def _misconception(name, explanation, earns, *edits):
     compiled_head.misconception(name, explanation, earns=earns)(edited(_make, *edits))
 
@@ -96,50 +104,50 @@ def _misconception(name, explanation, earns, *edits):
 _misconception(
     "the float goes in",
     "there are two graphs, as where the temperature goes in as a number, which is a guard.",
-    2,
+    NUMBERS,
     ("torch.tensor(temperature)", "temperature"),
 )
 _misconception(
     "torch's softmax",
     "the operator of phase 05 is not in the graph.",
-    2,
+    NUMBERS,
     ("softmax(model.lm_head(x) / temperature)", "torch.softmax(model.lm_head(x) / temperature, -1)"),
 )
 _misconception(
     "not compiled",
     "the backend that is given is handed no graph: nothing is compiled, or by another.",
-    2,
+    NUMBERS,
     ("@torch.compile(backend=backend)\n    def", "def"),
 )
 _misconception(
     "the logits outside",
     "the graph begins with the logits: `model.lm_head` is called outside of it.",
-    2,
+    NUMBERS,
     ("softmax(model.lm_head(x) / temperature)", "softmax(x / temperature)"),
     ("probabilities(x, torch.tensor(temperature))", "probabilities(model.lm_head(x), torch.tensor(temperature))"),
 )
 _misconception(
     "times the temperature",
     "the logits are multiplied by the temperature.",
-    1,
+    GRAPH,
     ("/ temperature", "* temperature"),
 )
 _misconception(
     "divided too early",
     "the bias is not divided by the temperature: what goes through the layer is x, divided.",
-    1,
+    GRAPH,
     ("model.lm_head(x) / temperature", "model.lm_head(x / temperature)"),
 )
 _misconception(
     "divided too late",
     "the probabilities are divided by the temperature, so they do not sum to 1.",
-    1,
+    GRAPH,
     ("softmax(model.lm_head(x) / temperature)", "softmax(model.lm_head(x)) / temperature"),
 )
 _misconception(
     "the first temperature for ever",
     "the temperature of the first call is kept for those that follow.",
-    1,
+    GRAPH,
     ("def head(x, temperature):", "known = []\n\n    def head(x, temperature):\n        known.append(temperature)"),
     ("torch.tensor(temperature)", "torch.tensor(known[0])"),
 )  # fmt: skip
@@ -147,7 +155,7 @@ _misconception(
     "parameters copied",
     "weight and bias are copies: no gradient reaches the model's, and no change of them reaches the "
     "head.",
-    1,
+    GRAPH,
     ("@torch.compile(backend=backend)",
      "weight, bias = model.lm_head.weight.detach().clone(), model.lm_head.bias.detach().clone()\n\n"
      "    @torch.compile(backend=backend)"),
@@ -156,7 +164,7 @@ _misconception(
 _misconception(
     "the bias forgotten",
     "the logits lack the bias.",
-    1,
+    GRAPH,
     ("model.lm_head(x)", "F.linear(x, model.lm_head.weight)"),
 )
 

@@ -11,12 +11,14 @@ from grader import UserError
 from grader.batch.grading import grade
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job
+from grader.batch.version import changes
 from grader.course import Course, submissions
 from grader.submission.companions import place
 from grader.submission.notebook import Unreadable
 from tests.grader.batch.small import HW, folders, hand_in, job_of, make_small, source
 from tests.grader.submission.test_files import special
 from tests.grader.tiny import write
+from utils.toolchain import Lack
 
 
 @pytest.fixture
@@ -182,14 +184,40 @@ def test_whatever_is_handed_in_there_is_something_to_grade(course):
         assert isinstance(found.notebooks[HW], Unreadable), student
 
 
-def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
-    assert not read_lab(course, HW).gpu
+def say(course, told):
+    """Write a lab's header: of its metadata, what is the course's."""
     path = course.root / "source" / HW / f"{HW}.ipynb"
-    metadata = '"metadata": {"open_the_hood": {"gpu": true}}, "nbformat":'
+    metadata = f'"metadata": {{"open_the_hood": {told}}}, "nbformat":'
     text = path.read_text()
     at = text.rindex('"metadata": {}')
     path.write_text(text[:at] + metadata + text[at:].partition('"nbformat":')[2])
+
+
+def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
+    assert not read_lab(course, HW).gpu
+    say(course, '{"gpu": true}')
     assert read_lab(course, HW).gpu
+
+
+def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew(
+    course, monkeypatch
+):
+    def ids():
+        lab = read_lab(course, HW)
+        found = read_submission_of(course, lab, folders(course, "ann"))
+        return lab.compiles, found.job_id(lab, True)
+
+    lacks = Lack(("g++",), ("g++",), "sudo apt-get install g++")
+    monkeypatch.setattr("grader.batch.job.inductor_lacks", lambda: lacks)
+    assert ids()[0], "it compiles nothing"
+    say(course, '{"compile": true}')
+    without, before = ids()
+    monkeypatch.setattr("grader.batch.job.inductor_lacks", lambda: None)
+    with_it, after = ids()
+    assert (without, with_it) == (False, True)
+    assert changes(before, after) == ["whether what it compiles can be compiled"]
+    assert changes(after.replace("-1-1-", "-1-"), after) == ["the program that gave them"]
+    assert len(after) == 64  # the field's length in the gradebook
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,19 @@ def test_another_version_of_the_grader_does_not_grade(course):
     assert "another version" in result.problem
 
 
+@pytest.mark.parametrize(
+    ("sender", "who"), [(True, "this worker"), (False, "the machine that sent the submission")]
+)
+def test_a_worker_that_compiles_what_the_sender_cannot_or_the_other_way_does_not_grade(
+    course, monkeypatch, sender, who
+):
+    monkeypatch.setattr(module, "compiles", lambda notebooks: not sender)
+    job = job_of(course, "right")
+    result = grade(replace(job, lab=replace(job.lab, compiles=sender)))
+    assert result.retryable
+    assert result.problem.startswith(f"{who} lacks a C++ compiler or Python.h")
+
+
 def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp_path, monkeypatch):
     def write(path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

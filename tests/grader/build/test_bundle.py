@@ -20,7 +20,7 @@ from grader.build.text import parse
 from grader.phase_paths import ROOT
 from tests.grader.build.answers import answers
 from tests.grader.build.example import CHECKS, PYPROJECT, lab, readable
-from utils.verdict import NBGRADER
+from utils.one_line import NBGRADER
 
 RELEASE = "release/01_rows/01_rows.ipynb"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from grader.phase_paths import ROOT
 
 pytestmark = [
     pytest.mark.slow(10),
-    pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
+    pytest.mark.usefixtures("compiler"),
 ]
 
 # Says which trial programs are compiled, and which instructions torch takes in the end.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from tests.grader.sandbox.inmate import Inmate
 pytestmark = [
     pytest.mark.slow(25),
     pytest.mark.usefixtures("own_zygote", "sandbox"),
-    pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
+    pytest.mark.usefixtures("compiler"),
 ]
 
 FEW = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-import shutil
+from pathlib import Path
 
 import pytest
 from nbformat.notebooknode import NotebookNode
@@ -42,11 +42,7 @@ print(sum(LOOKED) > {size}, SEEN)
 print(os.access("/tmp/headers", os.W_OK), counters["inductor"]["fxgraph_cache_hit"])
 """
 
-pytestmark = [
-    pytest.mark.slow(45),
-    pytest.mark.usefixtures("own_zygote"),
-    pytest.mark.skipif(shutil.which("g++") is None, reason="not run: no C++ compiler here"),
-]
+pytestmark = [pytest.mark.slow(45), pytest.mark.usefixtures("own_zygote")]
 
 
 def know_the_checks(patch: pytest.MonkeyPatch) -> None:
@@ -83,6 +79,7 @@ def grade(nb: NotebookNode) -> NotebookNode:
     return Execute().preprocess(nb, {"metadata": {"path": None}})[0]
 
 
+@pytest.mark.usefixtures("compiler")
 def test_nothing_that_the_reference_made_enters_a_sandbox(headers, monkeypatch):
     prepared, other = headers
     assert prepared == other
@@ -100,15 +97,17 @@ def test_nothing_that_the_reference_made_enters_a_sandbox(headers, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
 
 
+@pytest.mark.usefixtures("compiler")
 def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     nowhere = {"PATH": str(tmp_path), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
     monkeypatch.setattr(compiled_headers, "environment", lambda folder: nowhere)
-    with pytest.raises(UserError, match="nothing can be compiled here"):
+    with pytest.raises(UserError, match="mend the compiler, or remove it"):
         compiled_headers.prepared_headers()
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 
 
+@pytest.mark.usefixtures("compiler")
 def test_a_machine_that_is_too_busy_to_compile_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.setattr(compiled_headers, "SECONDS", 0.01)
@@ -117,14 +116,33 @@ def test_a_machine_that_is_too_busy_to_compile_is_said(monkeypatch, tmp_path):
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 
 
-@pytest.mark.parametrize(("compiles", "wanted"), [(True, True), ("trace", False), (None, False)])
-def test_only_a_lab_that_says_so_gets_them(monkeypatch, compiles, wanted):
-    asked = []
-    monkeypatch.setattr("grader.preprocessors.execute.prepared_headers", lambda: asked.append(1))
+def test_a_compiler_that_no_sandbox_sees_is_said(monkeypatch, tmp_path):
+    (tmp_path / "g++").symlink_to("/bin/true")
+    monkeypatch.setenv("CXX", str(tmp_path / "g++"))
+    with pytest.raises(UserError, match="sandboxes see the compilers below /usr, .* this one is /"):
+        compiled_headers.prepared_headers()
+
+
+@pytest.mark.parametrize("lacks", [None, "no g++"])
+@pytest.mark.parametrize(
+    ("compiles", "wanted", "without"),
+    [
+        (True, (True, False), (False, True)),
+        ("trace", *[(False, True)] * 2),
+        (None, *[(False,) * 2] * 2),
+    ],
+)
+def test_what_a_lab_says_decides_what_its_kernels_have_loaded(
+    monkeypatch, compiles, wanted, without, lacks
+):
+    """Headers for one that compiles, the tracer for one that traces or can't compile here."""
+    made = Path("/headers")
+    monkeypatch.setattr("grader.preprocessors.execute.prepared_headers", lambda: made)
+    monkeypatch.setattr("grader.preprocessors.execute.inductor_lacks", lambda: lacks)
     nb = lab()
     nb.cells.clear()
     nb.metadata.open_the_hood["compile"] = compiles
     step = Execute()
     step.nb, step.resources, step._limits = nb, {}, Limits()
-    step.create_kernel_manager()
-    assert bool(asked) == wanted
+    manager = step.create_kernel_manager()
+    assert (manager.headers == made, manager.traces) == (without if lacks else wanted)

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from grader import UserError
 from grader import __main__ as command
 from grader.inside.bubblewrap import SandboxError, build
-from grader.sandbox import CannotSandbox, remedies, stage
+from grader.sandbox import CannotSandbox, doctor, remedies, stage
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.warm_process import Warm
 from tests.grader.conftest import demand_sandboxes
+from utils.toolchain import Lack, cxx
 
 
 @pytest.mark.slow(4)
@@ -149,6 +151,76 @@ def test_the_command_needs_neither_torch_nor_bubblewrap_to_say_so() -> None:
     )
     assert done.returncode == 1, done.stderr
     assert "is not installed" in done.stdout
+
+
+@pytest.fixture
+def apt(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What apt-get is asked for on a machine that lacks all, and whose list of packages is old."""
+    asked: list[list[str]] = []
+    there = {"apt-get"}
+
+    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[str]:
+        words = command[command.index("apt-get") + 1 :]
+        asked.append(words)
+        known = ["update"] in asked
+        if words[0] == "install" and known:
+            there.update({"bubblewrap": "bwrap"}.get(name, name) for name in words[2:])
+        return subprocess.CompletedProcess(command, 0 if words == ["update"] or known else 100)
+
+    def lacks() -> Lack | None:
+        packages = ("g++", "python3.11-dev")
+        return None if "g++" in there else Lack(("g++", "Python.h"), packages, "apt-get ...")
+
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: name if name in there else None)
+    monkeypatch.setattr(doctor.subprocess, "run", run)
+    monkeypatch.setattr(doctor, "inductor_lacks", lacks)
+    return asked
+
+
+def test_what_is_missing_is_installed_and_nothing_else(apt: list[list[str]]) -> None:
+    doctor.install()
+    compilers = ["install", "-y", "g++", "python3.11-dev"]
+    assert apt == [
+        ["install", "-y", "bubblewrap"],
+        ["update"],
+        ["install", "-y", "bubblewrap"],
+        compilers,
+    ]
+    del apt[:]
+    doctor.install()
+    assert apt == []
+
+
+def test_without_apt_bubblewrap_is_asked_for_and_a_compiler_is_not(
+    apt: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    with pytest.raises(UserError, match="install bubblewrap with this system's tool"):
+        doctor.install()
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/bwrap")
+    monkeypatch.setattr(doctor, "_apt_get_install", lambda *packages: False)
+    doctor.install()  # what can't be compiled is told by `run`, and no reason to stop
+
+
+@pytest.mark.usefixtures("nothing_compiles")
+def test_a_machine_that_cannot_compile_is_told_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "problems", list)
+    assert command.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "compile: no, g++" in printed
+    assert "withhold its points" in printed
+    assert "what to do: CXX names it" in printed
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_machine_that_can_compile_says_with_what(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "problems", list)
+    assert command.main(["doctor"]) == 0
+    assert f"compile: yes, torch.compile's C++ with {cxx()}" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("sandbox")

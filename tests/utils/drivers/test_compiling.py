@@ -40,6 +40,7 @@ def tensors(shapes: tuple, *, gradient: bool) -> list[Tensor]:
     return [torch.randn(shape).requires_grad_(gradient) for shape in shapes]
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("name", "function", "shapes"),
     [("mlp_backward_cpu", mlp, MLP), ("head_backward_cpu", head, HEAD)],

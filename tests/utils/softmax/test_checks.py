@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from benchmarks import softmax_checks
+from benchmarks.context import NotRun
 from benchmarks.softmax_cases import Case
 from benchmarks.softmax_checks import CHECKS, check_case
 from utils.softmax import run
@@ -14,8 +15,16 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_holds_on_the_cpu(check):
+def test_holds_on_the_cpu(check, request):
+    if check is softmax_checks.check_compile:
+        request.getfixturevalue("compiler")
     assert check(CPU)
+
+
+@pytest.mark.usefixtures("nothing_compiles")
+def test_what_needs_a_compiler_is_not_run_without_one():
+    with pytest.raises(NotRun, match=r"there is no g\+\+"):
+        softmax_checks.check_compile(CPU)
 
 
 def test_every_check_is_on_a_list():

@@ -67,17 +67,29 @@ def pictures():
     calls = {f"{n} rows": (torch.ones(n, 6), 2) for n in (3, 4, 5, 1, 0, 7)}
     calls["a call with a name that is far too long"] = (torch.ones(3, 6).double(), 2)
     answers = dict(zip(calls, replay(names_of_the_length, list(calls.values())), strict=True))
-    versions = {"by rows": by_rows, "by columns": by_columns, "long": a_line_that_is_too_long}
-    maps = [fusion.read(name, one, PAIR, "cpu") for name, one in versions.items()]
     wanted = [one.clone().requires_grad_() for one in PAIR]
     ways = [saved.eager(by_rows, wanted)]
     ways += [saved.compiled(name, by_rows, wanted) for name in saved.CUTS]
     return {
         "graph_rewrite": [lambda n=n: rewrite.draw(pairs, n + 1) for n in range(len(pairs))],
         "guard_counter": [lambda n=n: guards.draw(answers, n + 1) for n in range(len(answers))],
-        "fusion_map": [lambda n=n: fusion.draw(maps, n + 1) for n in range(len(maps))],
         "saved_bytes": [lambda n=n: saved.draw(ways, n + 1) for n in range(len(ways))],
     }
+
+
+@pytest.fixture(scope="module")
+def fusion_maps(compiler):
+    versions = {"by rows": by_rows, "by columns": by_columns, "long": a_line_that_is_too_long}
+    maps = [fusion.read(name, one, PAIR, "cpu") for name, one in versions.items()]
+    return [lambda n=n: fusion.draw(maps, n + 1) for n in range(len(maps))]
+
+
+@pytest.fixture
+def drawn(name, request):
+    """The pictures of one view."""
+    if name == "fusion_map":
+        return request.getfixturevalue("fusion_maps")
+    return request.getfixturevalue("pictures")[name]
 
 
 WORDS = {
@@ -89,8 +101,8 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_what_it_draws(name, pictures):
-    check(*pictures[name][0](), *WORDS[name])
+def test_it_says_what_it_draws(name, drawn):
+    check(*drawn[0](), *WORDS[name])
 
 
 def test_a_lit_row_tells_of_both_sides(pictures):
@@ -113,8 +125,8 @@ def test_a_call_beyond_the_limit_says_so():
     check(figure, alt, "10 calls, 8 graphs; 2 ran without the compiler", "the limit is reached")
 
 
-def test_a_sum_over_columns_takes_a_pass_more(pictures):
-    rows, columns = (draw()[1].split(".")[1] for draw in pictures["fusion_map"][:2])
+def test_a_sum_over_columns_takes_a_pass_more(fusion_maps):
+    rows, columns = (draw()[1].split(".")[1] for draw in fusion_maps[:2])
     assert "2 passes" in rows
     assert "3 passes" in columns
 
@@ -140,7 +152,6 @@ def test_bytes_of_all_ways():
         (lambda: views.guard_counter(half, {}), "1 to 12 calls, got 0"),
         (lambda: views.guard_counter(half, {"a": (PAIR[0],)}, call=2), "1 to 1, got 2"),
         (lambda: views.fusion_map({}), "at least one"),
-        (lambda: views.fusion_map({"a": half}, PAIR[0], version=0), "1 to 1, got 0"),
         (lambda: views.saved_bytes(half, PAIR[0].requires_grad_(), way=6), "1 to 5, got 6"),
     ],
 )
@@ -149,11 +160,17 @@ def test_what_cannot_be_shown_is_refused(call, words):
         call()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_words_are_cut_off_or_lie_over_others(name, pictures, monkeypatch):
-    assert_legible(pictures[name], monkeypatch)
+@pytest.mark.usefixtures("compiler")
+def test_a_version_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="1 to 1, got 0"):
+        views.fusion_map({"a": half}, PAIR[0], version=0)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_redraw_is_quick_enough_for_a_control(name, pictures):
-    assert_quick(pictures[name][1])
+def test_no_words_are_cut_off_or_lie_over_others(name, drawn, monkeypatch):
+    assert_legible(drawn, monkeypatch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_redraw_is_quick_enough_for_a_control(name, drawn):
+    assert_quick(drawn[1])

@@ -306,7 +306,9 @@ SLOW = {"fusion_map": pytest.mark.slow(10)}
 
 @pytest.mark.slow(2)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in COMPILED])
-def test_the_compilers_views_move_on_a_sheet_of_one_height(name, shown):
+def test_the_compilers_views_move_on_a_sheet_of_one_height(name, shown, request):
+    if name == "fusion_map":
+        request.getfixturevalue("compiler")
     arguments, to, words = COMPILED[name]
     slider, _, picture, spoken = shown(getattr(views, name), *arguments())
     before = picture.value

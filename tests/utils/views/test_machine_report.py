@@ -10,6 +10,7 @@ import pytest
 from utils import audience
 from utils.figures import mime_bundle
 from utils.machine import Gpu, Machine
+from utils.toolchain import Lack
 from utils.views import machine_report
 
 report = importlib.import_module("utils.views.machine_report")
@@ -37,6 +38,9 @@ MAC = replace(
     gpus=(Gpu("Apple GPU"),),
     gpu_device="mps",
 )
+BARE = Lack(
+    ("g++", "Python.h"), ("g++", "python3.13-dev"), "sudo apt-get install g++ python3.13-dev"
+)
 MACHINES = {
     "laptop": (LAPTOP, "AVX2, up to 4 threads an op", "its interpreter", "no code for a GPU"),
     "server": (SERVER, "NVIDIA H200 (and 1 more)", "sm_90, 140 GiB", "compiles it for sm_90"),
@@ -52,6 +56,17 @@ MACHINES = {
         replace(SERVER, gpus=(Gpu("NVIDIA RTX PRO 6000 Max-Q Workstation", "sm_120", 1),)),
         "Workstation",
     ),
+    "no compiler": (
+        replace(LAPTOP, inductor_lacks=BARE),
+        "Inductor (no g++ and no Python.h) to an error",
+        "closed here; to open it: sudo apt-get install g++ python3.13-dev",
+    ),
+    "a server without one": (
+        replace(SERVER, inductor_lacks=BARE, triton_lacks=BARE),
+        "but no Triton kernel at all",
+        "Triton 3.7.1 (no g++ and no Python.h)",
+    ),
+    "another compiler": (replace(MAC, compiler="clang++"), "writes C++, which clang++ compiles"),
 }
 
 
@@ -64,10 +79,24 @@ def test_each_machine_is_drawn_and_said(name):
     assert mime_bundle(figure, alt=alt)["text/html"]
 
 
-def test_only_a_mac_has_a_closed_way_for_kernels():
-    assert [way.missing for way in report.ways(LAPTOP)] == [False, True, False]
-    assert [way.missing for way in report.ways(SERVER)] == [False, False, False]
-    assert [way.missing for way in report.ways(MAC)] == [False, False, True]
+@pytest.mark.parametrize(
+    ("name", "closed"),
+    [
+        ("laptop", [False, True, False, False]),
+        ("server", [False, False, False, False]),
+        ("mac", [False, False, True, False]),
+        ("no compiler", [False, True, False, True]),
+        ("a server without one", [False, False, True, True]),
+    ],
+)
+def test_a_way_is_closed_where_it_ends_in_an_error(name, closed):
+    assert [way.missing for way in report.ways(MACHINES[name][0])] == closed
+
+
+def test_one_command_opens_all_ways_that_lack_the_same():
+    says = ["To open it: sudo apt-get install g++ python3.13-dev"]
+    assert report.opening(report.ways(MACHINES["a server without one"][0])) == says
+    assert report.opening(report.ways(LAPTOP)) == []
 
 
 def test_a_built_page_says_whose_machine_it_shows(monkeypatch, capsys):
