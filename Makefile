@@ -37,6 +37,7 @@ help:
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make build   turn the text in phases/ into notebooks"
 	@echo "make site    the course as a static site, build/site/html"
+	@echo "make lock    renew lock/ from pyproject.toml"
 	@echo "make bench   measure how fast a class is graded; with an NVIDIA GPU, the kernels, too"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
@@ -48,7 +49,7 @@ sandbox: $(STAMP)
 	@command -v bwrap >/dev/null || $(RUN) python -m grader doctor --install
 
 check: WORKERS = $(CORES)
-# Whole classes take longer than any test should that hangs.
+# Whole classes take longer than any test should that hangs. At its end both commands, on fresh machines.
 proof: MORE = -o faulthandler_timeout=7200
 
 # How tests are chosen and spread: tests/conftest.py.
@@ -57,6 +58,7 @@ check test proof: $(STAMP) sandbox
 	@$(RUN) ruff format --check .
 	@$(MAKE) --no-print-directory --jobs=2 types built
 	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs $(MORE)
+	@[ $@ != proof ] || $(RUN) python -m tests.fresh_machine
 
 types: $(STAMP)
 	@$(RUN) mypy

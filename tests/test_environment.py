@@ -51,10 +51,11 @@ def machines(pyproject: dict) -> Iterator[dict[str, str]]:
     """The environment of markers of each platform and Python that is promised."""
     allowed = SpecifierSet(pyproject["project"]["requires-python"])
     versions = [f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed]
-    for python, (platform, system, machine) in itertools.product(versions, SYSTEMS):
+    each = itertools.product(versions, ("0", "99"), SYSTEMS)
+    for python, patch, (platform, system, machine) in each:
         yield default_environment() | {
             "python_version": python,
-            "python_full_version": f"{python}.9",
+            "python_full_version": f"{python}.{patch}",
             "sys_platform": platform,
             "platform_system": system,
             "platform_machine": machine,
