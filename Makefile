@@ -13,8 +13,10 @@ LAB ?=
 
 VENV := .venv
 READY := $(wildcard $(VENV)/.ready-*)
-# PyTorch on Linux: cuda or cpu; a .venv keeps what it has until the other is asked for.
-TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),cuda)
+# Of PyTorch: cuda or cpu. A .venv keeps what it has until the other is asked for. CPU is all there is on
+# macOS, and is taken where pip is told of a folder that has it.
+TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(if \
+  $(filter Darwin,$(shell uname -s))$(wildcard $(PIP_FIND_LINKS)/torch-*+cpu-*),cpu),cuda)
 SIZE_cuda := 5.7 GB, with PyTorch's CUDA build; 2.6 GB without it: make $(MAKECMDGOALS) TORCH=cpu
 SIZE_cpu := 2.6 GB, with PyTorch's CPU build
 $(if $(SIZE_$(TORCH)),,$(error TORCH is cuda or cpu, not "$(TORCH)"))

@@ -72,11 +72,11 @@ def chosen(requirements: Iterable[Requirement], machine: dict[str, str]) -> dict
 
 def out_of_step(pyproject: dict, lock: dict[str, str]) -> list[str]:
     """One line for each direct dependency that some machine would not get from the lock."""
-    found = []
+    found, direct = [], declared(pyproject)
+    files = {name: locked(text) for name, text in lock.items()}
     for machine, build in itertools.product(machines(pyproject), BUILDS):
-        files = [lock[name] for name in (*SHARED, build)]
-        there = chosen(itertools.chain(*map(locked, files)), machine)
-        for wanted in declared(pyproject):
+        there = chosen((pin for name in (*SHARED, build) for pin in files[name]), machine)
+        for wanted in direct:
             if wanted.marker and not wanted.marker.evaluate(machine):
                 continue
             pin = there.get(canonicalize_name(wanted.name))
@@ -86,11 +86,10 @@ def out_of_step(pyproject: dict, lock: dict[str, str]) -> list[str]:
                     f"{wanted.name}: pyproject.toml says {wanted.specifier}, the lock says "
                     f"{pin.specifier if pin else 'nothing'} ({where.format(**machine)}, {build})"
                 )
-    named = {canonicalize_name(each.name) for each in declared(pyproject)}
-    direct = re.findall(
-        r"^([a-z0-9-]+)==[^#]*#\s+via(?:\n +#)? +open-the-hood\b", "".join(lock.values()), re.M
-    )
-    found += [f"{name}: the lock still has it for pyproject.toml" for name in set(direct) - named]
+    names = {canonicalize_name(each.name) for each in direct}
+    asked_for = r"^([a-z0-9-]+)==[^#]*# via(?:\n +# )? +open-the-hood\b"
+    in_lock = set(re.findall(asked_for, "".join(lock.values()), re.MULTILINE))
+    found += [f"{name}: the lock still has it for pyproject.toml" for name in in_lock - names]
     return found
 
 
