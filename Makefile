@@ -90,8 +90,9 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find phases utils grader tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Needs uv. CONTRIBUTING.md says what to run then.
+# CONTRIBUTING.md says what to run then.
 lock:
+	@[ -n "$(UV)" ] || { echo "make lock needs uv: https://docs.astral.sh/uv says how to install it" >&2; exit 1; }
 	@PATH="$(dir $(UV)):$$PATH" $(PYTHON) lock/renew.py $(LOCK)
 
 # With uv a Python that was not named is one that pyproject.toml allows. --seed: notebooks may call pip.
