@@ -5,8 +5,8 @@
 #         --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined \
 #         open-the-hood make lab
 # The three options let bubblewrap make sandboxes, in which grading runs learners' code; `make lab` needs none.
-# `python -m grader doctor` says whether they suffice. Not tried with Docker yet: these steps and `make demo` were
-# run on a fresh Debian, as this user.
+# `python -m grader doctor` says whether they suffice. Not tried with Docker yet: these steps, `make demo`, `doctor`
+# and `make lab` were run on a fresh Debian 13, as this user.
 FROM debian:trixie-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap ca-certificates g++ git make python3-dev python3-venv \
