@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "lock").glob("*.txt")}
+OURS = ("utils", "grader", "phases", "tests", "benchmarks", "lock")
 SHARED = ("packages", "extras")
 BUILDS = ("torch-cuda", "torch-cpu")
 SYSTEMS = (
@@ -172,7 +173,7 @@ def test_every_direct_dependency_is_pinned_exactly():
 
 def imported() -> Iterator[tuple[str, Path]]:
     """Each top-level module that a Python file of the project imports, with the file."""
-    for folder in ("utils", "grader", "phases", "tests", "benchmarks"):
+    for folder in OURS:
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
@@ -183,12 +184,11 @@ def imported() -> Iterator[tuple[str, Path]]:
 
 @pytest.mark.slow(3)
 def test_what_is_imported_is_declared_and_what_is_declared_is_used():
-    ours = {"utils", "grader", "phases", "tests", "benchmarks"}
     owners = packages_distributions()
     used = {
         canonicalize_name(owner): path.relative_to(ROOT)
         for module, path in imported()
-        if module not in ours and module not in sys.stdlib_module_names
+        if module not in OURS and module not in sys.stdlib_module_names
         for owner in owners.get(module, [module])
     }
     names = {canonicalize_name(each.name) for each in declared(PYPROJECT)} - {"setuptools"}
