@@ -1,8 +1,10 @@
 # demo · check · test · proof · lab · build · site · bench · clean. Each sets up .venv itself, once: the
-# stamp's name holds the hash of pyproject.toml, so a finished set-up is never repeated and a changed
-# one is brought up to date.
+# stamp's name holds the hash of what is installed and the build of PyTorch, so a finished set-up is
+# never repeated and a changed one is brought up to date.
 
 PYTHON ?= python3
+# Where uv is, it is faster than pip, and fetches a Python if there is none that fits. `UV=`: pip.
+UV ?= $(shell command -v uv)
 # Of the tests: two more than cores, since many of them wait more than they work; not of `check`.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS ?= $(shell expr $(CORES) + 2)
@@ -10,7 +12,15 @@ WORKERS ?= $(shell expr $(CORES) + 2)
 LAB ?=
 
 VENV := .venv
-STAMP := $(VENV)/.ready-$(shell git hash-object pyproject.toml)
+READY := $(wildcard $(VENV)/.ready-*)
+# Of PyTorch: cuda or cpu. A .venv keeps what it has until the other is asked for. CPU is all there is on
+# macOS, and is taken, with no index asked, where pip is told of a folder that has it.
+NEARBY := $(wildcard $(PIP_FIND_LINKS)/torch-*+cpu-*)
+TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(if $(filter Darwin,$(shell uname -s))$(NEARBY),cpu),cuda)
+SIZE_cuda := 5.7 GB, with PyTorch's CUDA build; 2.6 GB without it: make $(MAKECMDGOALS) TORCH=cpu
+SIZE_cpu := 2.6 GB, with PyTorch's CPU build
+$(if $(SIZE_$(TORCH)),,$(error TORCH is cuda or cpu, not "$(TORCH)"))
+STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object --stdin)-$(TORCH)
 # Tools are called by name, and so calls nbgrader `alembic` where it brings a gradebook up to date.
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -18,7 +28,7 @@ ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof types built lab build site bench clean help tools
+.PHONY: demo check test proof types built lab build site bench lock clean help tools
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +39,7 @@ help:
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make build   turn the text in phases/ into notebooks"
 	@echo "make site    the course as a static site, build/site/html"
+	@echo "make lock    renew lock/ from pyproject.toml"
 	@echo "make bench   measure how fast a class is graded; with an NVIDIA GPU, the kernels, too"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
@@ -42,7 +53,7 @@ tools: $(STAMP)
 	  $(RUN) python -m grader doctor --install
 
 check: WORKERS = $(CORES)
-# Whole classes take longer than any test should that hangs.
+# Whole classes take longer than any test should that hangs. At its end both commands, on fresh machines.
 proof: MORE = -o faulthandler_timeout=7200
 
 # How tests are chosen and spread: tests/conftest.py.
@@ -51,6 +62,7 @@ check test proof: $(STAMP) tools
 	@$(RUN) ruff format --check .
 	@$(MAKE) --no-print-directory --jobs=2 types built
 	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs $(MORE)
+	@[ $@ != proof ] || $(RUN) python -m tests.fresh_machine
 
 types: $(STAMP)
 	@$(RUN) mypy
@@ -80,17 +92,35 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find phases utils grader tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A .venv without a stamp is half-made, and one whose stamp names another folder was moved here:
-# both are made again. One with an older stamp is only brought up to date.
+# CONTRIBUTING.md says what to run then.
+lock:
+	@[ -n "$(UV)" ] || { echo "make lock needs uv: https://docs.astral.sh/uv says how to install it" >&2; exit 1; }
+	@PATH="$(dir $(UV)):$$PATH" $(PYTHON) lock/renew.py $(LOCK)
+
+# With uv a Python that was not named is one that pyproject.toml allows. --seed: notebooks may call pip.
+MAKE_VENV := $(if $(UV),$(UV) venv --quiet --seed --clear $(if $(filter file,$(origin PYTHON)),,--python $(PYTHON)),\
+  $(PYTHON) -m venv --clear) $(VENV)
+# What is installed is all that the lock names, so nothing else is looked for.
+INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(VENV)/bin/python,\
+  PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq) --no-deps
+LOCKED := $(INSTALL) --require-hashes --only-binary :all:
+
+# A .venv without a stamp is half-made, one whose stamp names another folder was moved here, and one with
+# PyTorch's other build holds packages that this one has not: such are made again. One with an older stamp
+# is only brought up to date.
 $(STAMP):
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
-	  echo "Open the Hood needs Python 3.11, 3.12 or 3.13; $(PYTHON) is something else. Try: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	@[ -n "$(UV)" ] || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make a virtual environment. Try: sudo apt install python3-venv" >&2; exit 1; }
-	@if [ "$$(cat $(VENV)/.ready-* 2>/dev/null)" != "$(CURDIR)" ]; then \
-	  echo "Making .venv with $$($(PYTHON) --version) ..."; $(PYTHON) -m venv --clear $(VENV); fi
+	@if [ "$$(cat $(VENV)/.ready-*-$(TORCH) 2>/dev/null)" != "$(CURDIR)" ]; then \
+	  $(MAKE_VENV) && echo "Made .venv with $$($(VENV)/bin/python --version). It will take $(SIZE_$(TORCH))"; fi
 	@rm -f $(VENV)/.ready-*
-	@echo "Installing the pinned packages (several minutes the first time) ..."
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq --editable '.[dev,cluster,postgres,site]'
+	@$(VENV)/bin/python -c 'import re, sys; first, end = re.findall(r"3\.(\d+)", sys.argv[1]); \
+	  sys.exit(not int(first) <= sys.version_info.minor < int(end) and \
+	  f"Open the Hood needs Python 3.{first} to 3.{int(end) - 1}, and this is 3.{sys.version_info.minor}. Try: make PYTHON=python3.{first} ...")' \
+	  "$$(grep '^requires-python' pyproject.toml)"
+	@echo "Installing the packages of lock/ (several minutes the first time) ..."
+	@$(LOCKED) $(if $(UV),,$(if $(NEARBY),$(if $(filter cpu,$(TORCH)),--no-index))) -r lock/torch-$(TORCH).txt
+	@$(LOCKED) -r lock/packages.txt -r lock/extras.txt
+	@$(INSTALL) --no-build-isolation --editable .
 	@printf '%s' "$(CURDIR)" > $@
 	@echo "Ready: $$($(VENV)/bin/python --version) in .venv."

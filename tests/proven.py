@@ -19,7 +19,15 @@ from utils.toolchain import inductor_lacks
 
 # What a lab's proof depends on: its own folders, and files that all labs share.
 OWN = ("phases", "source", "release")
-SHARED = ("grader", "utils", "nbgrader_config.py", "pyproject.toml", "tests/grader", "tests/phases")
+SHARED = (
+    "grader",
+    "utils",
+    "nbgrader_config.py",
+    "pyproject.toml",
+    "lock",
+    "tests/grader",
+    "tests/phases",
+)
 # Folders of tests that ``make check`` leaves out, each with the files that must not have changed.
 # Some of these tests also use the labs, and those of utils the grader; ``make test`` runs them all.
 PACKAGES = {
@@ -82,7 +90,7 @@ class Packages:
     def __init__(self, config: pytest.Config):
         self._cache = getattr(config, "cache", None)
         self._now = {
-            folder: _digest(config.rootpath, (*places, "pyproject.toml"))
+            folder: _digest(config.rootpath, (*places, "pyproject.toml", "lock"))
             for folder, places in PACKAGES.items()
         }
         chosen = any(getattr(config.option, name, None) for name in CHOOSING)

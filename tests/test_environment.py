@@ -1,20 +1,32 @@
-"""pyproject.toml and environment.yml say the same, and what the code imports is declared."""
+"""The lock installs what pyproject.toml declares, and what the code imports is declared."""
 
 import ast
+import itertools
+import re
 import sys
 import tomllib
-from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from collections.abc import Iterable, Iterator
+from importlib.metadata import distribution, packages_distributions, version
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.markers import default_environment
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+LOCK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "lock").glob("*.txt")}
+OURS = ("utils", "grader", "phases", "tests", "benchmarks", "lock")
+SHARED = ("packages", "extras")
+BUILDS = ("torch-cuda", "torch-cpu")
+SYSTEMS = (
+    ("linux", "Linux", "x86_64"),
+    ("linux", "Linux", "aarch64"),
+    ("darwin", "Darwin", "arm64"),
+)
 
 # Used by their command or as a plug-in, never imported by name.
 # Used by no module of ours: tools, and accelerate, without which transformers has no Trainer.
@@ -22,104 +34,147 @@ TOOLS = {
     *("accelerate", "furo", "ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"),
 }
 
-# What conda brings and pip can't: compilers, for torch.compile.
-CONDAS = {"cxx-compiler"}
 
-
-def declared(pyproject: dict) -> dict[str, str]:
-    """Name to version and marker of each direct dependency; "python" is the range."""
+def declared(pyproject: dict) -> list[Requirement]:
+    """What pyproject.toml asks for directly: to build, to run, and in each extra."""
     project = pyproject["project"]
     extras = project["optional-dependencies"].values()
     lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
-    return {"python": project["requires-python"]} | dict(map(entry, lines))
+    return [Requirement(line) for line in [*lines, *pyproject["build-system"]["requires"]]]
 
 
-def offered(environment: dict) -> dict[str, str]:
-    """The same for environment.yml; whatever is no requirement is kept under its own text."""
-    found = {}
-    for line in environment["dependencies"]:
-        if isinstance(line, dict):
-            found |= dict(map(entry, (e for e in line["pip"] if not e.startswith("-"))))
-        elif line.startswith("python "):
-            found["python"] = line.removeprefix("python ")
-        elif line not in {"pip", *CONDAS}:
-            found |= [entry(line)]
+def locked(lines: str) -> list[Requirement]:
+    """The packages that a file of the lock names."""
+    return [Requirement(line) for line in re.findall(r"^([a-z0-9].*?) \\$", lines, re.MULTILINE)]
+
+
+def machines(pyproject: dict) -> Iterator[dict[str, str]]:
+    """The environment of markers of each platform and Python that is promised."""
+    allowed = SpecifierSet(pyproject["project"]["requires-python"])
+    versions = [f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed]
+    each = itertools.product(versions, ("0", "99"), SYSTEMS)
+    for python, patch, (platform, system, machine) in each:
+        yield default_environment() | {
+            "python_version": python,
+            "python_full_version": f"{python}.{patch}",
+            "sys_platform": platform,
+            "platform_system": system,
+            "platform_machine": machine,
+        }
+
+
+def chosen(requirements: Iterable[Requirement], machine: dict[str, str]) -> dict[str, Requirement]:
+    """Those that a machine takes, by name; no name twice."""
+    taken = [each for each in requirements if not each.marker or each.marker.evaluate(machine)]
+    by_name = {canonicalize_name(each.name): each for each in taken}
+    assert len(by_name) == len(taken), f"a package is locked twice for {machine}"
+    return by_name
+
+
+def out_of_step(pyproject: dict, lock: dict[str, str]) -> list[str]:
+    """One line for each direct dependency that some machine would not get from the lock."""
+    found, direct = [], declared(pyproject)
+    files = {name: locked(text) for name, text in lock.items()}
+    for machine, build in itertools.product(machines(pyproject), BUILDS):
+        there = chosen((pin for name in (*SHARED, build) for pin in files[name]), machine)
+        for wanted in direct:
+            if wanted.marker and not wanted.marker.evaluate(machine):
+                continue
+            pin = there.get(canonicalize_name(wanted.name))
+            if pin is None or not wanted.specifier.contains(str(pin.specifier).lstrip("=")):
+                where = "{sys_platform} {platform_machine}, Python {python_version}"
+                found.append(
+                    f"{wanted.name}: pyproject.toml says {wanted.specifier}, the lock says "
+                    f"{pin.specifier if pin else 'nothing'} ({where.format(**machine)}, {build})"
+                )
+    names = {canonicalize_name(each.name) for each in direct}
+    asked_for = r"^([a-z0-9-]+)==[^#]*# via(?:\n +# )? +open-the-hood\b"
+    in_lock = set(re.findall(asked_for, "".join(lock.values()), re.MULTILINE))
+    found += [f"{name}: the lock still has it for pyproject.toml" for name in in_lock - names]
     return found
 
 
-def entry(line: str) -> tuple[str, str]:
-    """'torch==2.13.0 ; marker' as ('torch', '==2.13.0; marker')."""
-    requirement = Requirement(line)
-    marker = f"; {requirement.marker}" if requirement.marker else ""
-    return canonicalize_name(requirement.name), f"{requirement.specifier}{marker}"
+def test_the_lock_is_in_step_with_pyproject():
+    assert out_of_step(PYPROJECT, LOCK) == [], "run `make lock`"
 
 
-def differences(pyproject: dict, environment: dict) -> list[str]:
-    """One line for each entry that the two do not share."""
-    left, right = declared(pyproject), offered(environment)
-    return [
-        f"{name}: pyproject.toml says {left.get(name, 'nothing')}, "
-        f"environment.yml says {right.get(name, 'nothing')}"
-        for name in sorted(left | right)
-        if left.get(name) != right.get(name)
-    ]
-
-
-def test_environment_and_pyproject_agree_entry_by_entry():
-    assert differences(PYPROJECT, ENVIRONMENT) == []
+def changed(*, old: str = "einops==0.8.2", new: str) -> dict:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert old in text
+    return tomllib.loads(text.replace(old, new))
 
 
 @pytest.mark.parametrize(
-    ("entries", "says"),
+    ("pyproject", "says"),
     [
-        (["torch==2.12.0"], "torch: pyproject.toml says ==2.13.0, environment.yml says ==2.12.0"),
-        ([], "torch: pyproject.toml says ==2.13.0, environment.yml says nothing"),
-        (["torch==2.13.0", "x==1"], "x: pyproject.toml says nothing, environment.yml says ==1"),
+        (
+            changed(new="einops==0.8.1"),
+            "einops: pyproject.toml says ==0.8.1, the lock says ==0.8.2",
+        ),
+        (
+            changed(new='einops==0.8.2",\n"flax==1'),
+            "flax: pyproject.toml says ==1, the lock says nothing",
+        ),
+        (changed(old='"einops==0.8.2",', new=""), "einops: the lock still has it"),
+        (changed(old="torch==2.13.0", new="torch==2.13.1"), "torch: pyproject.toml says ==2.13.1"),
+        (
+            changed(old="triton==3.7.1 ; platform_system == 'Linux'", new="triton==3.7.1"),
+            "triton: pyproject.toml says ==3.7.1, the lock says nothing (darwin arm64, Python 3.1",
+        ),
     ],
-    ids=["another version", "missing", "more"],
+    ids=["another version", "missing", "more", "torch", "on more platforms"],
 )
-def test_a_difference_is_found_and_named(entries, says):
-    pyproject = {
-        "project": {
-            "requires-python": ">=3.11",
-            "dependencies": ["torch==2.13.0"],
-            "optional-dependencies": {"dev": []},
-        }
+def test_a_lock_out_of_step_is_found_and_named(pyproject, says):
+    found = out_of_step(pyproject, LOCK)
+    assert found
+    assert all(line.startswith(says) for line in found)
+
+
+def test_each_file_that_may_be_installed_has_a_hash_and_none_an_address():
+    for name, text in LOCK.items():
+        entries = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+        assert len(entries) == len(locked(text)), name
+        assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+        assert re.findall(r"https?://\S+", text) == (
+            ["https://download.pytorch.org/whl/cpu"] if name == "torch-cpu" else []
+        )
+
+
+def test_what_is_installed_here_is_what_the_lock_says_and_lacks_nothing():
+    build = "torch-cpu" if version("torch").endswith("+cpu") else "torch-cuda"
+    files = [LOCK[name] for name in (*SHARED, build)]
+    there = chosen(itertools.chain(*map(locked, files)), default_environment())
+    other = {
+        name: version(name) for name, pin in there.items() if version(name) not in pin.specifier
     }
-    environment = {"dependencies": ["python >=3.11", "pip", {"pip": [*entries, "--editable ."]}]}
-    assert differences(pyproject, environment) == [says]
+    assert other == {}, "run `make build`"
+    unmet = [
+        f"{name} needs {line}"
+        for name in there
+        for line in distribution(name).requires or ()
+        if (need := Requirement(line)).marker is None or need.marker.evaluate({"extra": ""})
+        if (pin := there.get(canonicalize_name(need.name))) is None
+        or not need.specifier.contains(str(pin.specifier).lstrip("="), prereleases=True)
+    ]
+    assert unmet == []
 
 
-def test_a_python_range_or_marker_that_differs_is_found():
-    pyproject = {
-        "project": {
-            "requires-python": ">=3.11",
-            "dependencies": ["triton==3.7.1 ; platform_system == 'Linux'"],
-            "optional-dependencies": {"dev": []},
-        }
-    }
-    environment = {"dependencies": ["python >=3.10", {"pip": ["triton==3.7.1"]}]}
-    assert len(differences(pyproject, environment)) == 2
-
-
-def test_the_conda_environment_installs_the_project_itself():
-    pip = next(line["pip"] for line in ENVIRONMENT["dependencies"] if isinstance(line, dict))
-    assert "--editable ." in pip
-    assert set(ENVIRONMENT["dependencies"][:-1]) >= CONDAS
+def test_conda_gets_the_same_python_and_the_same_lock():
+    *conda, packages = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    python = f"python {PYPROJECT['project']['requires-python']}"
+    assert conda == [python, "pip", "cxx-compiler"]
+    assert packages == {"pip": [f"-r lock/{name}.txt" for name in ("torch-cuda", *SHARED)]}
 
 
 def test_every_direct_dependency_is_pinned_exactly():
-    loose = {
-        name: version
-        for name, version in declared(PYPROJECT).items()
-        if name != "python" and not version.startswith("==")
-    }
-    assert loose == {}
+    project = {**PYPROJECT, "build-system": {"requires": []}}
+    loose = [str(each) for each in declared(project) if not str(each.specifier).startswith("==")]
+    assert loose == []
 
 
 def imported() -> Iterator[tuple[str, Path]]:
     """Each top-level module that a Python file of the project imports, with the file."""
-    for folder in ("utils", "grader", "phases", "tests", "benchmarks"):
+    for folder in OURS:
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
@@ -130,15 +185,14 @@ def imported() -> Iterator[tuple[str, Path]]:
 
 @pytest.mark.slow(3)
 def test_what_is_imported_is_declared_and_what_is_declared_is_used():
-    ours = {"utils", "grader", "phases", "tests", "benchmarks"}
     owners = packages_distributions()
     used = {
         canonicalize_name(owner): path.relative_to(ROOT)
         for module, path in imported()
-        if module not in ours and module not in sys.stdlib_module_names
+        if module not in OURS and module not in sys.stdlib_module_names
         for owner in owners.get(module, [module])
     }
-    names = set(declared(PYPROJECT)) - {"python"}
+    names = {canonicalize_name(each.name) for each in declared(PYPROJECT)} - {"setuptools"}
     undeclared = {name: str(path) for name, path in used.items() if name not in names}
     assert undeclared == {}, "imported, but not in pyproject.toml"
     assert names - set(used) - TOOLS == set(), "in pyproject.toml, but used nowhere"

@@ -1,7 +1,8 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
-It contains `release/`, `notebooks/`, `utils/`, the licence, and the setup files, rewritten so that
-they do not need `grader`; all labs, or those that are named. The same project gives the same bytes.
+It contains `release/`, `notebooks/`, `utils/`, the licence, the lock of what they need, and the
+setup files, rewritten so that they do not need `grader`; all labs, or those that are named. The
+same project gives the same bytes.
 
 With `--with-checks` it contains `grader/` and the phases' texts, too, so that `check(...)` in a lab
 judges at once. These hold the answers, so such an archive is for learners who study by themselves.
@@ -27,6 +28,7 @@ from grader.whole_file import write_whole
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
+EXTRAS = "extras.txt"  # of the lock: what developers need
 SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|grader\.verify")
 
 README = """# Open the Hood
@@ -34,14 +36,19 @@ README = """# Open the Hood
 A course that takes PyTorch apart: lessons to read and play with, labs to solve.
 
     python3 -m venv .venv
-    .venv/bin/pip install --editable .
+    .venv/bin/pip install -r lock/torch-cuda.txt -r lock/packages.txt
+    .venv/bin/pip install --no-deps --editable .
     .venv/bin/jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
 or, with conda:
 
     conda env create -f environment.yml
     conda activate open-the-hood
+    pip install --no-deps --editable .
     jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+
+`torch-cpu.txt` in place of `torch-cuda.txt` (in `environment.yml`, too) takes half the space on
+Linux, and is enough: no GPU is needed.
 
 In a Jupyter that runs elsewhere and is reached by a browser, upload the archive and run this once
 in a cell of a new notebook; then restart its kernel:
@@ -51,8 +58,7 @@ in a cell of a new notebook; then restart its kernel:
 
 The start page shows the road. Lessons are in `notebooks/`, labs in `release/`: solve a lab where it
 lies, run its cells from top to bottom, and hand the notebook in. `utils/` is what they import; look
-inside. Python 3.11 to 3.13; no GPU is needed. On Windows, work in WSL (`wsl --install`, then as on
-Ubuntu).
+inside. Python {pythons}. On Windows, work in WSL (`wsl --install`, then as on Ubuntu).
 """
 CHECKED = """
 Each graded cell of a lab begins with `check(...)`, which judges your answer on new cases and says
@@ -110,6 +116,7 @@ def learner_files(
     if with_checks:
         folders += [root / "grader", *sorted({page.folder for page in chosen})]
     shared = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    shared += [path for path in (root / "lock").glob("*.txt") if path.name != EXTRAS]
     for phase in chosen:
         shared += [path for path in (phase.page, phase.release) if path.exists()]
     names = [path.relative_to(root) for path in shared]
@@ -122,8 +129,11 @@ def learner_files(
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject, packages).encode()
     environment = (root / "environment.yml").read_text(encoding="utf-8")
-    files["environment.yml"] = learner_environment(environment, pyproject).encode()
-    readme = README.format(archive=name, top=TOP) + (CHECKED if with_checks else "")
+    files["environment.yml"] = learner_environment(environment).encode()
+    pythons = tomllib.loads(pyproject)["project"]["requires-python"]
+    readme = README.format(archive=name, top=TOP, pythons=pythons) + (
+        CHECKED if with_checks else ""
+    )
     files["README.md"] = readme.encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
     return files
@@ -189,14 +199,12 @@ include = {json.dumps(list(packages))}
 """
 
 
-def learner_environment(text: str, pyproject: str) -> str:
+def learner_environment(text: str) -> str:
     """Return the conda environment without the developers' packages and without comments."""
-    extras = tomllib.loads(pyproject)["project"].get("optional-dependencies", {})
-    needless = {f"- {requirement}" for group in extras.values() for requirement in group}
     lines = [
         line
         for line in text.splitlines()
-        if line.strip() not in needless and not line.lstrip().startswith("#")
+        if not line.lstrip().startswith("#") and EXTRAS not in line
     ]
     return "\n".join(lines) + "\n"
 

@@ -108,7 +108,7 @@ PYPROJECT = """\
 [project]
 name = "open-the-hood"
 version = "0.1.0"
-requires-python = ">=3.11"
+requires-python = ">=3.11,<3.15"
 dependencies = ["torch==2.13.0", "numpy==2.4.6"]
 
 [project.optional-dependencies]
@@ -163,8 +163,10 @@ def make_project(root: Path) -> Project:
     made.write("pyproject.toml", PYPROJECT)
     made.write(
         "environment.yml",
-        "name: open-the-hood\ndependencies:\n  - pip:\n      - torch==2.13.0\n"
-        "      # for tests\n      - pytest==9.2.0\n      - --editable .\n",
+        "name: open-the-hood\ndependencies:\n  - pip:\n      - -r lock/packages.txt\n"
+        "      # for tests\n      - -r lock/extras.txt\n",
     )
+    for name in ("lock/packages.txt", "lock/extras.txt", "lock/renew.py"):
+        made.write(name, "")
     made.write("LICENSE", "MIT\n")
     return made

@@ -43,6 +43,7 @@ def test_the_list_of_files(released):
         "LICENSE",
         "README.md",
         "environment.yml",
+        "lock/packages.txt",
         "notebooks/01_rows.ipynb",
         "pyproject.toml",
         RELEASE,
@@ -83,7 +84,8 @@ def test_the_set_up_needs_no_grader(released):
     pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
-    assert pip == {"pip": ["torch==2.13.0", "--editable ."]}
+    assert pip == {"pip": ["-r lock/packages.txt"]}
+    assert "Python >=3.11,<3.15." in files["README.md"].decode()
 
 
 def test_only_the_named_labs(released):

@@ -1,0 +1,69 @@
+"""Which build of PyTorch `make` installs, and with what."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from grader.phase_paths import ROOT
+
+WHEEL = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+CPU, CUDA = "-r lock/torch-cpu.txt", "-r lock/torch-cuda.txt"
+
+
+@pytest.fixture
+def printed(tmp_path):
+    """Call `make --just-print build` in a copy of the project that has no .venv."""
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "lock", tmp_path / "lock")
+
+    def call(*variables: str, **more: str) -> str:
+        # `make test` hands its own variables down.
+        ours = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TORCH", "UV", "PIP_FIND_LINKS"}
+        kept = {name: value for name, value in os.environ.items() if name not in ours}
+        done = subprocess.run(
+            ["make", "--just-print", "build", *variables],
+            cwd=tmp_path,
+            env=kept | more,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout + done.stderr
+
+    return call
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux has two builds of PyTorch")
+def test_the_build_that_is_installed(printed, tmp_path):
+    said = printed()
+    assert CUDA in said
+    assert "5.7 GB, with PyTorch's CUDA build; 2.6 GB without it: make build TORCH=cpu" in said
+    said = printed("TORCH=cpu")
+    assert CPU in said
+    assert CUDA not in said
+    assert CPU in printed(TORCH="cpu")  # as a container sets it
+    assert 'TORCH is cuda or cpu, not "gpu"' in printed("TORCH=gpu")
+    (tmp_path / WHEEL).touch()
+    assert CPU in printed(PIP_FIND_LINKS=str(tmp_path))
+
+
+def test_a_venv_keeps_its_build_until_the_other_is_asked_for(printed, tmp_path):
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".ready-0123abc-cpu").write_text(str(tmp_path))
+    assert CPU in printed()
+    assert CUDA in printed("TORCH=cuda")
+
+
+def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
+    with_pip, with_uv = printed("UV="), printed("UV=/opt/uv")
+    assert "/opt/uv" not in with_pip
+    assert "python3 -m venv" in with_pip
+    assert "/opt/uv venv --quiet --seed --clear  .venv" in with_uv
+    assert "-m pip install" not in with_uv
+    assert "--python python3.12" in printed("UV=/opt/uv", "PYTHON=python3.12")
+    for said in (with_pip, with_uv):
+        locked = [line for line in said.splitlines() if "-r lock/" in line]
+        assert len(locked) == 2
+        assert all("--no-deps --require-hashes --only-binary :all:" in line for line in locked)
