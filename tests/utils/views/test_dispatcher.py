@@ -302,7 +302,8 @@ def test_dispatch_table():
 
 
 def test_the_table_says_what_a_slot_holds():
-    assert "aten::relu at CUDA: nothing." in table.in_words("aten::relu", "CUDA")
+    at_cuda = table.in_words("aten::relu", "CUDA")
+    assert ("aten::relu at CUDA: nothing." in at_cuda) is not torch.backends.cuda.is_built()
     assert "fall through" in table.in_words("aten::mul.Tensor", "AutocastCPU")
     assert table.in_words("aten::linear", "CPU").startswith("aten::linear at CPU: a composite, reg")
 
