@@ -3,7 +3,9 @@
 import errno
 import os
 import sqlite3
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
@@ -46,6 +48,8 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
 @pytest.fixture
 def readonly(tmp_path):
     """A course with a gradebook and a released lab, which this process may only read."""
+    if os.geteuid() == 0 and not all(at.stat().st_mode & 0o001 for at in Path(sys.prefix).parents):
+        pytest.skip("not run: its packages lie in a folder that only root may enter")
     course = tmp_path / "course"
     for folder in ("release/01_x", "source/01_x", "autograded"):
         (course / folder).mkdir(parents=True)

@@ -702,6 +702,10 @@ def test_a_cell_ends_after_all_that_it_printed_was_sent() -> None:
         assert inmate.run("print('early'); time.sleep(0.2)") == "early\n"
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14),
+    reason="from Python 3.14 on a handler that raises leaves locked what `with` has just locked",
+)
 def test_messages_of_many_threads_and_signals_stay_whole() -> None:
     code = """
         import signal, threading
