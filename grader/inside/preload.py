@@ -242,8 +242,9 @@ def _start_autograd_without_threads() -> None:
     """Go backward once, before anything is traced.
 
     torch starts autograd's threads at a process's first backward, one for each device. No GPU is
-    visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. Kernels
-    would have their threads, and could not fork processes that go backward, as those of
+    visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. As their
+    threads start, an assertion of torch 2.13 fails now and then, and the kernel is aborted: two of
+    fifty in a lab that compiles. Nor could it fork processes that go backward, as those of
     ``torch.distributed`` do.
     """
     import torch
