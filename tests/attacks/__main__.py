@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -53,6 +54,8 @@ def summary(attack: Attack, ground: Ground) -> str:
     """Run an attack and return its result in a few words."""
     try:
         outcome = commit(attack, ground)
+    except pytest.skip.Exception as why:
+        return str(why)
     except Exception as error:
         return f"grading failed: {type(error).__name__}"
     return ", ".join([*points(attack, outcome), *ground.spilled(outcome)])
