@@ -103,6 +103,7 @@ MAKE_VENV := $(if $(UV),$(UV) venv --quiet --seed --clear $(if $(filter file,$(o
 # What is installed is all that the lock names, so nothing else is looked for.
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(VENV)/bin/python,\
   PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq) --no-deps
+CHECK := $(if $(UV),$(UV) pip check --python $(VENV)/bin/python,$(VENV)/bin/python -m pip check)
 LOCKED := $(INSTALL) --require-hashes --only-binary :all:
 
 # A .venv without a stamp is half-made, one whose stamp names another folder was moved here, and one with
@@ -122,5 +123,6 @@ $(STAMP):
 	@$(LOCKED) $(if $(UV),,$(if $(NEARBY),$(if $(filter cpu,$(TORCH)),--no-index))) -r lock/torch-$(TORCH).txt
 	@$(LOCKED) -r lock/packages.txt -r lock/extras.txt
 	@$(INSTALL) --no-build-isolation --editable .
+	@said=$$($(CHECK)) || { echo "$$said" >&2; echo "lock/ is out of step with pyproject.toml. Bring it up to date: make lock" >&2; exit 1; }
 	@printf '%s' "$(CURDIR)" > $@
 	@echo "Ready: $$($(VENV)/bin/python --version) in .venv."

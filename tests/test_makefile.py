@@ -62,6 +62,8 @@ def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
     assert "python3 -m venv" in with_pip
     assert "/opt/uv venv --quiet --seed --clear  .venv" in with_uv
     assert "-m pip install" not in with_uv
+    assert ".venv/bin/python -m pip check" in with_pip
+    assert "/opt/uv pip check" in with_uv
     assert "--python python3.12" in printed("UV=/opt/uv", "PYTHON=python3.12")
     for said in (with_pip, with_uv):
         locked = [line for line in said.splitlines() if "-r lock/" in line]

@@ -24,7 +24,7 @@ from grader.batch.job import (
     NotebookResult,
     Result,
     as_file,
-    compiles,
+    can_compile,
     failed,
     given_up,
     read_source,
@@ -79,8 +79,10 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
             )
-        if compiles(job.lab.notebooks) != job.lab.compiles:
-            lacking = "this worker" if job.lab.compiles else "the machine that sent the submission"
+        if can_compile(job.lab.notebooks) != job.lab.can_compile:
+            lacking = (
+                "this worker" if job.lab.can_compile else "the machine that sent the submission"
+            )
             raise GraderFailed(
                 f"{lacking} lacks a C++ compiler or Python.h, which the other has, and a grade "
                 "must not hang on that: `python -m grader doctor --install` there installs them"

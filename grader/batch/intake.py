@@ -21,7 +21,7 @@ from traitlets.config import Config, Configurable, LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.job import LabFiles, Submission, compiles, read_source
+from grader.batch.job import LabFiles, Submission, can_compile, read_source
 from grader.batch.version import DIGITS, version
 from grader.course import Course
 from grader.metadata import KEY
@@ -76,7 +76,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
         version=graded_by,
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
         gpu=any(map(_needs_gpu, notebooks.values())),
-        compiles=compiles(notebooks),
+        can_compile=can_compile(notebooks),
     )
 
 

@@ -40,7 +40,7 @@ class LabFiles:
         digest: hashes of what of the above decides a verdict, in the order of
             :data:`grader.batch.version.PARTS`.
         gpu: whether grading needs a GPU.
-        compiles: what :func:`compiles` said where the lab was read.
+        can_compile: what :func:`can_compile` said where the lab was read.
     """
 
     name: str
@@ -51,11 +51,11 @@ class LabFiles:
     version: str
     digest: str
     gpu: bool = False
-    compiles: bool = True
+    can_compile: bool = True
 
     def digest_in(self, sandbox: bool) -> str:
         """Return the digest of all that decides a verdict beside a submission."""
-        return f"{self.digest}-{self.compiles:d}-{sandbox:d}"
+        return f"{self.digest}-{self.can_compile:d}-{sandbox:d}"
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
     return tuple(notebooks)
 
 
-def compiles(notebooks: Mapping[str, bytes]) -> bool:
+def can_compile(notebooks: Mapping[str, bytes]) -> bool:
     """Return whether what a lab compiles can be compiled on this machine.
 
     Where it can't, points are withheld. So that the same lab is worth the same for everybody, all

@@ -52,8 +52,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     out = (args.out or root / "reports" / lab).resolve()
     who = pseudonyms(root) if args.hide_names else Names()
     outline = read_outline(root, lab, results.notebooks)
-    missing = len(results.not_entered)
-    tally = Tally(results.cells, outline, who, missing)
+    not_entered = len(results.not_entered)
+    tally = Tally(results.cells, outline, who, not_entered)
     cells = [one.cell for one in tally.exercises]
     with _replacing(course, out / LEARNERS, ENCODING) as file:
         sheet = LearnerSheet(file, who)
@@ -68,14 +68,14 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
     if args.out is None:
         course.share(out.parent, out)
-    every = tally.submissions + missing
+    every = tally.submissions + not_entered
     marked = f"{tally.graded} of {every} submissions have all their automatic marks"
     if tally.unread:
         marked += f"; {tally.unread} {_has(tally.unread)} no mark for what could not be read"
-    if missing:
+    if not_entered:
         marked += (
-            f"; {missing} {_has(missing)} no row in the gradebook: `python -m grader grade {lab}` "
-            "grades what is on disk"
+            f"; {not_entered} {_has(not_entered)} no row in the gradebook: "
+            f"`python -m grader grade {lab}` grades what is on disk"
         )
     console.print(f"{lab}: {marked}.", soft_wrap=True)
     for name, what in (

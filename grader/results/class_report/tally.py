@@ -157,7 +157,7 @@ class Tally:
 
     Attributes:
         submissions: number of submissions in the gradebook, whether or not grading finished.
-        never_graded: number of submissions that are not in the gradebook.
+        not_entered: number of submissions that are not in the gradebook.
         unread: number of submissions that have no mark for what could not be read.
         automatic: points of each graded learner in automatic exercises.
         total: points of each graded learner in all exercises.
@@ -171,7 +171,7 @@ class Tally:
     """
 
     def __init__(
-        self, cells: list[GradedCell], outline: Outline, names: Names, never_graded: int = 0
+        self, cells: list[GradedCell], outline: Outline, names: Names, not_entered: int = 0
     ):
         self._names = names
         place = {name: number for number, name in enumerate(outline.titles)}
@@ -179,7 +179,7 @@ class Tally:
         self.title = outline.title
         self.exercises = [ExerciseTally(c, outline.titles.get(c.name, "")) for c in cells]
         self.submissions = 0
-        self.never_graded = never_graded
+        self.not_entered = not_entered
         self.automatic, self.total = array("d"), array("d")
         self.attempted = self.unread = 0
         self.people: dict[str, list[Person]] = {}

@@ -44,8 +44,8 @@ def todos(tally: Tally) -> list[Todo]:
 
 
 def _by_person(tally: Tally) -> Iterator[Todo]:
-    if tally.never_graded:
-        why = f"{_submissions(tally.never_graded)} handed in that the gradebook does not know."
+    if tally.not_entered:
+        why = f"{_submissions(tally.not_entered)} handed in that the gradebook does not know."
         yield Todo(MARKS, "Grade what has never been graded", why, "todo")
     if tally.outdated:
         had = "has" if tally.outdated == 1 else "have"

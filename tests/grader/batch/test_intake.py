@@ -205,7 +205,7 @@ def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew
     def ids():
         lab = read_lab(course, HW)
         found = read_submission_of(course, lab, folders(course, "ann"))
-        return lab.compiles, found.job_id(lab, True)
+        return lab.can_compile, found.job_id(lab, True)
 
     lacks = Lack(("g++",), ("g++",), "sudo apt-get install g++")
     monkeypatch.setattr("grader.batch.job.inductor_lacks", lambda: lacks)

@@ -96,9 +96,9 @@ def test_another_version_of_the_grader_does_not_grade(course):
 def test_a_worker_that_compiles_what_the_sender_cannot_or_the_other_way_does_not_grade(
     course, monkeypatch, sender, who
 ):
-    monkeypatch.setattr(module, "compiles", lambda notebooks: not sender)
+    monkeypatch.setattr(module, "can_compile", lambda notebooks: not sender)
     job = job_of(course, "right")
-    result = grade(replace(job, lab=replace(job.lab, compiles=sender)))
+    result = grade(replace(job, lab=replace(job.lab, can_compile=sender)))
     assert result.retryable
     assert result.problem.startswith(f"{who} lacks a C++ compiler or Python.h")
 
