@@ -70,8 +70,10 @@ def _(draw):
         return sorted(map(tuple, blocks)) if pairs else blocks
 
     a, b, c, d = (64 * k for k in draw.sample(range(1, 90), 4))
-    n, m, o = (draw.integer(2, 99) for _ in range(3))
-    x = n + m + 1  # larger than both together
+    # three sizes, of which each is smaller than the other two together, and one above n + m and o:
+    # no sum is reached twice where a case is not about that
+    n, m, o = draw.sample(range(50, 100), 3)
+    x = n + m + 1
 
     def life(count, addresses, again=True):
         """A drawn record of so many events, with blocks of before and blocks that stay."""
