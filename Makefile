@@ -25,6 +25,10 @@ STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object 
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# OpenMP's threads spin while they wait. Where another program has one of the cores, a training loop
+# of torch with two threads then takes ten times as long; asleep, they lose nothing that shows.
+export OMP_WAIT_POLICY := passive
+
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 

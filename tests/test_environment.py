@@ -160,7 +160,9 @@ def test_what_is_installed_here_is_what_the_lock_says_and_lacks_nothing():
 
 
 def test_conda_gets_the_same_python_and_the_same_lock():
-    *conda, packages = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["variables"] == {"OMP_WAIT_POLICY": "passive"}
+    *conda, packages = environment["dependencies"]
     python = f"python {PYPROJECT['project']['requires-python']}"
     assert conda == [python, "pip", "cxx-compiler"]
     assert packages == {"pip": [f"-r lock/{name}.txt" for name in ("torch-cuda", *SHARED)]}

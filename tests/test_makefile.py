@@ -56,6 +56,17 @@ def test_a_venv_keeps_its_build_until_the_other_is_asked_for(printed, tmp_path):
     assert CUDA in printed("TORCH=cuda")
 
 
+def test_threads_that_wait_for_work_sleep():
+    rule = "show: ; @echo $$OMP_WAIT_POLICY"
+    shown = ["make", "--silent", "--no-print-directory", f"--eval={rule}", "show"]
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "OMP_WAIT_POLICY")
+    }
+    assert subprocess.check_output(shown, cwd=ROOT, env=kept, text=True) == "passive\n"
+
+
 def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
     with_pip, with_uv = printed("UV="), printed("UV=/opt/uv")
     assert "/opt/uv" not in with_pip
