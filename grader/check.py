@@ -17,7 +17,13 @@ from nbgrader.utils import is_grade, is_task
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
 from grader import UserError
@@ -98,7 +104,8 @@ class _Bar(Progress):
     """A progress bar over the cells of a notebook, with the title of the exercise that runs."""
 
     def __init__(self, console: Console, outline: Outline, nb: NotebookNode):
-        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
+        text = TextColumn("{task.description}")
+        columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), text
         super().__init__(*columns, console=console, transient=True)
         self._nb, self._titles = nb, outline.titles
         self._graded = sum(map(is_grade, nb.cells))

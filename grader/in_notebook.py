@@ -15,8 +15,10 @@ from IPython.display import Markdown, display
 from grader.judging.card import VerdictCard
 from grader.judging.catalogue import find_check
 from grader.lesson_links import link_to
+from grader.verdict import Cause
 from grader.verify import judged
 from grader.work import FOLDER as WORK
+from utils.progress_bar import running
 
 ELSEWHERE = (
     "This is the lab as it is released, which the next release overwrites. "
@@ -24,10 +26,19 @@ ELSEWHERE = (
 )
 
 
+class CellStopped(Exception):
+    """The rest of the cell is not run; what Jupyter shows is the message, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
     Raises:
+        CellStopped: when somebody stopped it, or after a verdict that had to stop the answer: the
+            next line of the cell would call the same code, without a limit.
         LookupError: if there is no such exercise.
         UserError: if the setting ``lesson_url`` is not an address.
     """
@@ -38,9 +49,18 @@ def show_verdict(name: str) -> None:
     if missing:
         print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
         return
-    verdict = judged(check, check.thing_in(defined))
+    try:
+        with running(f"checking {name}"):
+            verdict = judged(check, check.thing_in(defined))
+    except KeyboardInterrupt:
+        raise CellStopped(
+            f"{name}: you stopped its check, so there is no verdict. The rest of this cell did not "
+            "run."
+        ) from None
     VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd())).show()
     copy = phase.root / WORK / phase.name / f"{phase.name}.ipynb"
     if Path.cwd() == phase.root / "release" / phase.name and copy.exists():
         link = os.path.relpath(copy, Path.cwd())
         display(Markdown(ELSEWHERE.format(link=link, name=f"{WORK}/{phase.name}")))
+    if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
+        raise CellStopped(f"{name}: a call did not end. The rest of this cell did not run.")

@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from IPython import get_ipython
@@ -60,18 +56,22 @@ def judged(check: Check, thing: Any) -> Verdict:
 
     Args:
         thing: a function, class or value, or a dict of functions by name.
+
+    Raises:
+        KeyboardInterrupt: when somebody stopped it before all points were known.
     """
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge
     from grader.judging.learner_source import Written
+    from grader.judging.watched import Alarm, Watched
 
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
-    verdict = judge(check, thing, seed, source=Written(_cells()))
+    verdict = judge(check, thing, seed, source=Written(_cells()), connect=Watched)
     names = get_ipython().user_ns if get_ipython() else {}
     by_name = thing if isinstance(thing, dict) else {check.name: thing}
     called_so = all(names.get(key) is value for key, value in by_name.items())
     if called_so and not os.environ.get(NO_EXAMPLES_VARIABLE):
-        with _interrupted_after(EXAMPLE_SECONDS):
+        with Alarm(EXAMPLE_SECONDS, EXAMPLE_SECONDS):
             verdict = exemplify(verdict, check, thing, fresh_seed())
     return verdict
 
@@ -89,24 +89,6 @@ class Points(float):
 def shown_points(earned: float) -> dict[str, str]:
     """Return the MIME data of the points: the number as plain text for nbgrader, and empty HTML."""
     return {"text/plain": repr(float(earned)), "text/html": ""}
-
-
-@contextmanager
-def _interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt in the enclosed code after so many seconds.
-
-    Signals reach only the main thread; in any other thread there is no limit.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _cells() -> list[str]:

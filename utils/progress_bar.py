@@ -1,7 +1,10 @@
-"""A progress bar with the time left, for cells of a lesson or lab that take more than seconds."""
+"""What a cell that takes more than seconds shows: a bar with the time left, or a clock."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
 from html import escape
@@ -12,6 +15,7 @@ from utils.views._interactive import can_move
 
 T = TypeVar("T")
 EVERY = 0.25  # seconds between two redraws
+UNNOTICED = 2.0  # seconds that a cell may take before anybody wonders
 
 
 def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
@@ -52,6 +56,44 @@ def _counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
             print(f"{name}: {done:,} of {total:,}")
         else:
             _update(handle, _html(name, done, total, f"{_clock(time.monotonic() - began)} taken"))
+
+
+@contextlib.contextmanager
+def running(what: str) -> Iterator[None]:
+    """Show what the enclosed code does, and for how long, once it takes more than two seconds.
+
+    For code that can't count what is left. In a live notebook it is one line with a clock, which
+    ends with the time that was taken; anywhere else it is nothing.
+
+    Args:
+        what: what is done, such as "compiling".
+    """
+    if not can_move():
+        yield
+        return
+    over = threading.Event()
+    began = time.monotonic()
+
+    def show() -> None:
+        handle = None
+        while not over.wait(EVERY if handle else UNNOTICED):
+            page = f"<div>{escape(what)} … {_clock(time.monotonic() - began)}</div>"
+            if handle is None:
+                handle = _display(page)
+            else:
+                _update(handle, page)
+        if handle is not None:
+            taken = _clock(time.monotonic() - began)
+            _update(handle, f"<div>{escape(what)}: {taken} taken</div>")
+
+    # in the cell's own context: it says below which cell a thread displays
+    clock = threading.Thread(target=contextvars.copy_context().run, args=(show,), daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        over.set()
+        clock.join()
 
 
 def time_left(done: int, total: int, spent: float) -> str:

@@ -8,7 +8,7 @@ agree. If they do not, each misconception plays the cases too, and
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -28,22 +28,30 @@ CALLED_BY = {
     "aten.clone": " (as `contiguous` and `reshape` do)",
     "aten._to_copy": " (as `to` and `float` do)",
 }
-OUT_OF_TIME = "nothing before the cell's time was up (an infinite loop?)"
+OUT_OF_TIME = "no answer before its time was up (an endless loop?)"
 
 
 Asked = tuple[Case, CaseOutcome]  # the case, the learner's outcome
 
 
-def judge(check: Check, thing: Any, seed: str, *, source: Written | None = None) -> Verdict:
+def judge(
+    check: Check,
+    thing: Any,
+    seed: str,
+    *,
+    source: Written | None = None,
+    connect: Callable[[Any], Connection] = InProcess,
+) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
         thing: what the learner wrote.
         source: the notebook's cells, for a rule about forbidden names; None if unknown.
+        connect: makes the connection to ``thing``.
     """
     with one_thread():
         key = answer_key(check, seed)
-        return assess(key, ask(key, InProcess(thing)), source=source)
+        return assess(key, ask(key, connect(thing)), source=source)
 
 
 def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
@@ -110,7 +118,7 @@ def ask(key: AnswerKey, connection: Connection) -> list[Asked]:
         if got is None:
             try:
                 got = play(key.check, connection, c)
-            except (KeyboardInterrupt, OutOfTime):
+            except OutOfTime:
                 got = unplayed = CaseOutcome.lost(Cause.TIMEOUT, OUT_OF_TIME)
             except ConnectionLost as lost:
                 got = unplayed = CaseOutcome.lost(Cause.NO_REPLY, f"nothing more: {lost}")

@@ -1,11 +1,13 @@
 """The verdict in a learner's own notebook: what is judged, and the card that shows it."""
 
 import dataclasses
+import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
 import torch
+from jupyter_client.manager import start_new_kernel
 
 from grader.in_notebook import show_verdict
 from grader.judging.card import VerdictCard
@@ -146,3 +148,64 @@ def test_who_works_in_the_released_lab_is_shown_the_copy(notebook, monkeypatch, 
     monkeypatch.chdir(tmp_path / "work" / phase.name)
     show_verdict("bytes_of")
     assert len(shown) == 1
+
+
+ENDLESS = """
+import time
+from grader.judging import watched
+
+def bytes_of(t):
+    while True:
+        pass
+"""
+CHECKED = """
+from grader.in_notebook import show_verdict
+show_verdict("bytes_of")
+print("the next line")
+"""
+
+
+def in_kernel(client, code, after=None):
+    """Run a cell; return what it displayed and what it ended with. `after`: called on a display."""
+    shown = []
+
+    def hook(message):
+        content = message["content"]
+        if message["msg_type"] in ("display_data", "update_display_data"):
+            shown.append(content["data"])
+            if after:
+                after(content["data"])
+        elif message["msg_type"] == "stream":
+            shown.append({"text/plain": content["text"]})
+
+    reply = client.execute_interactive(code, output_hook=hook, timeout=120)["content"]
+    return shown, "\n".join(reply.get("traceback", []))
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    manager, client = start_new_kernel(cwd=str(ROOT))
+    in_kernel(client, ENDLESS)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def test_an_endless_loop_ends_with_a_verdict_and_the_cell_with_it(kernel):
+    _, client = kernel
+    in_kernel(client, "watched.CALL_SECONDS = 3")
+    shown, ended = in_kernel(client, CHECKED)
+    clock, *_, taken, verdict = shown
+    assert "checking bytes_of … 2 s" in clock["text/html"]
+    assert re.search(r"checking bytes_of: \d+ s taken", taken["text/html"])
+    assert verdict[VERDICT_MIME]["earned"] == 0
+    assert "an endless loop?" in verdict["text/plain"]
+    assert ended == "bytes_of: a call did not end. The rest of this cell did not run."
+
+
+def test_stop_ends_the_cell_and_says_so(kernel):
+    manager, client = kernel
+    in_kernel(client, "watched.CALL_SECONDS = 3600")
+    shown, ended = in_kernel(client, CHECKED, after=lambda clock: manager.interrupt_kernel())
+    assert all("checking bytes_of" in data["text/html"] for data in shown)
+    assert ended.startswith("bytes_of: you stopped its check, so there is no verdict.")
