@@ -18,7 +18,7 @@ from grader.lesson_links import link_to
 from grader.verdict import Cause
 from grader.verify import judged
 from grader.work import FOLDER as WORK
-from utils.progress_bar import running
+from utils import cell_clock
 
 ELSEWHERE = (
     "This is the lab as it is released, which the next release overwrites. "
@@ -50,8 +50,8 @@ def show_verdict(name: str) -> None:
         print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
         return
     try:
-        with running(f"checking {name}"):
-            verdict = judged(check, check.thing_in(defined))
+        cell_clock.say(f"checking {name}")
+        verdict = judged(check, check.thing_in(defined))
     except KeyboardInterrupt:
         raise CellStopped(
             f"{name}: you stopped its check, so there is no verdict. The rest of this cell did not "

@@ -7,6 +7,7 @@ start. Without one of them a person sits in front of the notebook.
 from __future__ import annotations
 
 import os
+import sys
 
 BUILD = "OPEN_THE_HOOD_BUILD"
 FRAMES = "OPEN_THE_HOOD_FRAMES"
@@ -30,3 +31,18 @@ def text_only() -> bool:
     nothing.
     """
     return bool(os.environ.get(TEXT_ONLY))
+
+
+def can_move() -> bool:
+    """Whether a widget would be answered: a kernel with ipywidgets, not building or grading."""
+    if building() or text_only():
+        return False
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None or getattr(shell, "kernel", None) is None:
+        return False
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return True

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from utils.audience import can_move
 from utils.figures import in_ipython
 from utils.style import GRADIENT, INK, MUTED, VIEW
 
@@ -218,8 +219,6 @@ def _ask(
         print(plain)
         return
     from IPython.display import publish_display_data
-
-    from utils.views._interactive import can_move  # one rule for views and drills
 
     bundle = {"text/plain": plain, "text/html": _card(UNREAD, question, folded, judged)}
     if can_move():

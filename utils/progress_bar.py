@@ -1,21 +1,19 @@
-"""What a cell that takes more than seconds shows: a bar with the time left, or a clock."""
+"""A progress bar with the time left, for cells of a lesson or lab that take more than seconds."""
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
 from html import escape
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from utils import cell_clock
+from utils.audience import can_move
+from utils.cell_clock import display_page, in_words, update_page
 from utils.style import VIEW
-from utils.views._interactive import can_move
 
 T = TypeVar("T")
 EVERY = 0.25  # seconds between two redraws
-UNNOTICED = 2.0  # seconds that a cell may take before anybody wonders
 
 
 def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
@@ -40,7 +38,8 @@ def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Ite
 
 
 def _counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
-    handle = _display(_html(name, 0, total, "")) if can_move() else None
+    handle = display_page(_html(name, 0, total, "")) if can_move() else None
+    cell_clock.stop()  # the bar says more
     began = drawn = time.monotonic()
     done = 0
     try:
@@ -50,60 +49,19 @@ def _counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
             now = time.monotonic()
             if handle is not None and now - drawn >= EVERY:
                 drawn = now
-                _update(handle, _html(name, done, total, time_left(done, total, now - began)))
+                update_page(handle, _html(name, done, total, time_left(done, total, now - began)))
     finally:
         if handle is None:
             print(f"{name}: {done:,} of {total:,}")
         else:
-            _update(handle, _html(name, done, total, f"{_clock(time.monotonic() - began)} taken"))
-
-
-@contextlib.contextmanager
-def running(what: str) -> Iterator[None]:
-    """Show what the enclosed code does, and for how long, once it takes more than two seconds.
-
-    For code that can't count what is left. In a live notebook it is one line with a clock, which
-    ends with the time that was taken; anywhere else it is nothing.
-
-    Args:
-        what: what is done, such as "compiling".
-    """
-    if not can_move():
-        yield
-        return
-    over = threading.Event()
-    began = time.monotonic()
-
-    def show() -> None:
-        handle = None
-        while not over.wait(EVERY if handle else UNNOTICED):
-            page = f"<div>{escape(what)} … {_clock(time.monotonic() - began)}</div>"
-            if handle is None:
-                handle = _display(page)
-            else:
-                _update(handle, page)
-        if handle is not None:
-            taken = _clock(time.monotonic() - began)
-            _update(handle, f"<div>{escape(what)}: {taken} taken</div>")
-
-    # in the cell's own context: it says below which cell a thread displays
-    clock = threading.Thread(target=contextvars.copy_context().run, args=(show,), daemon=True)
-    clock.start()
-    try:
-        yield
-    finally:
-        over.set()
-        clock.join()
+            update_page(
+                handle, _html(name, done, total, f"{in_words(time.monotonic() - began)} taken")
+            )
 
 
 def time_left(done: int, total: int, spent: float) -> str:
     """How long the rest takes if it goes on as before: "12 s left", "3 min 5 s left"."""
-    return f"{_clock(spent / done * max(total - done, 0))} left"
-
-
-def _clock(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+    return f"{in_words(spent / done * max(total - done, 0))} left"
 
 
 def _html(name: str, done: int, total: int, told: str) -> str:
@@ -117,14 +75,3 @@ def _html(name: str, done: int, total: int, told: str) -> str:
     )
     words = f"{done:,} of {total:,}" + (f", {told}" if told else "")
     return f"<div>{escape(name)} {bar} {words}</div>"
-
-
-def _display(page: str) -> Any:
-    from IPython.display import display
-
-    data = {"text/html": page, "text/plain": ""}
-    return display(data, raw=True, display_id=True)
-
-
-def _update(handle: Any, page: str) -> None:
-    handle.update({"text/html": page, "text/plain": ""}, raw=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import sys
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.audience import building, filming, text_only
+from utils.audience import can_move, filming
 from utils.figures import (
     CARD_CLASS,
     DARK_RULE,
@@ -27,21 +26,6 @@ UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset
 STYLE = f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE}</style>"
 CONTROL_WIDTH = "420px"
 Drawing = tuple[Figure, str]
-
-
-def can_move() -> bool:
-    """Whether a widget would be answered: a kernel with ipywidgets, not building or grading."""
-    if building() or text_only():
-        return False
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is None or getattr(shell, "kernel", None) is None:
-        return False
-    try:
-        import ipywidgets  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def will_move() -> bool:
