@@ -20,6 +20,7 @@ from utils.drivers import WHOLE, driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
 GRAPHS = "how many graphs there were"
+RAN = {WHOLE: "that what ran is what the backend made of the graph"}
 
 Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
 
@@ -293,7 +294,7 @@ def _captured_forms(
     return graph
 
 
-@driver("values", "gradient")
+@driver("values", "gradient", observed=RAN)
 def replaced(
     make_backend: Callable,
     forms: Sequence[tuple[str, int]],
@@ -336,7 +337,7 @@ def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
     return model, graph
 
 
-@driver("probabilities", "gradients")
+@driver("probabilities", "gradients", observed=RAN)
 def replaced_in_minigpt(
     make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
 ) -> dict[str, Any]:
