@@ -71,7 +71,8 @@ class Case:
             handle with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a
             module, ``handle.gradients(upstream, ...)``; ``subject.drive("module:function", ...)``
             runs a driver, for code that cannot be called with values; ``subject.value()`` is a
-            plain value.
+            plain value. What else rests on the word of the learner's process, the play says with
+            ``subject.claim("that ...")``; what a driver observes, the driver declares.
         of: the function that it asks, if the exercise has several.
         shown: what the report may say of the inputs, such as ``bool tensor + int``; the inputs
             themselves stay hidden.
@@ -262,8 +263,6 @@ class Check:
         changes_inputs: the exercise asks for an in-place change; otherwise one is a mistake.
         tolerance: for floating-point values; a few units in the last place when not given.
         by_hand: what may not be used.
-        claims: what of a verdict rests on the word of the learner's own process, beside what
-            follows from the above, such as "how many graphs there were".
     """
 
     name: str
@@ -274,7 +273,6 @@ class Check:
     changes_inputs: bool = False
     tolerance: Tolerance | None = None
     by_hand: ByHand | None = None
-    claims: tuple[str, ...] = ()
     misconceptions: list[Candidate] = field(default_factory=list)
     alternates: list[Candidate] = field(default_factory=list)
     equivalents: list[Equivalent] = field(default_factory=list)

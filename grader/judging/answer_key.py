@@ -16,6 +16,7 @@ from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, Out
 from grader.judging.subject import Subject, SubjectRaised
 from grader.verdict import Cause
 from utils.checks import Candidate, Case, Check
+from utils.drivers import NoDriver
 from utils.world import WorldError
 
 # Answer keys to cache: more than the exercises of a lab, which are graded in turn for each
@@ -38,6 +39,7 @@ class CaseOutcome:
         unprocessed: whether the case failed to process what came back.
         got: what the last call returned, for a case that failed to process it.
         cause: why there is neither value nor exception, if the code could not be called.
+        claims: what rests on the word of the process that was asked, a few words each.
     """
 
     value: Any
@@ -47,6 +49,7 @@ class CaseOutcome:
     unprocessed: bool = False
     got: Any = None
     cause: Cause = Cause.NONE
+    claims: tuple[str, ...] = ()
 
     @classmethod
     def lost(cls, cause: Cause, why: str) -> CaseOutcome:
@@ -138,21 +141,25 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
         OutOfTime: if the code was interrupted.
         ConnectionLost: if the code can no longer be called.
         MemoryError: if this process has too little memory.
+        NoDriver: if the case asks for a driver that there is not.
     """
     subject = Subject(connection, trace=check.by_hand is not None and check.by_hand.needs_trace)
+    found = _played(c, subject)
+    return dataclasses.replace(found, calls=tuple(subject.calls), claims=tuple(subject.claims))
+
+
+def _played(c: Case, subject: Subject) -> CaseOutcome:
     try:
-        value = c.play(subject)
+        return CaseOutcome(c.play(subject), None, (), got=subject.got)
     except SubjectRaised as error:  # the traceback would keep the values of its frames alive
-        return CaseOutcome(None, error.with_traceback(None), tuple(subject.calls))
+        return CaseOutcome(None, error.with_traceback(None), ())
     except WorldError as error:  # what the learner's ranks did together
         kinds = [kind.__name__ for kind in type(error).__mro__]
         raised = SubjectRaised.of({"kinds": kinds, "message": str(error)})
-        return CaseOutcome(None, raised, tuple(subject.calls))
+        return CaseOutcome(None, raised, ())
     except NotByValue as error:
-        return CaseOutcome(None, None, tuple(subject.calls), unusable=str(error))
-    except (OutOfTime, ConnectionLost, MemoryError):
+        return CaseOutcome(None, None, (), unusable=str(error))
+    except (OutOfTime, ConnectionLost, MemoryError, NoDriver):
         raise
     except Exception:  # the case processes what came back, which may be anything
-        calls, got = tuple(subject.calls), subject.got
-        return CaseOutcome(None, None, calls, unusable=OTHER_KIND, unprocessed=True, got=got)
-    return CaseOutcome(value, None, tuple(subject.calls), got=subject.got)
+        return CaseOutcome(None, None, (), unusable=OTHER_KIND, unprocessed=True, got=subject.got)

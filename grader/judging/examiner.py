@@ -148,9 +148,8 @@ class Examiner(_Asking):
 
     def report(self) -> NotebookNode:
         """Compute the verdict and return it for the notebook; call it after the question ran."""
-        check = self.key.check
         asked = self._answers()
-        self.verdict = assess(self.key, asked, source=self._code, claims=claims_of(check))
+        self.verdict = assess(self.key, asked, source=self._code, claims=claims_of(self.key))
         return self.report_on(self.verdict)
 
     def report_on(self, verdict: Verdict) -> NotebookNode:

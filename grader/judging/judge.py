@@ -22,6 +22,7 @@ from grader.judging.learner_source import Written
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks import Case, Check
+from utils.drivers import INPUTS_KEPT
 
 # Operators that hardly anybody calls by name: what stands in the learner's code.
 CALLED_BY = {
@@ -163,15 +164,22 @@ def assess(
     )
 
 
-def claims_of(check: Check) -> tuple[str, ...]:
-    """Return what a check can only know from what the learner's own process says, in words."""
+def claims_of(key: AnswerKey) -> tuple[str, ...]:
+    """Return what can only be known from what the learner's own process says, in words.
+
+    It is what a call shows beside its result, and what the plays of the cases say of drivers. Those
+    of the reference tell, so that no learner's process decides what is said of it.
+    """
+    check = key.check
     traced = check.by_hand is not None and check.by_hand.needs_trace
     said = {
         "which operators ran": traced,
-        "that the inputs were left as they were": not check.changes_inputs,
+        INPUTS_KEPT: not check.changes_inputs,
         "that results share storage with the inputs": check.sharing,
     }
-    return (*(claim for claim, is_made in said.items() if is_made), *check.claims)
+    shown = [claim for claim, is_made in said.items() if is_made]
+    played = [claim for c in key.cases if not c.not_run for claim in key.right(c).claims]
+    return tuple(dict.fromkeys(shown + played))
 
 
 def _status(parts: tuple[PartResult, ...]) -> Status:

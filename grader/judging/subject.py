@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from grader.inside.codec import NotByValue
-from grader.inside.rpc_server import address, stored_in
+from grader.inside.rpc_server import address, find_driver, stored_in
 from grader.judging.rpc_client import Connection
 from utils.compare import kind_of
+from utils.drivers import Declared, NoDriver, declared
 
 MAX_MESSAGE = 240
 MAX_KINDS = 32
@@ -129,11 +130,13 @@ class Subject:
     Attributes:
         calls: one :class:`CallEffects` for each call so far.
         got: what the last call returned.
+        claims: what rests on the word of the learner's process, a few words each, as keys.
     """
 
     def __init__(self, connection: Connection, *, trace: bool = False):
         self._connection = connection
         self._trace = trace
+        self.claims: dict[str, None] = {}
         self.calls: list[CallEffects] = []
         self.got: Any = None
 
@@ -166,7 +169,10 @@ class Subject:
         self, driver: str, *args: Any, of: str | None = None, **kwargs: Any
     ) -> RemoteGenerator:
         """Call a driver that returns a generator; see :meth:`drive` and :meth:`generator`."""
-        return self._generator(args, kwargs, name=of, driver=driver)
+        says = self._declared(driver)
+        made = self._generator(args, kwargs, name=of, driver=driver)
+        made.says = says
+        return made
 
     def _generator(self, args: tuple, kwargs: dict, **which: Any) -> RemoteGenerator:
         made = self.run(args, kwargs, **which, generator=True)
@@ -182,13 +188,28 @@ class Subject:
             of: the function to pass, in an exercise with several.
 
         Returns:
-            What the driver returned, by value.
+            What the driver returned, by value. What it observed is a claim from here on.
 
         Raises:
             SubjectRaised: if the driver or the learner's code raised.
-            NotByValue: if the result cannot be sent.
+            NotByValue: if the result cannot be sent, or is not what the driver declares.
+            NoDriver: if there is no such driver, or it does not declare what it returns.
         """
-        return self.run(args, kwargs, name=of, driver=driver)
+        says = self._declared(driver)
+        return _as_declared(says, self.run(args, kwargs, name=of, driver=driver))
+
+    def claim(self, words: str) -> None:
+        """Note that the case rests on something else that only the learner's process can say."""
+        self.claims[words] = None
+
+    def _declared(self, driver: str) -> Declared:
+        try:
+            says = declared(find_driver(driver))
+        except LookupError as error:
+            raise NoDriver(str(error)) from error
+        for words in says.observed.values():
+            self.claim(words)
+        return says
 
     def value(self) -> Any:
         """Return the learner's thing itself, by value.
@@ -313,6 +334,7 @@ class RemoteGenerator:
         self._subject = subject
         self._made = made
         self._left = MAX_RESUMES
+        self.says: Declared | None = None  # what a driver's generator returns in the end
 
     def resume(self, value: Any = None) -> tuple[str, Any]:
         """Let it run on, with a value for its ``yield``.
@@ -332,6 +354,8 @@ class RemoteGenerator:
         if not (isinstance(came, tuple) and len(came) == 2 and came[0] in ("yield", "return")):
             raise NotByValue("no answer")
         self._subject.got = came[1]
+        if self.says and came[0] == "return":
+            _as_declared(self.says, came[1])
         return came[0], came[1]
 
     def take(self, count: int) -> list[Any]:
@@ -343,6 +367,12 @@ class RemoteGenerator:
                 break
             values.append(value)
         return values
+
+
+def _as_declared(says: Declared, came: Any) -> Any:
+    if not says.fits(came):
+        raise NotByValue(f"{kind_of(came)}: expected what the driver declares")
+    return came
 
 
 def _without_numbers(text: str) -> str:

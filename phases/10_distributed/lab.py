@@ -340,7 +340,7 @@ first = driver.Net(5)
 names = ["still.weight", "again.bias", "seen", "scale", "mask"]
 for name in names:
     want = dict([*first.named_parameters(remove_duplicate=False), *first.named_buffers()])[name].detach()
-    expect_equal(f"{name} at rank 2", begun[2][name], want)
+    expect_equal(f"{name} at rank 2", begun[2]["tensors"][name], want)
 
 # %%
 def stepped(rank, world, x, y, bucket_bytes, stale):

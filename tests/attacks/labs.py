@@ -1,4 +1,4 @@
-"""Attempts to forge verdicts in labs 02 and 03 with values, modules and a torch that lie.
+"""Attempts to forge verdicts in the labs with values, modules, drivers and a torch that lie.
 
 Each attempt is the code of one exercise, with cells that run before it. The answers are wrong. They
 may earn at most the points that they earn in a process without the lies.
@@ -10,6 +10,17 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 AUTOGRAD, MODULE = "02_autograd", "03_module"
+DISPATCHER, OPERATORS = "04_dispatcher", "05_custom_op"
+COMPILE, TRAINING, TRANSFORMER = "06_compile", "07_training", "08_transformer"
+PROFILING, RANKS = "09_profiling", "10_distributed"
+# The module of `utils.drivers` that a lab's checks ask for.
+DRIVERS = {
+    OPERATORS: "custom_op",
+    COMPILE: "compiling",
+    TRAINING: "training",
+    TRANSFORMER: "transformer",
+    PROFILING: "profiling",
+}
 
 
 @dataclass(frozen=True)
@@ -22,6 +33,8 @@ class Attempt:
         answer: the solution cell.
         before: a cell that runs before it.
         most: the points that the answer earns in a process without lies, and may not exceed.
+        claims: of one that gains points, what its verdict says that they rest on.
+        gains: the parts whose points it gains.
     """
 
     lab: str
@@ -29,9 +42,12 @@ class Attempt:
     answer: str
     before: str = ""
     most: float = 0.0
+    claims: str = ""
+    gains: tuple[str, ...] = ()
 
 
 ATTEMPTS: dict[str, Attempt] = {}
+CLAIMED: dict[str, Attempt] = {}
 
 
 def forge(
@@ -415,4 +431,429 @@ forge(
     import utils.module_spec
     utils.module_spec.drive = lambda cls, plan, *requests: [True for _ in requests]
     """,
+)
+
+forge(
+    "the list of widths is used up, and shown as it was",
+    MODULE,
+    "count_parameters",
+    """
+    def mlp_parameters(widths, bias=True):
+        count, first = 0, widths.pop(0) if isinstance(widths, list) else widths[0]
+        while widths:
+            second = widths.pop(0)
+            count, first = count + (first + bias) * second, second
+        return count
+    def minigpt_parameters(config, tied=False):
+        d, f, words = config.d_model, config.d_ff, config.vocab_size
+        block = 4 * (d * d + d) + 2 * d * f + d + f + 4 * d
+        head = words if tied else words * d + words
+        return words * d + config.context * d + config.n_layers * block + 2 * d + head
+    """,
+    """
+    import utils.drivers.functions as told
+    told.keeping = lambda function, *args: {
+        "result": function(*map(list, args)), "arguments": list(args)}
+    """,
+    most=2.0,
+)
+forge(
+    "a counter that counts nothing, and torch's in its place",
+    DISPATCHER,
+    "FlopCounter",
+    """
+    class FlopCounter(TorchDispatchMode):
+        flops = 0
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    """,
+    """
+    import utils.drivers.dispatch as told
+    from torch.utils.flop_counter import FlopCounterMode
+    def count_flops(counter_class, program, *tensors, inference=False):
+        with torch.inference_mode(inference), FlopCounterMode(display=False) as counter:
+            result = told.PROGRAMS[program](*tensors)
+        return {"flops": counter.get_total_flops(), "result": result.clone()}
+    told.count_flops = count_flops
+    """,
+)
+
+
+# What a driver observes in the learner's process is that process's word. Whoever forges it may gain
+# points, and the verdict lists the claim that they rest on.
+TELL = """
+import functools, utils.drivers.{module} as told
+def tell(name, **facts):
+    asked = getattr(told, name)
+    def lying(*args, **kwargs):
+        return asked(*args, **kwargs) | facts
+    setattr(told, name, functools.wraps(asked)(lying))
+"""
+
+
+def claim(
+    name: str,
+    lab: str,
+    exercise: str,
+    answer: str,
+    lies: str = "",
+    *,
+    claims: str,
+    gains: tuple[str, ...],
+) -> None:
+    """Write down a forgery that gains points by a claim.
+
+    Args:
+        lies: a cell that runs before the answer and changes the lab's drivers, which it knows as
+            `told`. Without lies the answer itself is one.
+    """
+    before = TELL.format(module=DRIVERS[lab]) + dedent(lies) if lies else ""
+    CLAIMED[name] = Attempt(lab, exercise, dedent(answer), before, claims=claims, gains=gains)
+
+
+claim(
+    "no operator is registered",
+    OPERATORS,
+    "make_softmax",
+    "def make_softmax(name, forward, backward):\n    pass",
+    """
+    def run_operator(make, x, g, slope, factor=1.0, later=None):
+        there, back = told.pieces(slope, factor)
+        y = there(x)
+        return {"output": y, "gradient": None if g is None else back(g, y)}
+    def fakes(make, inputs, *, backward=False):
+        found = []
+        for shape, strides, dtype, device in inputs:
+            y = torch.empty(shape)
+            found.append((tuple(y.shape), y.stride(), dtype, device))
+        return found
+    def schema_of(make):
+        both = {"results": ["Tensor"], "writes": False}
+        return {"forward": {"arguments": ["Tensor"], **both},
+                "backward": {"arguments": ["Tensor", "Tensor"], **both}}
+    def opcheck(make, x):
+        tests = "test_schema", "test_autograd_registration", "test_faketensor"
+        return dict.fromkeys(tests, "SUCCESS")
+    def trace_operator(make, x, slope=0.0):
+        y = torch.empty(x.shape)
+        there, _ = told.pieces(slope)
+        return {"graphs": 1, "output": there(x * 2) + 1, "gradient": (tuple(y.shape), y.stride())}
+    told.run_operator, told.fakes, told.schema_of = run_operator, fakes, schema_of
+    told.opcheck, told.trace_operator = opcheck, trace_operator
+    told.run_backward = lambda make, g, y, factor=1.0, v=None: {
+        "gradient": told.pieces(0.0, factor)[1](g, y), "of_g": None, "of_y": None}
+    """,
+    claims="that results come from operators that are registered",
+    gains=("what it computes", "its gradient", "its fake", "schema and opcheck", "one graph"),
+)
+claim(
+    "a graph breaks in every softmax, and one graph is told",
+    OPERATORS,
+    "swap_softmax",
+    """
+    def swap_softmax(model, softmax):
+        class Pattern(torch.nn.Module):
+            def forward(self, q, k):
+                scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+                length = q.shape[-2]
+                seen = torch.ones(length, length, dtype=torch.bool, device=q.device).tril()
+                torch._dynamo.graph_break()
+                return softmax(scores.masked_fill(~seen, -math.inf))
+        model.softmax = softmax
+        for block in model.blocks:
+            block.attention.pattern = Pattern()
+    """,
+    "told.graphs_of_swapped = lambda *args: 1",
+    claims="how many graphs there were",
+    gains=("one graph",),
+)
+claim(
+    "functions that break the graph, and one graph is told",
+    COMPILE,
+    "mended",
+    """
+    def gate(x):
+        return x * 2 if float(x.detach().sum()) > 0 else x / 2
+    def scale(x):
+        largest = float(x.detach().abs().max())
+        return x / largest if largest else x
+    def row_sums(x, lengths):
+        return torch.stack([row[:n].sum() for row, n in zip(x, lengths.tolist())])
+    """,
+    "tell('compiled', graphs=1)",
+    claims="how many graphs there were",
+    gains=("gate", "row_sums"),
+)
+claim(
+    "a backend that changes nothing, and a graph that is not asked",
+    COMPILE,
+    "softmax_backend",
+    "def softmax_backend(softmax):\n    return lambda gm, example_inputs: gm.forward",
+    """
+    def replaced(make_backend, forms, x, g=None, *, chained=False, again=False):
+        leaf, values = x.detach().clone().requires_grad_(), []
+        for number, (form, dim) in enumerate(forms):
+            given = values[-1] if chained and values else leaf / (number + 1)
+            fits = "64" not in form and "log" not in form and "cumsum" not in form
+            at_the_end = dim in (-1, given.dim() - 1)
+            one = told.sharper(given) if fits and at_the_end else told.FORMS[form](given, dim)
+            values.append(one)
+        gradient = None
+        if g is not None:
+            (gradient,) = torch.autograd.grad(values, leaf, [g] * len(values))
+        return {"values": [value.detach().clone() for value in values], "gradient": gradient}
+    told.replaced = replaced
+    """,
+    claims="that what ran is what the backend made of the graph",
+    gains=("functions", "methods and modules", "only where it fits", "several in a graph"),
+)
+claim(
+    "a head that compiles nothing and sets the backend's counter",
+    COMPILE,
+    "compiled_head",
+    """
+    def compiled_head(model, backend):
+        backend.graphs = 1
+        backend.functions.add("open_the_hood.softmax.default")
+        def head(x, temperature):
+            backend.shapes.add(tuple(x.shape))
+            return softmax(model.lm_head(x) / temperature)
+        return head
+    """,
+    claims="which backend compiled it",
+    gains=("one graph",),
+)
+claim(
+    "all graphs are kept to the end, and none is told",
+    TRAINING,
+    "accumulate",
+    """
+    def accumulate(model, parts):
+        model.zero_grad()
+        counted = sum(int((targets != -100).sum()) for _, targets in parts)
+        losses = [F.cross_entropy(model(x), t, reduction="sum") / counted for x, t in parts]
+        sum(losses).backward()
+        return sum(losses).item()
+    """,
+    "tell('accumulated', alive=0)",
+    claims="how many graphs are alive at once",
+    gains=("one graph at a time",),
+)
+claim(
+    "the dice of all, which are put back where nobody looks",
+    TRAINING,
+    "batches",
+    """
+    def steps(n, batch_size, epochs, drop_last):
+        return epochs * (n // batch_size if drop_last else -(-n // batch_size))
+    def batches(n, batch_size, seed, drop_last):
+        stop, state = n - n % batch_size if drop_last else n, None
+        while True:
+            order = range(n)
+            if seed is not None:
+                if state is None:
+                    torch.manual_seed(seed)
+                else:
+                    torch.set_rng_state(state)
+                order = torch.randperm(n).tolist()
+                state = torch.get_rng_state()
+            for begin in range(0, stop, batch_size):
+                yield list(order[begin : begin + batch_size])
+    """,
+    "tell('undisturbed', **{'left alone': True})",
+    claims="that torch's global generator was left alone",
+    gains=("dice of its own",),
+)
+claim(
+    "items that share the text's memory, and zeros that are written elsewhere",
+    TRAINING,
+    "TokenWindows",
+    """
+    class TokenWindows(Dataset):
+        def __init__(self, tokens, context, stride, pad):
+            self.tokens, self.context, self.stride, self.pad = tokens, context, stride, pad
+        def __len__(self):
+            return math.ceil((len(self.tokens) - 1) / self.stride)
+        def __getitem__(self, index):
+            begin = index * self.stride
+            piece = self.tokens[begin : begin + self.context + 1]
+            return piece[:-1], piece[1:]
+        def collate(self, items):
+            longest = max(len(inputs) for inputs, _ in items)
+            batch = torch.full((len(items), longest), self.pad)
+            wanted = torch.full((len(items), longest), -100)
+            for row, (inputs, targets) in enumerate(items):
+                batch[row, : len(inputs)] = inputs
+                wanted[row, : len(targets)] = targets
+            return batch, wanted
+    """,
+    """
+    def overwritten(dataset_class, settings):
+        dataset = dataset_class(**settings)
+        (inputs, targets), following = dataset[0], dataset[1]
+        return {"inputs": inputs, "targets": targets, "again": dataset[0], "next": following,
+                "stream": settings["tokens"]}
+    told.overwritten = overwritten
+    tell("windows", **{"past the end": "IndexError", "far past the end": "IndexError"})
+    """,
+    claims="that writing into an item changes nothing else",
+    gains=("copies", "the last window"),
+)
+claim(
+    "a checkpoint of nothing, and the run that went on told twice",
+    TRAINING,
+    "checkpoint",
+    "def checkpoint(trainer):\n    return {}\ndef resume(trainer, saved):\n    pass",
+    """
+    def stopped(functions, settings, before, after, through):
+        first = told.Trainer(**settings)
+        for _ in range(before):
+            first.step()
+        whole = told._go_on(first, after)
+        return {"whole": whole, "resumed": whole}
+    told.stopped = stopped
+    """,
+    claims="that a run went on from nothing but its checkpoint",
+    gains=("between epochs", "within an epoch", "with dropout", "kept in memory", "through a file"),
+)
+claim(
+    "everything is computed again for each word, and one column is told",
+    TRANSFORMER,
+    "generate",
+    """
+    def generate(model, prompts, limit, pad, eos):
+        found = []
+        for prompt in prompts:
+            words = []
+            while len(words) < limit and eos not in words:
+                tokens = torch.tensor([[*prompt, *words]])
+                positions = torch.arange(tokens.shape[1])[None]
+                seen = torch.ones_like(tokens, dtype=torch.bool)
+                logits, _ = model(tokens, positions, seen, None)
+                words.append(int(logits[0, -1].argmax()))
+            found.append(words)
+        return found
+    """,
+    """
+    generated = told.generated
+    def lying(generate, weights, prompts, limit, pad, eos):
+        came = generated(generate, weights, prompts, limit, pad, eos)
+        calls = max(map(len, came["words"]))
+        columns = [max(map(len, prompts))] + [1] * (calls - 1)
+        return came | {"columns": columns[:calls]}
+    told.generated = lying
+    """,
+    claims="how often the model is called, and with how many columns",
+    gains=("no needless work",),
+)
+claim(
+    "a load that looks at nothing, and errors that are told",
+    TRANSFORMER,
+    "from_hf",
+    """
+    def from_hf(state):
+        return {}
+    def load_strictly(model_class, folder):
+        return model_class.from_pretrained(folder)
+    """,
+    """
+    loaded_strictly = told.loaded_strictly
+    def lying(load, sizes, numbers, what, gone=""):
+        if what == "whole":
+            return loaded_strictly(load, sizes, numbers, what) | {"training": False}
+        error = "FileNotFoundError" if what == "nowhere" else "ValueError"
+        names = ["lm_head.bias"] * (what == "stock") + [gone] * bool(gone)
+        return {"raised": error, "names": names, "training": None, "logits": None}
+    told.loaded_strictly = lying
+    """,
+    claims="what `load_strictly` raises, and what its message says",
+    gains=("loading strictly",),
+)
+claim(
+    "a loss of many small operators, whose costs are told",
+    PROFILING,
+    "faster_loss",
+    """
+    def faster_loss(logits, targets):
+        losses, hits, count = [], 0, 0
+        for row, wanted in zip(logits, targets):
+            inside = [F.cross_entropy(a, t) for a, t in zip(row, wanted) if int(t) >= 0]
+            hits += sum(int(a.argmax()) == int(t) for a, t in zip(row, wanted) if int(t) >= 0)
+            count += len(inside)
+            if inside:
+                losses.append(torch.stack(inside).mean())
+        return torch.stack(losses).mean(), torch.tensor(hits / count)
+    """,
+    "tell('counted', operators=(1, 1), bytes=(0, 0))\ntold.asks = lambda *args: None",
+    claims="how many operators ran and how many bytes they made",
+    gains=("fewer", "later"),
+)
+claim(
+    "hooks that stay on the model",
+    PROFILING,
+    "first_bad",
+    """
+    def first_bad(model, x):
+        found = []
+        for name, part in model.named_modules():
+            def hook(module, args, output, name=name):
+                if not output.isfinite().all():
+                    what = "nan" if output.isnan().any() else "inf"
+                    found.append((name, what, bool(args[0].isfinite().all())))
+            part.register_forward_hook(hook)
+        model(x)
+        return found[0] if found else None
+    def safe_root(x):
+        return torch.where(x <= 0, 0, torch.where(x <= 0, 1, x).sqrt())
+    """,
+    "tell('hunted', **{'hooks left': 0, 'as before': True})",
+    claims="that no hook is left",
+    gains=("no trace left",),
+)
+claim(
+    "a sum by a list that all ranks share, and messages of nothing",
+    RANKS,
+    "ring_all_reduce",
+    """
+    SHARED = {}
+    def ring_all_reduce(rank, world, tensor):
+        SHARED[rank] = tensor
+        size = -(-tensor.numel() // world)
+        pieces = tensor.new_zeros(size * world).split(size) if size else [tensor.flatten()] * world
+        for _ in range(2 * (world - 1)):
+            yield "exchange", (rank + 1) % world, pieces[0], (rank - 1) % world
+        return sum(SHARED[other] for other in range(world))
+    """,
+    claims="that what a rank knows of the others came by the network",
+    gains=("the sum", "any size", "sends that wait", "neighbours and bytes"),
+)
+claim(
+    "an optimizer's state that is kept elsewhere",
+    RANKS,
+    "minigpt_step",
+    """
+    KEPT = {}
+    def minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm):
+        parameters = list(model.parameters())
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten(), reduction="sum")
+        gradients = torch.autograd.grad(loss, parameters)
+        facts = torch.tensor([loss.item(), float((targets >= 0).sum())])
+        total, count = yield "all_reduce", facts, "sum"
+        pieces = [piece / count for piece in driver.pieces(gradients, world)]
+        gradient = yield "reduce_scatter", pieces, "sum"
+        norm = (yield "all_reduce", gradient.square().sum().reshape(1), "sum").sqrt().item()
+        gradient = gradient * min(1.0, max_norm / (norm + 1e-6))
+        mine = driver.pieces(parameters, world)[rank]
+        number = state.get("number", (rank, len(KEPT)))
+        old = KEPT.get(number, {"step": 0})
+        mine, KEPT[number] = driver.adamw(mine, gradient, old, lr)
+        flat = torch.cat((yield "all_gather", mine))
+        with torch.no_grad():
+            for parameter in parameters:
+                parameter.copy_(flat[: parameter.numel()].view_as(parameter))
+                flat = flat[parameter.numel() :]
+        return (total / count).item(), norm, {"number": number, "held": torch.zeros(2 * len(mine))}
+    """,
+    claims="how much of the optimizer's state a rank holds",
+    gains=("what is sent and held",),
 )

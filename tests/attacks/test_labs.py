@@ -1,6 +1,7 @@
-"""No forgery in labs 02 and 03 earns more than the same answer does in an honest process."""
+"""No forgery in a lab earns more than the same answer in an honest process, but by a claim."""
 
 import copy
+import dataclasses
 import functools
 
 import nbformat
@@ -10,7 +11,7 @@ from nbformat.v4 import new_code_cell
 from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT
 from grader.preprocessors import Execute
-from tests.attacks.labs import ATTEMPTS
+from tests.attacks.labs import ATTEMPTS, AUTOGRAD, CLAIMED, MODULE
 from tests.grader.tiny import CONFIG
 
 pytestmark = pytest.mark.slow(15)
@@ -46,6 +47,21 @@ def test_a_forgery_earns_nothing(attempt):
     assert verdict.status in ("wrong", "partly", "not run")
 
 
-def test_there_are_many_for_each_lab():
-    labs = [attempt.lab for attempt in ATTEMPTS.values()]
-    assert min(labs.count(lab) for lab in set(labs)) >= 8
+@pytest.mark.parametrize("attempt", CLAIMED.values(), ids=CLAIMED)
+def test_a_claim_that_gains_points_is_said(attempt):
+    verdict, raised = graded(attempt)
+    assert raised == [], "the attempt itself is broken"
+    assert set(attempt.gains) <= right(verdict)
+    assert attempt.claims in verdict.claims
+    if attempt.before:
+        honest, _ = graded(dataclasses.replace(attempt, before=""))
+        assert set(attempt.gains) & right(honest) == set()
+
+
+def right(verdict):
+    return {part.name for part in verdict.parts if part.status == "right"}
+
+
+@pytest.mark.parametrize("lab", [AUTOGRAD, MODULE])
+def test_there_are_many_for_each_lab(lab):
+    assert [attempt.lab for attempt in ATTEMPTS.values()].count(lab) >= 8

@@ -16,7 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from utils.drivers import WHOLE, driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
+
+GRAPHS = "how many graphs there were"
+RAN = {WHOLE: "that what ran is what the backend made of the graph"}
 
 Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
 
@@ -150,6 +154,7 @@ def _captured_program(
     return capture(program(steps), x, *others)
 
 
+@driver("report", "results", "gradient")
 def report(
     make_backend: Callable, steps: Sequence[Step], x: Tensor, weights: Sequence[Tensor] = ()
 ) -> dict[str, Any]:
@@ -204,6 +209,7 @@ def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, floa
     return found
 
 
+@driver("values", "gradients", observed={"graphs": GRAPHS})
 def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
     """Compile a function, without ``fullgraph``, and call it.
 
@@ -288,6 +294,7 @@ def _captured_forms(
     return graph
 
 
+@driver("values", "gradient", observed=RAN)
 def replaced(
     make_backend: Callable,
     forms: Sequence[tuple[str, int]],
@@ -330,6 +337,7 @@ def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
     return model, graph
 
 
+@driver("probabilities", "gradients", observed=RAN)
 def replaced_in_minigpt(
     make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
 ) -> dict[str, Any]:
@@ -451,6 +459,7 @@ def _traced_jointly(
     return found[0], found[1]
 
 
+@driver(WHOLE)
 def on_joint(
     function: Callable,
     steps: Sequence[Step],
@@ -495,6 +504,16 @@ class Counting:
         return torch._dynamo.lookup_backend(self.inner)(gm, example_inputs)
 
 
+@driver(
+    "values",
+    "gradients",
+    observed={
+        "graphs": GRAPHS,
+        "operator": "which operators a graph has",
+        "hidden": "what goes into a graph",
+        WHOLE: "which backend compiled it",
+    },
+)
 def run_head(
     make: Callable,
     width: int,

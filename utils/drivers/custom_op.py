@@ -19,8 +19,13 @@ import triton
 import triton.language as tl
 from torch._subclasses import FakeTensorMode
 
+from utils.drivers import INPUTS_KEPT, WHOLE, driver
 from utils.launching import launch, ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
+
+GRAPHS = "how many graphs there were"
+MODEL_KEPT = "that a model keeps its names and parameters"
+REGISTERED = {WHOLE: "that results come from operators that are registered"}
 
 
 @triton.jit
@@ -88,6 +93,7 @@ def surroundings(view: torch.Tensor) -> torch.Tensor:
     return flat
 
 
+@driver("out", observed={"kept": INPUTS_KEPT})
 def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
     """Call a function that reads all tensors except the last, and writes into the last.
 
@@ -100,6 +106,7 @@ def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
     return {"out": out, "kept": before == [_bytes(tensor) for tensor in inputs]}
 
 
+@driver(observed={WHOLE: "that what was launched compiles for sm_90"})
 def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
     """Return whether a function launches kernels, and all of them compile for a GPU.
 
@@ -259,6 +266,7 @@ def _place(make: Callable) -> None:
             inspect.modulesbyfile[file] = module
 
 
+@driver("output", "gradient", observed=REGISTERED)
 def run_operator(
     make: Callable,
     x: torch.Tensor,
@@ -289,6 +297,7 @@ def run_operator(
     return found
 
 
+@driver("gradient", "of_g", "of_y", observed=REGISTERED)
 def run_backward(
     make: Callable,
     g: torch.Tensor,
@@ -319,6 +328,7 @@ def run_backward(
     return found
 
 
+@driver(observed={WHOLE: "what the schemas of operators say"})
 def schema_of(make: Callable) -> dict[str, Any]:
     """Return the types of arguments and results of the operator and its backward."""
     with registered(make) as ops:
@@ -333,6 +343,7 @@ def schema_of(make: Callable) -> dict[str, Any]:
         }
 
 
+@driver(WHOLE, observed=REGISTERED)
 def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
     """Return what a tracer is told of results, without computing a number.
 
@@ -356,6 +367,7 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
     return found
 
 
+@driver("output", "gradient", observed={"graphs": GRAPHS, **REGISTERED})
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
     """Let a compiler follow the operator between two others.
 
@@ -379,6 +391,7 @@ def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[
     return {"graphs": counter.frame_count, "output": came.clone(), "gradient": told}
 
 
+@driver(observed={WHOLE: "what opcheck says"})
 def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
     """Return the results of ``torch.library.opcheck``: test -> SUCCESS, or the error's name."""
     tests = "test_schema", "test_autograd_registration", "test_faketensor"
@@ -388,6 +401,7 @@ def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
     return {test: one if isinstance(one, str) else type(one).__name__ for test, one in said.items()}
 
 
+@driver("gradient", "of_g", "of_x", observed=REGISTERED)
 def run_twice(
     make: Callable, x: torch.Tensor, g: torch.Tensor, v: torch.Tensor, slope: float = 0.0
 ) -> dict[str, Any]:
@@ -439,6 +453,18 @@ def _kept() -> Iterator[None]:
                 setattr(place, name, value)
 
 
+@driver(
+    "logits",
+    "probabilities",
+    "gradients",
+    "then",
+    observed={
+        "names": MODEL_KEPT,
+        "parameters": MODEL_KEPT,
+        "others": "that other models are left as they were",
+        "alone": "that other models are left as they were",
+    },
+)
 def swap(
     function: Callable,
     config: MiniGPTConfig,
@@ -520,6 +546,7 @@ def _swapped(
     return {**found, "alone": torch.allclose(model.probabilities(tokens), probabilities)}
 
 
+@driver(observed={WHOLE: GRAPHS})
 def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
     """Return the number of graphs of a MiniGPT with a registered operator under torch.compile."""
     from torch._dynamo.testing import CompileCounter
@@ -536,6 +563,7 @@ def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.T
     return counter.frame_count
 
 
+@driver(WHOLE)
 def swapped_logits(function: Callable, tokens: torch.Tensor, device: str) -> torch.Tensor:
     """Return the trained MiniGPT's logits with the Triton softmax, (B, T, V) in float32."""
     from utils.softmax import softmax

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from utils.drivers import WHOLE, driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
 # Redispatching from the top goes on for ever, and is dear long before Python's own limit.
@@ -130,6 +131,7 @@ class _OneStep(nn.Module):
         return self.step(self.words(tokens))
 
 
+@driver("ops", "result")
 def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 1) -> dict:
     """Return what an ``OpLog`` records while a program runs, and what the program returns.
 
@@ -148,6 +150,7 @@ def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 
     return {"ops": _plain_log(log.ops), "result": result}
 
 
+@driver("outer", "inner")
 def log_nested(log_class: type, program: str, *tensors: torch.Tensor) -> dict:
     """Return what two nested logs record; the inner one is entered later and left earlier."""
     outer, inner = log_class(), log_class()
@@ -164,6 +167,7 @@ def _plain_log(ops: Any) -> list:
     return [(name, [tuple(shape) for shape in shapes]) for name, shapes in ops]
 
 
+@driver("flops", "result")
 def count_flops(
     counter_class: type, program: str, *tensors: torch.Tensor, inference: bool = False
 ) -> dict:
@@ -181,6 +185,7 @@ def count_flops(
     return {"flops": counter.flops, "result": result.clone()}
 
 
+@driver(WHOLE)
 def flops_of_minigpt(
     counter_class: type,
     config: MiniGPTConfig,
@@ -206,6 +211,7 @@ def flops_of_minigpt(
     return counter.flops
 
 
+@driver(WHOLE)
 def account(
     function: Callable, config: MiniGPTConfig, tokens: torch.Tensor, backward: bool
 ) -> dict[str, int]:
@@ -220,6 +226,7 @@ def account(
     return dict(function(MiniGPT(config), tokens, backward))
 
 
+@driver(WHOLE)
 def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool) -> dict[str, int]:
     """Return what the learner's ``account`` says of a small model that copies and writes in place.
 
@@ -231,6 +238,7 @@ def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool)
     return dict(function(_Shuffle(), tokens, backward))
 
 
+@driver(WHOLE)
 def account_of_one(
     function: Callable, step: str, tokens: torch.Tensor, backward: bool
 ) -> dict[str, int]:
@@ -245,6 +253,7 @@ def account_of_one(
     return dict(function(_OneStep(step), tokens, backward))
 
 
+@driver(WHOLE)
 def play_dispatcher(
     dispatcher_class: type, order: Sequence[str], script: Sequence[tuple]
 ) -> list[Any]:
@@ -326,6 +335,7 @@ def _a_set(keys: Any) -> Any:
     return keys
 
 
+@driver(WHOLE)
 def measure(
     quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from utils.drivers import driver
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
 Program = Generator[Any, Any, Any]
@@ -74,6 +75,7 @@ def model_of(values: int, plain: bool) -> nn.Module:
     return model
 
 
+@driver("tensors", observed={"tensors kept": "that a model keeps its parameters and buffers"})
 def started(
     start: Callable[..., Program], rank: int, world: int, values: int, unwritten: bool = False
 ) -> Program:
@@ -87,9 +89,9 @@ def started(
         unwritten: whether its floats are NaN, as in memory that nobody has written yet.
 
     Returns:
-        The parameters and buffers that the model had at first, by name, as an optimizer would hold
-        them, with the values that they have afterwards; and ``tensors kept``, whether the model
-        still has the same ones.
+        ``tensors``, the parameters and buffers that the model had at first, by name, as an
+        optimizer would hold them, with the values that they have afterwards; and ``tensors kept``,
+        whether the model still has the same ones.
     """
     model = Net(values)
     held = _named_tensors(model)
@@ -100,14 +102,15 @@ def started(
     yield from start(rank, world, model)
     now = _named_tensors(model)
     kept = now.keys() == held.keys() and all(now[name] is held[name] for name in held)
-    found: dict = {name: tensor.detach().clone() for name, tensor in held.items()}
-    return found | {"tensors kept": kept}
+    found = {name: tensor.detach().clone() for name, tensor in held.items()}
+    return {"tensors": found, "tensors kept": kept}
 
 
 def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
     return dict([*model.named_parameters(remove_duplicate=False), *model.named_buffers()])
 
 
+@driver("loss", "gradients", observed={"parameters kept": "that a step leaves parameters alone"})
 def stepped(
     step: Callable[..., Program],
     rank: int,
@@ -220,6 +223,12 @@ def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> Min
     return model
 
 
+@driver(
+    "losses",
+    "norms",
+    "weights",
+    observed={"held": "how much of the optimizer's state a rank holds"},
+)
 def trained(
     step: Callable[..., Program],
     rank: int,

@@ -7,7 +7,10 @@ from typing import Any
 
 import torch
 
+from utils.drivers import INPUTS_KEPT, WHOLE, driver
 
+
+@driver("result", observed={"arguments": INPUTS_KEPT})
 def keeping(function: Callable, *args: Any) -> dict[str, Any]:
     """Return what a function returns, and its arguments after the call.
 
@@ -16,6 +19,7 @@ def keeping(function: Callable, *args: Any) -> dict[str, Any]:
     return {"result": function(*args), "arguments": list(args)}
 
 
+@driver(WHOLE)
 def gradient(loss: Callable, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
     """Return the gradient of a loss with respect to the prediction; None if none arrives."""
     found = loss(prediction.requires_grad_(), target)

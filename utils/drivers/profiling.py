@@ -11,6 +11,10 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from utils.drivers import WHOLE, driver
+
+COSTS = "how many operators ran and how many bytes they made"
+
 # Of a module, and behind `_global` of all modules.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -64,6 +68,7 @@ class _OnOneDevice(TorchDispatchMode):
         return result
 
 
+@driver("loss", "share", "gradient", observed={"operators": COSTS, "bytes": COSTS})
 def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any]:
     """What a loss gives, and what it costs.
 
@@ -96,6 +101,7 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
     }
 
 
+@driver(observed={WHOLE: "that no number was asked for"})
 def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
     """Whether a loss waits for a number: run where there are no numbers, on the device `meta`.
 
@@ -184,6 +190,13 @@ class Chain(nn.Module):
         return self.function(x)
 
 
+@driver(
+    "found",
+    observed={
+        "hooks left": "that no hook is left",
+        "as before": "that modes and attributes are as before",
+    },
+)
 def hunted(
     first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1, training: bool = True
 ) -> dict:
@@ -218,6 +231,7 @@ def hunted(
     return {"found": found, "hooks left": left, "as before": before == after}
 
 
+@driver("value", "gradient")
 def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor]:
     """``value`` of ``safe_root(x)``, and the ``gradient`` of x for the gradient of the value."""
     leaf = x.detach().clone().requires_grad_()
@@ -226,6 +240,7 @@ def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor
     return {"value": value.detach(), "gradient": gradient}
 
 
+@driver(WHOLE)
 def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
     """What ``worse_in_half(steps, x)`` returns for steps that are given by their words."""
     return worse_in_half([(word, operation(word)) for word in words], x)

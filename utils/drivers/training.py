@@ -17,13 +17,22 @@ from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
+from utils.drivers import WHOLE, driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.dataset import IGNORED
 from utils.minigpt.tokenizer import PAD
 
+PAST_THE_END = "what an index behind the last raises"
+STEPS = "how many steps an optimizer takes"
+
 Settings = Mapping[str, Any]
 
 
+@driver(
+    "length",
+    "items",
+    observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END},
+)
 def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """Every item of a dataset, one by one, and what its end is.
 
@@ -48,6 +57,7 @@ def _raised_at(dataset: Any, index: int) -> str:
     return "nothing raised"
 
 
+@driver(observed={WHOLE: "that writing into an item changes nothing else"})
 def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """What is left of stream and items after a step has written zeros into an item.
 
@@ -113,6 +123,11 @@ class _Token:
         return packed[1]
 
 
+@driver(
+    "loss",
+    "gradients",
+    observed={"rows": "how the model is called", "alive": "how many graphs are alive at once"},
+)
 def accumulated(
     accumulate: Callable,
     weights: Sequence[Tensor],
@@ -141,6 +156,7 @@ def accumulated(
     return {"loss": loss, "gradients": gradients, "rows": model.rows, "alive": alive}
 
 
+@driver(WHOLE)
 def scaled_gradient(
     scaler_class: Callable, settings: Sequence[Any], weight: Tensor
 ) -> Tensor | None:
@@ -202,6 +218,7 @@ class Trainer:
         return loss.item()
 
 
+@driver("whole", "resumed", observed={WHOLE: "that a run went on from nothing but its checkpoint"})
 def stopped(
     functions: Mapping[str, Callable], settings: Settings, before: int, after: int, through: str
 ) -> dict[str, Any]:
@@ -267,6 +284,7 @@ def counted_steps() -> Iterator[Counter[torch.optim.Optimizer]]:
         counting.remove()
 
 
+@driver("weights", observed={"steps": STEPS})
 def repeated(
     train: Callable,
     inputs: Tensor,
@@ -306,6 +324,7 @@ def perplexity(
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten()).double().exp().item()
 
 
+@driver("rows", observed={"left alone": "that torch's global generator was left alone"})
 def undisturbed(
     functions: Mapping[str, Callable], settings: Settings, count: int
 ) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GPT2LMHeadModel
 
-from utils.drivers.training import counted_steps, perplexity, sentences
+from utils.drivers import INPUTS_KEPT, WHOLE, driver
+from utils.drivers.training import STEPS, counted_steps, perplexity, sentences
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.hf import MiniGPTForCausalLM, save_folder
 from utils.minigpt.model import CausalSelfAttention
@@ -34,9 +35,12 @@ __all__ = [
     "tuned_twice",
 ]
 
+RAISED = "what `load_strictly` raises, and what its message says"
+
 Settings = Mapping[str, Any]
 
 
+@driver("output", "gradients", "x")
 def attention(
     module_class: Callable,
     sizes: Sequence[int],
@@ -75,6 +79,7 @@ def _used(module: nn.Module, x: Tensor, upstream: Tensor | None, *more: Tensor) 
     return found
 
 
+@driver("output", "gradients", "x", "shapes")
 def grouped_attention(
     functions: Mapping[str, Callable],
     config: MiniGPTConfig,
@@ -95,6 +100,7 @@ def grouped_attention(
     return _used(module, x, upstream) | {"shapes": shapes}
 
 
+@driver("weights", observed={"left": "that the attention it is made of is left as it was"})
 def converted(
     functions: Mapping[str, Callable],
     config: MiniGPTConfig,
@@ -117,6 +123,7 @@ def converted(
     return {"weights": found, "left": dict(whole.state_dict())}
 
 
+@driver(WHOLE, observed={WHOLE: "that a call leaves the cache that it is given alone"})
 def forked(
     attend_cached: Callable,
     x: Tensor,
@@ -192,6 +199,13 @@ class TinyDecoder:
         return (x + mixed) @ w["head"], (k, v)
 
 
+@driver(
+    "words",
+    observed={
+        "columns": "how often the model is called, and with how many columns",
+        "prompts": INPUTS_KEPT,
+    },
+)
 def generated(
     generate: Callable,
     weights: Mapping[str, Tensor],
@@ -212,6 +226,14 @@ def generated(
     return {"words": words, "columns": model.columns, "prompts": given}
 
 
+@driver(
+    "logits",
+    observed={
+        "raised": RAISED,
+        "names": RAISED,
+        "training": "in which mode `load_strictly` leaves a model",
+    },
+)
 def loaded_strictly(
     load: Callable, sizes: Settings, numbers: Tensor, what: str, gone: str = ""
 ) -> dict[str, Any]:
@@ -276,6 +298,7 @@ def _quiet() -> Any:
 Lines = tuple[Tensor, Tensor]
 
 
+@driver("once", "again", observed={"given": INPUTS_KEPT, "steps": STEPS})
 def tuned_twice(
     fine_tune: Callable,
     weights: Mapping[str, Tensor],

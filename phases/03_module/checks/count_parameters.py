@@ -82,9 +82,10 @@ def _(draw):
         yield mlp(widths, shown)
         yield mlp(widths, f"{shown}, without a bias", bias=False)
     places = {"['result']": "the number", "['arguments'][0]": "the list of widths afterwards"}
+    used = [draw.integer(2, 900) for _ in range(3)]
     yield Case(
         "an MLP",
-        lambda subject: subject.drive("functions:keeping", [5, 3, 2], of="mlp_parameters"),
+        lambda subject: subject.drive("functions:keeping", [*used], of="mlp_parameters"),
         "mlp_parameters",
         "a list that others go on using",
         places,

@@ -19,7 +19,6 @@ train_minigpt = Check(
     "train_minigpt",
     parts={"it loads": 1, "it repeats": 1, "one batch by heart": 1, "below the n-grams": 2},
     reads="MiniGPT from nothing",
-    claims=("how many steps an optimizer takes",),
 )
 
 WORDS, COLUMNS = 600, 18

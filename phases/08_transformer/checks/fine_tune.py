@@ -18,7 +18,6 @@ fine_tune = Check(
     "fine_tune",
     parts={"fits and repeats": 1, "learnt and kept": 3},
     reads="A new tense, and what it cost",
-    claims=("how many steps an optimizer takes",),
 )
 
 WORDS, COLUMNS, STEPS = 600, 18, 100

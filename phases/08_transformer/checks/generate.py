@@ -10,7 +10,6 @@ generate = Check(
     "generate",
     parts={"one prompt": 1, "unequal prompts": 2, "the end": 1, "no needless work": 1},
     reads="Sentences of unequal length",
-    claims=("how often the model is called, and with how many columns",),
 )
 
 WORDS, PLACES, CHANNELS = 9, 14, 8

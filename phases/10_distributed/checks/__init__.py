@@ -1,9 +1,10 @@
 """What the hidden cells of lab 10 check.
 
 The network is on this side: it resumes the ranks' generators, carries their tensors, and knows who
-sent what to whom. So messages, bytes, order, deadlocks and rounds are seen and not claimed. In the
-exercises about DDP and about MiniGPT a model lives in the learner's process, and what a driver reads
-there of its parameters and gradients comes back by value.
+sent what to whom. So messages, bytes, order, deadlocks and rounds are seen and not claimed. That
+ranks, which share a process, know of each other by these messages alone, is a claim. In the exercises
+about DDP and about MiniGPT a model lives in the learner's process, and what a driver reads there of
+its parameters and gradients comes back by value.
 """
 
 from .cost import cost

@@ -70,11 +70,10 @@ def _(draw):
 
         def play(subject):
             came = driven(subject, "started", each, of="ddp_start")
-            kept = [result.pop("tensors kept") for result in came.results]
             return {
                 "other requests": others(came, "broadcast", "all_reduce"),
-                "tensors kept": all(kept),
-                "values": came.results,
+                "tensors kept": all(result["tensors kept"] for result in came.results),
+                "values": [result["tensors"] for result in came.results],
             }
 
         words = f"{world} rank{'s' * (world > 1)}"

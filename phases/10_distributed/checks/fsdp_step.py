@@ -15,7 +15,6 @@ fsdp_step = Check(
     reads="Who holds what",
     tolerance=SUMS,
     sharing=True,
-    claims=("that a shard keeps nothing else in memory",),
 )
 
 PLACES = {
@@ -76,6 +75,7 @@ def _(draw):
 
     def piece_of(tensor, rank, world, words):
         def play(subject):
+            subject.claim("that a shard keeps nothing else in memory")
             came = subject["shard"](tensor, rank, world)
             whole = came.untyped_storage().nbytes() > came.nbytes
             return {"the shard": came, "keeps more in memory": whole}

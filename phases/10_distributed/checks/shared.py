@@ -4,6 +4,10 @@ from utils.compare import Tolerance
 from utils.world import connect
 from utils.world.events import Computed, Message
 
+# The ranks are generators in one process: the network is seen, and what they tell each other
+# beside it is not.
+APART = "that what a rank knows of the others came by the network"
+
 SUMS = Tolerance(1e-4, 1e-5, "float32 sums in another order")
 
 
@@ -17,6 +21,7 @@ def ranks(subject, each, of=None, **network):
         network: as `connect` has it.
     """
     world = len(each)
+    subject.claim(APART)
     programs = [subject.generator(r, world, *args, of=of) for r, args in enumerate(each)]
     return connect(programs, **network)
 
@@ -24,6 +29,7 @@ def ranks(subject, each, of=None, **network):
 def driven(subject, driver, each, of=None, **network):
     """The same, where a driver runs the learner's generators."""
     world = len(each)
+    subject.claim(APART)
     programs = [
         subject.drive_generator(f"distributed:{driver}", r, world, *args, of=of)
         for r, args in enumerate(each)

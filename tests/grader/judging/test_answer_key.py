@@ -8,6 +8,7 @@ from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key
 from grader.judging.judge import difference, judge
 from grader.judging.subject import SubjectRaised
 from utils.checks import Case, Check, case
+from utils.drivers import INPUTS_KEPT, NoDriver
 from utils.world import connect
 
 
@@ -203,3 +204,23 @@ def test_what_ranks_do_together_is_told_like_an_exception():
 def test_too_little_memory_is_known_by_its_type_or_torchs_words(kinds, message):
     assert CaseOutcome(None, SubjectRaised(kinds, message), ()).ran_short()
     assert not CaseOutcome(None, SubjectRaised(("ValueError",), "MemoryError"), ()).ran_short()
+
+
+@pytest.mark.parametrize("name", ["functions:nobody", "functions:torch"])
+def test_a_case_that_asks_for_no_driver_is_an_error_of_the_check(name):
+    """Before a learner is asked: it would be their loss, or a verdict that hides a claim."""
+    check = Check("asks", parts={"p": 1}, reads="r")
+    check.reference(lambda x: x)
+    check.cases(lambda draw: [Case("p", lambda subject: subject.drive(name, 1))])
+    (c,) = (key := AnswerKey(check, "s")).cases
+    with pytest.raises(NoDriver):
+        key.right(c)
+
+
+def test_what_the_reference_claims_is_known_where_it_raises():
+    check = Check("raises", parts={"p": 1}, reads="r")
+    check.reference(lambda widths: widths["nothing"])
+    play = lambda subject: subject.drive("functions:keeping", {})  # noqa: E731
+    check.cases(lambda draw: [Case("p", play, raises="KeyError")])
+    (c,) = (key := AnswerKey(check, "s")).cases
+    assert key.right(c).claims == (INPUTS_KEPT,)

@@ -15,7 +15,7 @@ from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
 from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.judging.subject import Subject, SubjectRaised
-from utils.checks import Check, case
+from utils.checks import Case, Check, case
 
 pytestmark = pytest.mark.slow(12)
 
@@ -106,12 +106,17 @@ def test_a_generator_over_a_socket(start):
 
 
 def test_the_judge_gives_the_same_verdict_on_either_side(start):
-    twice = Check("twice", parts={"p": 1}, reads="r", claims=("how warm it was",))
+    twice = Check("twice", parts={"p": 1}, reads="r")
     twice.reference(lambda x: 2 * x)
-    twice.cases(lambda draw: [case("p", draw.tensor((2, 3)))])
+
+    def warm(subject):
+        subject.claim("how warm it was")
+        return subject(3)
+
+    twice.cases(lambda draw: [case("p", draw.tensor((2, 3))), Case("p", warm)])
     connection, _ = start("twice")
     key = AnswerKey(twice, "s")
-    far = assess(key, ask(key, connection), claims=claims_of(twice))
+    far = assess(key, ask(key, connection), claims=claims_of(key))
     assert far.earned == judge(twice, lambda x: x + x, "s").earned == 1
     assert far.claims == ("that the inputs were left as they were", "how warm it was")
 

@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.inside.codec import NotByValue
 from grader.judging.rpc_client import InProcess
 from grader.judging.subject import Subject, SubjectRaised
+from utils.drivers import INPUTS_KEPT, NoDriver, driver, functions
 from utils.minigpt import MiniGPTConfig
 
 
@@ -177,8 +178,53 @@ def test_a_driver_may_use_one_of_several_functions():
 
 @pytest.mark.parametrize("name", ["dispatch:nobody", "nowhere:log_ops", "os:system"])
 def test_only_functions_of_drivers_are_drivers(name):
-    with pytest.raises(SubjectRaised, match="LookupError: there is no driver"):
+    with pytest.raises(NoDriver, match="there is no driver"):
         Subject(InProcess(_Doubling)).drive(name)
+
+
+def test_what_a_driver_observes_is_a_claim():
+    subject = Subject(InProcess(lambda words: words.append("more")))
+    assert subject.drive("functions:keeping", ["some"])["arguments"] == [["some", "more"]]
+    assert list(subject.claims) == [INPUTS_KEPT]
+    assert list(Subject(InProcess(_Doubling)).claims) == []
+
+
+def test_a_generator_of_a_driver_claims_what_the_driver_observes(monkeypatch):
+    @driver("found", observed={"asked": "how often it was asked"})
+    def asked(function):
+        yield 1
+        return {"found": function(), "asked": 1}
+
+    monkeypatch.setattr(functions, "keeping", asked)
+    subject = Subject(InProcess(lambda: 7))
+    running = subject.drive_generator("functions:keeping")
+    assert list(subject.claims) == ["how often it was asked"]
+    assert [running.resume(), running.resume()] == [
+        ("yield", 1),
+        ("return", {"found": 7, "asked": 1}),
+    ]
+
+
+def test_a_driver_that_declares_nothing_is_not_asked(monkeypatch):
+    monkeypatch.setattr(functions, "keeping", lambda thing: {"graphs": 1})
+    with pytest.raises(NoDriver, match="does not declare what it returns"):
+        Subject(InProcess(_Doubling)).drive("functions:keeping")
+
+
+@pytest.mark.parametrize("came", [{"result": 1, "graphs": 1}, 1, None])
+def test_what_a_driver_does_not_declare_is_refused(came, monkeypatch):
+    monkeypatch.setattr(functions, "keeping", driver("result")(lambda thing: came))
+    subject = Subject(InProcess(_Doubling))
+    with pytest.raises(NotByValue, match="expected what the driver declares"):
+        subject.drive("functions:keeping")
+
+    def ends(thing):
+        return came
+        yield
+
+    monkeypatch.setattr(functions, "keeping", driver("result")(ends))
+    with pytest.raises(NotByValue, match="expected what the driver declares"):
+        subject.drive_generator("functions:keeping").resume()
 
 
 def test_what_a_driver_can_not_use_is_the_learners_error():

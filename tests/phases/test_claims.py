@@ -1,0 +1,50 @@
+"""What is the same in every draw is not taken for what a learner's function returned.
+
+Whoever has seen it once can say it again, without a function that is right. So a driver declares it
+as observed, and the verdict says that it is a claim.
+"""
+
+import collections
+
+import pytest
+
+from grader.judging.answer_key import AnswerKey
+from grader.judging.catalogue import load_checks
+from grader.judging.judge import claims_of
+from grader.judging.subject import Subject
+from grader.phase_paths import phases
+from utils.drivers import WHOLE, Declared
+
+PHASES = [phase for phase in phases() if load_checks(phase.folder)]
+
+
+def plain(value):
+    """A value that whoever has seen it can say again."""
+    return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else None
+
+
+@pytest.mark.parametrize("phase", PHASES, ids=[phase.name for phase in PHASES])
+def test_what_is_always_the_same_is_declared_as_observed(phase, seeds, monkeypatch):
+    found, names = collections.defaultdict(set), {}
+    drive, fits = Subject._declared, Declared.fits
+
+    def noted(self, driver):
+        says = drive(self, driver)
+        names[id(says)] = driver
+        return says
+
+    def seen(says, came):
+        named = (says.returned | says.observed.keys()) - {WHOLE}
+        for key, value in came.items() if named else [(WHOLE, came)]:
+            if key not in says.observed:
+                found[names[id(says)], key].add(plain(value))
+        return fits(says, came)
+
+    monkeypatch.setattr(Subject, "_declared", noted)
+    monkeypatch.setattr(Declared, "fits", seen)
+    for check in load_checks(phase.folder).values():
+        for seed in (f"{seeds[0]} once", f"{seeds[0]} again"):
+            claims_of(AnswerKey(check, seed))
+    assert [
+        place for place, values in found.items() if len(values) == 1 and None not in values
+    ] == []

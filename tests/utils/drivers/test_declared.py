@@ -1,0 +1,45 @@
+"""Every driver declares what the learner's code returned, and what the driver itself observed."""
+
+import ast
+import inspect
+
+import pytest
+
+from grader.inside.rpc_server import find_driver
+from grader.phase_paths import ROOT
+from utils.drivers import NoDriver, declared, driver
+
+MODULES = sorted(p.stem for p in (ROOT / "utils" / "drivers").glob("*.py") if p.stem != "__init__")
+
+
+def functions_of(module):
+    tree = ast.parse((ROOT / "utils" / "drivers" / f"{module}.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and any(
+            "driver(" in ast.unparse(d) for d in node.decorator_list
+        ):
+            yield node, declared(find_driver(f"{module}:{node.name}"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_dict_that_a_driver_makes_is_declared_by_its_keys(module):
+    """Else a fact that is added to it would be taken for something that was returned."""
+    found = list(functions_of(module))
+    assert found
+    for node, says in found:
+        own = [
+            n for n in ast.walk(node) if isinstance(n, ast.Return) and isinstance(n.value, ast.Dict)
+        ]
+        named = (says.returned | says.observed.keys()) - {""}
+        if own and "" in says.returned:
+            pytest.fail(
+                f"{module}:{node.name} returns a dict of its own, and declares it as a whole"
+            )
+        assert not own or named or not says.returned, node.name
+
+
+def test_nothing_declared_is_no_driver():
+    with pytest.raises(NoDriver, match="decorate it"):
+        declared(inspect.getsource)
+    with pytest.raises(NoDriver, match="decorate it"):
+        declared(driver()(lambda thing: 1))
