@@ -123,8 +123,8 @@ def command(
     out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
     out += ["--proc", "/proc"]
     # whatever is not of a process hides behind a copy or an empty file or folder
-    for name in sorted(os.listdir(f"{stage}/proc")):
-        if os.path.exists(f"/proc/{name}"):
+    for name in sorted(os.listdir("/proc")):
+        if os.path.exists(f"{stage}/proc/{name}"):
             out += ["--ro-bind", f"{stage}/proc/{name}", f"/proc/{name}"]
     out += ["--ro-bind", f"{stage}/sys", "/sys"]
     out += ["--perms", "0755", "--tmpfs", "/dev"]
