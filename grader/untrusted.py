@@ -22,7 +22,7 @@ MAX_NUMBER = 1e9  # a number must be smaller, without its sign
 E = TypeVar("E", bound=StrEnum)
 # What moves a terminal's cursor, reorders the words beside it, or has no width.
 UNSEEN = re.compile(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
+    r"(?:\x1b\[|\x9b)[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 

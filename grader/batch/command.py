@@ -311,6 +311,12 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
     """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
     if writer.knows(lab):
         return
+    with writer.alone():
+        if not writer.knows(lab):  # another grader may have just entered it
+            _enter_alone(course, writer, lab, console)
+
+
+def _enter_alone(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
     with console.status(f"{lab.name}: entering the lab in the gradebook"):
         try:
             enter_lab(course.root, lab.name)

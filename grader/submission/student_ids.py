@@ -18,8 +18,8 @@ OTHERS = frozenset(" ._-@+()~'\u2019\u00b7\u200c\u200d")
 
 # Letters of other scripts, each with the Latin one that it looks like.
 LATIN = str.maketrans(
-    "асԁеһіјӏорԛѕѵԝхуү" "АВЕНІЈКМОРЅТСХУѴԚԜԌЬ" "αονριυχγ" "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" "ıɑɡ",  # noqa: RUF001
-    "acdehijlopqsvwxyy" "ABEHIJKMOPSTCXYVQWGb" "aovpiuxy" "ABEZHIKMNOPTYX" "iag",
+    "асԁеһіјӏорԛѕѵԝхуүАВЕНІЈКМОРЅТСХУѴԚԜԌЬαονριυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡ",  # noqa: RUF001
+    "acdehijlopqsvwxyyABEHIJKMOPSTCXYVQWGbaovpiuxyABEZHIKMNOPTYXiag",
 )
 
 
