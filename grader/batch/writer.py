@@ -481,6 +481,8 @@ def _set_marks(
         select(Grade, BaseCell.name, BaseCell.type)
         .join(BaseCell, BaseCell.id == Grade.cell_id)
         .where(Grade.notebook_id == submitted.id)
+        # a mark given by hand comes before, and is flagged, or waits (SQLite is locked as a whole)
+        .with_for_update(of=Grade)
     )
     for grade, name, kind in grades:
         grade.auto_score = notebook.scores.get(name)

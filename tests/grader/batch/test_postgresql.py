@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import OperationalError
 
 from grader import UserError
 from grader.batch import command, writer
@@ -191,3 +192,41 @@ def test_two_graders_begin_with_an_empty_gradebook_at_once(server, tmp_path, her
         hand_in(course, course.root.name, "score 1")
         assert run(course)[0] == 0
     assert set(rows(courses[0].root, HW, url=url)) == {"ann", "bob"}
+
+
+@pytest.mark.parametrize(
+    ("student", "when"), [("eve", "FOR UPDATE"), ("fay", "UPDATE grade SET auto_score")]
+)
+def test_a_mark_given_by_hand_while_a_batch_records_stays(server, tmp_path, here, student, when):
+    """It comes before the batch reads the grade, which flags it, or waits for the batch."""
+    course = on_server(make_small(tmp_path / "course"), server)
+    hand_in(course, student, "score 1")
+    assert run(course)[0] == 0
+    hand_in(course, student, "score 2")
+    other = create_engine(server)
+    by_hand = text(
+        "UPDATE grade SET manual_score = 0.25 FROM submitted_notebook n "
+        "JOIN submitted_assignment a ON a.id = n.assignment_id "
+        "WHERE grade.notebook_id = n.id AND a.student_id = :student"
+    )
+    given = []
+
+    def give(connection, cursor, statement, *_):
+        if when in statement and not given:
+            given.append(statement)
+            with contextlib.suppress(OperationalError), other.begin() as hand:
+                hand.execute(text("SET LOCAL lock_timeout = 300"))
+                hand.execute(by_hand, {"student": student})
+                given.append("at once")
+
+    event.listen(Engine, "before_cursor_execute", give)
+    try:
+        assert run(course)[0] == 0
+    finally:
+        event.remove(Engine, "before_cursor_execute", give)
+    flagged = when == "FOR UPDATE"
+    assert len(given) == 1 + flagged
+    with other.begin() as hand:
+        hand.execute(by_hand, {"student": student})
+    other.dispose()
+    assert rows(course.root, HW, url=server)[student][f"{HW}/test"] == (2.0, 0.25, None, flagged)
