@@ -1,4 +1,4 @@
-"""Read values from JSON that a learner's code may have written.
+"""Read values and texts that a learner's code may have written.
 
 A notebook that was graded without a sandbox can hold anything in its metadata and outputs. Each
 function here returns a value of one type and raises nothing: a value of another type counts as
@@ -10,6 +10,7 @@ functions what is in a graded notebook.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -19,6 +20,16 @@ MAX_ENTRIES = 200  # entries of one list
 MAX_NUMBER = 1e9  # a number must be smaller, without its sign
 
 E = TypeVar("E", bound=StrEnum)
+# What moves a terminal's cursor, reorders the words beside it, or has no width.
+UNSEEN = re.compile(
+    r"(?:\x1b\[|\x9b)[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
+
+def seen(said: str) -> str:
+    """Return a text without what is not seen, so that it stands in a sentence as it is read."""
+    return UNSEEN.sub("", said)
 
 
 def mapping(raw: Any) -> dict[str, Any]:
@@ -32,8 +43,8 @@ def sequence(raw: Any) -> list[Any]:
 
 
 def text(raw: Any) -> str:
-    """Return the first ``MAX_TEXT`` characters of a text; empty for anything else."""
-    return raw[:MAX_TEXT] if isinstance(raw, str) else ""
+    """Return what is seen of the first ``MAX_TEXT`` characters; empty for anything but a text."""
+    return seen(raw[:MAX_TEXT]) if isinstance(raw, str) else ""
 
 
 def texts(raw: dict[str, Any], *names: str) -> dict[str, str]:

@@ -34,7 +34,7 @@ from grader.run_record import typed_seed
 from grader.submission.misplaced import misplaced
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import OutOfReach
-from grader.submission.student_ids import id_problem, shown_id
+from grader.submission.student_ids import id_problem, look_alikes, shown_id
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
@@ -127,6 +127,10 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         outcome.show(console)
     if not args.students:
         _show_misplaced(course, console)
+        for alike in look_alikes(submissions(course.directory, "*")):
+            console.print("[bold]Not one learner, though it looks so:[/bold]", end=" ")
+            said = ", ".join(map(ascii, alike))
+            console.print(escape(f"{said} hand in under ids of their own"), highlight=False)
     if stopped:
         console.print(
             "Interrupted. Finished grades are recorded; run the same command again to continue."
@@ -307,6 +311,12 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
     """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
     if writer.knows(lab):
         return
+    with writer.alone():
+        if not writer.knows(lab):  # another grader may have just entered it
+            _enter_alone(course, writer, lab, console)
+
+
+def _enter_alone(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
     with console.status(f"{lab.name}: entering the lab in the gradebook"):
         try:
             enter_lab(course.root, lab.name)

@@ -29,7 +29,18 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import Column, MetaData, String, Table, Text, event, select, text
+from sqlalchemy import (
+    Column,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from traitlets.config import Config
@@ -53,6 +64,7 @@ OF_ONE = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 TRIES = 3
 # PostgreSQL's error codes, which do not depend on the language of its messages.
 DEADLOCK, LOCKED = "40P01", "55P03"
+ADVISORY = int.from_bytes(b"hood")  # the number of this project's lock there
 FOREIGN = "another program"  # in place of a job's id
 RESUME = "Recorded grades are kept; run the same command again to continue"
 
@@ -115,7 +127,7 @@ class Writer:
         self._creates_students = course.autograde.create_student
         self._late = _late_penalties(course)
         self._journal = ""  # SQLite's journal mode before the run
-        with self._said_clearly():
+        with self._said_clearly(), self.alone():
             where = course.directory
             if other := self._patiently(lambda: other_version(where.db_url)):
                 raise UserError(other)
@@ -135,6 +147,25 @@ class Writer:
                 with self._engine.begin() as connection:
                     connection.execute(JOURNAL.delete())
         self.gradebook.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other graders from making tables, or entering a lab, in the same PostgreSQL.
+
+        In SQLite each such step waits for the file. The lock ends with the connection.
+        """
+        url = make_url(self.course.directory.db_url)
+        if url.get_backend_name() != "postgresql":
+            yield
+            return
+        engine = create_engine(url, isolation_level="AUTOCOMMIT")
+        event.listen(engine, "connect", self._tune_postgresql)
+        try:
+            with engine.connect() as connection:
+                connection.execute(text(f"SELECT pg_advisory_lock({ADVISORY})"))
+                yield
+        finally:
+            engine.dispose()
 
     def knows(self, lab: LabFiles) -> bool:
         """Return whether the gradebook has the lab in its current form."""
@@ -450,6 +481,8 @@ def _set_marks(
         select(Grade, BaseCell.name, BaseCell.type)
         .join(BaseCell, BaseCell.id == Grade.cell_id)
         .where(Grade.notebook_id == submitted.id)
+        # a mark given by hand comes before, and is flagged, or waits (SQLite is locked as a whole)
+        .with_for_update(of=Grade)
     )
     for grade, name, kind in grades:
         grade.auto_score = notebook.scores.get(name)

@@ -20,20 +20,7 @@ HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
 USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
-# Files of /proc that are hidden. They hold counters of the whole machine, which one sandbox could
-# change and another could read. No lab needs them.
-COUNTERS = (
-    "buddyinfo",
-    "cmdline",
-    "diskstats",
-    "interrupts",
-    "locks",
-    "pagetypeinfo",
-    "schedstat",
-    "softirqs",
-    "vmstat",
-    "zoneinfo",
-)
+DEVICES = ("full", "null", "random", "urandom")  # no terminals: all sandboxes share their number
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if it or its child was
 
 
@@ -104,7 +91,7 @@ def command(
     """Return the bubblewrap command line.
 
     Args:
-        stage: folder with the modules that a kernel imports, and ``etc/``.
+        stage: folder with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``.
         readable: folders that a kernel may read; they have the same path inside as outside.
         hidden: folders inside those in ``readable`` that the kernel must not see.
         tmp: size in bytes of each writable file system.
@@ -134,20 +121,25 @@ def command(
     out += ["--ro-bind", f"{stage}/etc/nsswitch.conf", "/etc/nsswitch.conf"]
     out += ["--perms", "0644", "--ro-bind-data", passwd, "/etc/passwd"]
     out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
-    out += ["--proc", "/proc", "--dev", "/dev"]
-    for name in COUNTERS:
-        if os.path.exists(f"/proc/{name}"):
-            out += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    out += ["--proc", "/proc"]
+    # whatever is not of a process hides behind a copy or an empty file or folder
+    for name in sorted(os.listdir("/proc")):
+        if os.path.exists(f"{stage}/proc/{name}"):
+            out += ["--ro-bind", f"{stage}/proc/{name}", f"/proc/{name}"]
+    out += ["--ro-bind", f"{stage}/sys", "/sys"]
+    out += ["--perms", "0755", "--tmpfs", "/dev"]
+    for name in DEVICES:
+        out += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, to in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        out += ["--symlink", f"/proc/self/fd{to}", f"/dev/{name}"]
     # /dev/full reads as zeros, as /dev/zero does, but cannot be mapped. A shared mapping of
     # /dev/zero is memory that belongs to no process, so the meter would not see it.
-    out += ["--dev-bind", "/dev/full", "/dev/zero", "--remount-ro", "/dev", *_folder("/home")]
+    out += ["--dev-bind", "/dev/full", "/dev/zero", *_folder("/dev/shm")]
+    out += ["--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
         out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
     if compiled:
         out += ["--ro-bind", compiled, headers.SHOWN]
-    # torch reads the number of CPUs here
-    out += _folder("/sys/devices/system")
-    out += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
     for folder in sorted({*readable, *hidden}):  # an outer folder comes before those inside it
         if folder in hidden:
             out += ["--perms", "0755", "--tmpfs", folder]

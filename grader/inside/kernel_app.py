@@ -25,9 +25,11 @@ import ast
 import asyncio
 import contextlib
 import inspect
+import io
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -294,6 +296,30 @@ class SandboxShell(ZMQInteractiveShell):
         is a matter of luck.
         """
         raise SystemExit(EXIT)
+
+    def system_piped(self, cmd: str) -> None:
+        """Run a ``!command`` and print what it prints; ipykernel would make a terminal for it.
+
+        Raises:
+            OSError: if the command ends with ``&``.
+        """
+        if cmd.rstrip().endswith("&"):
+            raise OSError("Background processes not supported.")
+        with subprocess.Popen(
+            self.var_expand(cmd, depth=1),
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as child:
+            assert child.stdout is not None
+            for line in io.TextIOWrapper(child.stdout, errors="replace"):
+                print(line, end="", flush=True)
+        self.user_ns["_exit_code"] = child.returncode
+        if self.system_raise_on_error and child.returncode:
+            raise subprocess.CalledProcessError(child.returncode, cmd)
+
+    system = system_piped
 
     def _update_exit_now(self, change: Any) -> None:
         """Do nothing where ``exit_now`` is set; ipykernel would end the kernel."""

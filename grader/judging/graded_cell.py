@@ -15,6 +15,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode, from_dict
 from nbgrader.utils import is_grade, is_solution
 
+from grader.untrusted import seen
 from grader.verdict import VERDICT_MIME, Cause, Status, Verdict
 from grader.verify import shown_points
 
@@ -146,10 +147,10 @@ def _why(hidden: list[NotebookNode]) -> dict[str, Any]:
             continue
         if output.ename == "NameError":
             why = "no cell that ran to its end defines it"
-            problem = f"{plain(output.evalue)}: {why}"
+            problem = f"{seen(output.evalue)}: {why}"
             return {"cause": Cause.UNDEFINED_NAME, "problem": problem}
         cause = Cause.TIMEOUT if output.ename == TIMED_OUT else Cause.NOT_EVALUATED
-        return {"cause": cause, "problem": f"the check could not be run: {output.ename}"}
+        return {"cause": cause, "problem": f"the check could not be run: {seen(output.ename)}"}
     return {"cause": Cause.NOT_EVALUATED, "problem": "the check gave no verdict"}
 
 
@@ -171,6 +172,12 @@ def without_stderr(output: NotebookNode) -> NotebookNode:
     """Return an output with stderr turned into stdout, because nbgrader gives 0 for stderr."""
     if output.output_type == "stream" and output.name == "stderr":
         return made_output("stream", name="stdout", text=output.text)
+    return output
+
+
+def without_verdict(output: NotebookNode) -> NotebookNode:
+    """Return an output of the learner's code without what only the grader's report has."""
+    output.get("data", {}).pop(VERDICT_MIME, None)
     return output
 
 

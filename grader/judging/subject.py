@@ -18,6 +18,7 @@ import torch
 from grader.inside.codec import NotByValue
 from grader.inside.rpc_server import address, find_driver, stored_in
 from grader.judging.rpc_client import Connection
+from grader.untrusted import seen
 from utils.compare import kind_of
 from utils.drivers import Declared, NoDriver, declared
 
@@ -57,7 +58,6 @@ ABOUT_SHAPES = re.compile(
     ),
     re.IGNORECASE,
 )
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 class SubjectRaised(Exception):
@@ -84,9 +84,9 @@ class SubjectRaised(Exception):
         names = said.get("kinds")
         names = names[:MAX_KINDS] if isinstance(names, list) else []
         # one line each: a name may stand in a comment that a learner is told to paste
-        kinds = [" ".join(CONTROL.sub("", k).split())[:100] for k in names if isinstance(k, str)]
+        kinds = [" ".join(seen(k).split())[:100] for k in names if isinstance(k, str)]
         message = said.get("message")
-        text = CONTROL.sub("", message) if isinstance(message, str) else ""
+        text = seen(message) if isinstance(message, str) else ""
         return cls(tuple(kinds) or ("Exception",), text[:1000])
 
     def in_words(self) -> str:

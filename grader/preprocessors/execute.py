@@ -29,6 +29,7 @@ from grader.judging.graded_cell import (
     shorten_outputs,
     verified_parts,
     without_stderr,
+    without_verdict,
 )
 from grader.judging.learner_source import Written, importable
 from grader.metadata import KEY
@@ -214,6 +215,7 @@ class Execute(NbGraderExecute):
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
         first, stop = self._run(source, cell, index)
+        first = [without_verdict(output) for output in first]
         self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
         if parts is None:
             outputs = first

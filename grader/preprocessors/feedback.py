@@ -19,6 +19,7 @@ from grader.judging.graded_cell import is_verified, made_output, plain
 from grader.lesson_links import lesson_url, settle
 from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
+from grader.verdict import VERDICT_MIME
 
 # Paths of this machine and their short names. They may lie inside each other, so _shorten replaces
 # the longest first.
@@ -29,6 +30,10 @@ PATHS = [
     (str(ROOT), "course"),
     (str(Path.home()), "~"),
 ]
+# Who showed what in a graded cell, in words of a class that no learner's output has (`sanitize`).
+BY_THEM = "Shown by your code, before the grader’s report:"
+BY = '<p class="shown-by">%s</p>'
+BY_GRADER = "The grader’s report:"
 CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py")
 
 
@@ -40,7 +45,8 @@ class CleanFeedback(NbGraderPreprocessor):
     are shortened, and the lab's links to lessons lead to the course's site or are words.
 
     A hidden test that is a plain assert runs in the learner's own kernel. From the first such test
-    on, no output of the kernel is shown; see :mod:`grader.preprocessors.self_judged`.
+    on, no output of the kernel is shown; see :mod:`grader.preprocessors.self_judged`. In a cell
+    that the grader has judged, words tell what the learner's code showed from the grader's report.
     """
 
     trust_output = Bool(
@@ -75,7 +81,7 @@ class CleanFeedback(NbGraderPreprocessor):
         if is_grade(cell):
             if is_verified(cell):
                 # the report and the page show the points already
-                outputs = [o for o in outputs if o.output_type != "execute_result"]
+                outputs = _told_apart([o for o in outputs if o.output_type != "execute_result"])
             self._hidden.preprocess_cell(cell, resources, index)
             if cell.source != source:
                 outputs = [_last_line(output) for output in outputs]
@@ -104,6 +110,19 @@ class CleanFeedback(NbGraderPreprocessor):
             if len(path) > 1:
                 text = text.replace(path, name)
         return CELL_FILE.sub("your cell", text)
+
+
+def _told_apart(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Return the outputs of a verified cell with words before the learner's and the report."""
+    last = next((o for o in reversed(outputs) if VERDICT_MIME in o.get("data", {})), None)
+    theirs = [output for output in outputs if output is not last]
+    words = {BY_THEM: theirs, BY_GRADER: [last] if last else []}
+    return [
+        output
+        for said, shown in words.items()
+        if shown
+        for output in (made_output("display_data", data={"text/html": BY % said}), *shown)
+    ]
 
 
 def _last_line(output: NotebookNode) -> NotebookNode:

@@ -19,6 +19,7 @@ from nbgrader.utils import is_grade
 from traitlets import Float
 
 from grader.judging.graded_cell import is_verified
+from grader.preprocessors import formulas
 from grader.preprocessors.grades import MARK_FILTERS, CarefulFeedback, name_exercises
 from grader.submission.bounds import SECONDS, TooMuchWork, alarmed
 from grader.verdict import VERDICT_MIME
@@ -35,6 +36,7 @@ NO_TEXT = "No description has been provided for this image"
 CONTRAST = """<style>
 a { color: #265a88 }
 div.nbgrader_cell .panel-heading a { color: white; text-decoration: underline }
+p.shown-by { color: #265a88; font-weight: bold; margin: 0; border-top: 1px solid #265a88 }
 div.input_area, .highlight, .highlight pre { background: white }
 </style>
 """
@@ -49,7 +51,8 @@ class FeedbackExporter(HTMLExporter):
     does with a regular expression, and makes the cells of other templates reachable by keyboard.
     And it caches rendered cells that are the same for several learners.
 
-    Links and code have more contrast than nbgrader gives them.
+    Links and code have more contrast than nbgrader gives them. Formulas are MathML: the page loads
+    no script (:mod:`grader.preprocessors.formulas`).
 
     A page that takes more than ``work_seconds``, or too much memory, is made again with nothing but
     the reports on graded cells. In other threads than the main one there is no limit.
@@ -61,10 +64,11 @@ class FeedbackExporter(HTMLExporter):
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
+        formulas.without_script(self)
         if type(self.parent) is GenerateFeedback:
             self.parent.__class__ = CarefulFeedback
         self._highlighted = lru_cache(KEPT)(self._highlight)
-        self._rendered = lru_cache(KEPT)(lambda text: HTMLExporter.markdown2html(self, {}, text))
+        self._rendered = lru_cache(KEPT)(formulas.rendered)
 
     def from_notebook_node(  # type: ignore[override]  # text, as of all template exporters
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
@@ -94,6 +98,7 @@ class FeedbackExporter(HTMLExporter):
         )
         self.register_filter("highlight_code", highlight_code)
         self.register_filter("filter_data_type", data_types)
+        self.register_filter("markdown2html", self.markdown2html)
         for name, filtered in MARK_FILTERS.items():
             self.register_filter(name, filtered)
         page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kwargs)
@@ -105,7 +110,7 @@ class FeedbackExporter(HTMLExporter):
     def markdown2html(self, context: Context, source: str) -> str:
         """Return the HTML of a markdown cell, from the cache if possible."""
         if len(source) > LONGEST or context.get("cell", {}).get("attachments"):
-            return super().markdown2html(context, source)
+            return formulas.markdown2html(context, source)
         return self._rendered(source)
 
     def _highlight(self, source: str, language: str | None) -> str:

@@ -1,23 +1,41 @@
 """Choose what a sandbox sees of this machine: the Python environment and the stage.
 
-The stage is a folder with copies of the project's files that kernels import.
+The stage is a folder with copies: of the project's files that kernels import, and of what Linux
+says of the whole machine. One sandbox could change such a figure and another could read it, so
+sandboxes see those of the time when the stage was made, and only what programs need.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 
 from grader.phase_paths import ROOT
 
+# Patterns of the files of /proc and /sys that a sandbox sees copies of. psutil, which ipykernel
+# imports, torch, the C library and commands such as `free` and `ps` read them.
+SHOWN = (
+    *(f"proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime")),
+    *(f"proc/{name}" for name in ("filesystems", "version")),
+    *(f"proc/sys/fs/{name}" for name in ("file-max", "nr_open", "pipe-max-size")),
+    *(f"proc/sys/kernel/{name}" for name in ("cap_last_cap", "ngroups_max", "pid_max")),
+    *(f"proc/sys/kernel/{name}" for name in ("osrelease", "ostype", "version")),
+    *(f"proc/sys/vm/{name}" for name in ("max_map_count", "overcommit_memory")),
+    "proc/sys/net/core/somaxconn",
+    *(f"sys/devices/system/cpu/{name}" for name in ("online", "possible", "present", "kernel_max")),
+    *(f"sys/devices/system/cpu/cpu[0-9]*/{name}/*" for name in ("topology", "cache/index*")),
+)
+
 
 def make_stage(stage: Path) -> None:
-    """Make the folder ``stage`` with copies of ``utils`` and ``grader/inside``, and with ``etc``.
+    """Make the folder ``stage``: ``utils``, ``grader/inside``, ``etc``, ``proc`` and ``sys``.
 
     The zygote and its kernels import from the copies, because the project's root also contains
-    files that no learner may see.
+    files that no learner may see. In ``proc`` is something for each name that is not of a process
+    and that everybody could read: what nobody needs is an empty folder, or a file without rights.
 
     Raises:
         OSError: if a file cannot be written.
@@ -28,8 +46,22 @@ def make_stage(stage: Path) -> None:
     (stage / "grader" / "__init__.py").touch()
     (stage / "etc").mkdir()
     (stage / "etc" / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+    (stage / "sys").mkdir()
+    for path in (path for pattern in SHOWN for path in Path("/").glob(pattern) if path.is_file()):
+        copy = stage / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
     for path in (stage, *stage.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in Path("/proc").iterdir():
+        hidden = stage / "proc" / path.name
+        if path.name.isdigit() or path.is_symlink() or hidden.exists():
+            continue
+        if path.is_dir():
+            hidden.mkdir()
+            hidden.chmod(0o755)
+        elif path.stat().st_mode & stat.S_IROTH:  # each of them takes time at every start
+            hidden.touch(0)
 
 
 def environment_folders() -> list[str]:

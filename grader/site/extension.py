@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
-from latex2mathml.converter import convert
 from myst_parser.sphinx_ext.main import setup_sphinx
 from sphinx.application import Sphinx
 
+from grader.preprocessors.formulas import mathml
 from grader.site.folds import Fold, depart_fold, visit_fold
 from grader.site.parser import NotebookParser
 
@@ -37,11 +37,6 @@ def visit_math_block(self: Any, node: nodes.math_block) -> None:
     """Write math on a line of its own."""
     self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
-
-
-def mathml(tex: str, display: str) -> str:
-    """Return a formula as MathML; the converter keeps the backslash of an underscore in text."""
-    return str(convert(tex, display=display)).replace(r"\_", "_")
 
 
 def dark_code(app: Sphinx) -> None:

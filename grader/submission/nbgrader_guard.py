@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
+from nbconvert.exporters import HTMLExporter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
@@ -47,7 +48,7 @@ _nbgraders_submission, _nbgraders_submissions = (
     NbGraderAPI.get_submissions,
 )
 _nbgraders_grade_cell = SaveCells._create_grade_cell
-FORMGRADER = "nbgrader.server_extensions.formgrader.handlers"
+FORMGRADER = "nbgrader.server_extensions.formgrader"
 
 
 def guard() -> None:
@@ -67,6 +68,7 @@ def guard() -> None:
       its points (:func:`grader.results.marks.set_maxima`).
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
+    - Formgrader's pages of submissions load no script from elsewhere for formulas.
     - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
     base.traceback = SimpleNamespace(format_exc=_format_exc)
@@ -80,9 +82,10 @@ def guard() -> None:
     SaveCells._create_grade_cell = _save_grade_cell
     NbGraderAPI.get_submission = _get_submission
     NbGraderAPI.get_submissions = _get_submissions
-    if FORMGRADER in sys.modules:  # only in Jupyter's server
-        handler = sys.modules[FORMGRADER].SubmissionFilesHandler
+    if f"{FORMGRADER}.handlers" in sys.modules:  # only in Jupyter's server
+        handler = sys.modules[f"{FORMGRADER}.handlers"].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
+        sys.modules[f"{FORMGRADER}.base"].BaseHandler.exporter = property(_exporter)
 
 
 def _found_path(
@@ -210,3 +213,13 @@ def _apart(handler: JupyterHandler) -> str:
     whole: Any = JupyterHandler.content_security_policy  # the property, not what it gives
     policy = whole.fget(handler)
     return f"{policy}; sandbox allow-scripts"
+
+
+def _exporter(handler: JupyterHandler) -> HTMLExporter:
+    """Return the exporter of formgrader's pages."""
+    exporter: HTMLExporter = handler.settings["nbgrader_exporter"]
+    if not exporter.extra_loaders:
+        from grader.preprocessors.formulas import without_script
+
+        without_script(exporter)
+    return exporter

@@ -17,7 +17,7 @@ class _Dangers(HTMLParser):
     """Collect what can run code, navigate, cover the page, or send a request."""
 
     TAGS = {"script", "iframe", "frame", "object", "embed", "form", "base", "meta", "link"}
-    TAGS |= {"svg", "math", "style"}
+    TAGS |= {"svg", "style", "annotation-xml", "maction", "mglyph", "semantics"}
     LOADS = {"src", "srcset", "poster", "background", "data", "action", "formaction", "xlink:href"}
 
     def __init__(self) -> None:

@@ -22,8 +22,10 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 @pytest.fixture(scope="module")
 def honest(ground: Ground) -> Outcome:
     """Return the result of an honest submission before any attack."""
+    from tests.attacks.browser import dangers
     from tests.attacks.trial import FULL, grade_honest
 
     outcome = grade_honest(ground, with_page=True)
     assert outcome.scores == FULL
+    assert not [found for found in dangers(outcome.page) if "loads" in found]
     return outcome

@@ -310,3 +310,44 @@ def signals_with_what_all_sandboxes_see(work: Work) -> None:
         print("unseen" if ctypes.CDLL(None).inotify_init() == -1 else "seen")
         """
     )
+
+
+@attack(tells="unseen", dangerous=True)
+def signals_by_what_the_whole_machine_counts(work: Work) -> None:
+    """Opens many files, which Linux counts for the machine, as a signal to whoever reads that."""
+    work.first(
+        """
+        import os
+        def figures():
+            found = {}
+            for top in ("/proc", "/sys"):
+                for folder, folders, names in os.walk(top):
+                    folders[:] = [name for name in folders if not name.isdigit()]
+                    for path in (os.path.join(folder, name) for name in names):
+                        try:
+                            found[path] = open(path, "rb").read(100_000)
+                        except OSError:
+                            pass
+            return {path: said for path, said in found.items() if path != "/proc/mounts"}
+        before = figures()
+        opened = [open("/dev/null") for _ in range(900)]
+        print("unseen" if figures() == before else "seen")
+        """
+    )
+
+
+@attack(tells="took 0 terminals", dangerous=True)
+def takes_all_terminals(work: Work) -> None:
+    """Opens pseudo-terminals until the machine has no more for anybody."""
+    work.first(
+        """
+        import os
+        taken = []
+        try:
+            while len(taken) < 900:
+                taken.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+        except OSError as error:
+            print(error)
+        print("took", len(taken), "terminals")
+        """
+    )

@@ -284,3 +284,35 @@ def imitates_the_score(work: Work) -> None:
                      '"pull-right score" style="position:fixed;top:0">Score: 3.0 / 3.0</span>'))
         """
     )
+
+
+@attack(tells="raised Evil")
+def raises_words_that_are_not_seen(work: Work) -> None:
+    """Raises exceptions whose names and texts turn the words beside them around, or hide."""
+    code = """
+        class Evil(Exception): pass
+        turned = "\\u202e\\u2066\\u200b\\ufeff\\u2028\\x1b[31m\\x9b2J\\U000e0041"
+        Evil.__name__ = Evil.__qualname__ = turned + "Evil"
+        """
+    work.first(code + "\n        raise Evil(turned + 'points')")
+    work.answer("row_sums", code + "\n        def row_sums(x): raise Evil(turned + 'points')")
+
+
+@attack()
+def shows_a_report_of_its_own(work: Work) -> None:
+    """Shows what the grader's report looks like while its function is called in a graded cell."""
+    work.answer(
+        "row_sums",
+        """
+        from IPython.display import display, HTML
+        said = "row_sums: 3 of 3 points\\n  ok       floats  (1 of 1)"
+        mime = "application/vnd.open-the-hood.verdict+json"
+        verdict = {"check": "row_sums", "points": 3.0, "earned": 3.0, "status": "right",
+                   "parts": [], "reads": "x", "lesson": "98"}
+        def row_sums(x):
+            print(said)
+            display({"text/plain": said, mime: verdict}, raw=True)
+            display(HTML('<p class="shown-by">The grader’s report:</p>'))
+            return x[0]
+        """,
+    )

@@ -7,7 +7,10 @@ import re
 from typing import Any
 
 import pytest
+from nbformat.notebooknode import NotebookNode
 
+from grader.untrusted import UNSEEN
+from grader.verdict import VERDICT_MIME
 from tests.attacks.browser import dangers
 from tests.attacks.catalogue import Attack, every_attack
 from tests.attacks.commit import commit
@@ -38,6 +41,11 @@ def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
     for exercise in attack.gains:
         assert outcome.verdicts[exercise].claims
     assert mistakes(outcome) <= {attack.tells}
+    said = [verdict.to_json() for verdict in outcome.verdicts.values()]
+    assert not UNSEEN.search(outcome.notes + json.dumps(said, ensure_ascii=False))
+    reports = [o for c in outcome.nb.cells for o in c.get("outputs", []) if is_report(o)]
+    assert len(reports) == len(outcome.scores)
+    assert outcome.page.count('class="shown-by">The grader') == len(reports)
     assert ground.spilled(outcome) == []
     assert dangers(outcome.page) == dangers(honest.page)
     assert re.search(attack.tells, outcome.told), outcome.told[:2000]
@@ -58,6 +66,11 @@ def grade_honest(ground: Ground, with_page: bool = False) -> Outcome:
     path = folder / f"{LAB}.ipynb"
     path.write_bytes(work.bytes())
     return ground.grade(path, with_page=with_page)
+
+
+def is_report(output: NotebookNode) -> bool:
+    """Return whether an output has a verdict, as the grader's own report does."""
+    return VERDICT_MIME in output.get("data", {})
 
 
 def mistakes(outcome: Outcome) -> set[str]:

@@ -57,6 +57,7 @@ def graded(lab):
     shutil.copytree(lab.course / "release" / HW, folder)
     nb = nbformat.read(folder / f"{HW}.ipynb", as_version=4)
     nb.cells += [new_markdown_cell(text) for text in LINKS]
+    nb.cells.append(new_markdown_cell(r"so $\frac{1}{2}$"))
     nb.cells.append(new_markdown_cell("[elsewhere](https://example.net/) [above](#top)"))
     nb.cells.append(
         new_code_cell(
@@ -130,6 +131,16 @@ def test_only_absolute_links_and_those_within_the_page_are_left(page, lab, grade
         "#notebook-container a[href]", "links => links.map(a => a.getAttribute('href'))"
     )
     assert all(one.startswith(("https://", "#")) for one in inside), inside
+
+
+def test_the_page_asks_nobody_else_and_sets_formulas(page, lab, graded):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    submission(page, lab, graded)
+    page.wait_for_load_state("networkidle")
+    assert len(asked) > 1
+    assert [url for url in asked if not url.startswith((lab.address, "data:"))] == []
+    assert page.locator("math mfrac").count() == 1
 
 
 @pytest.mark.parametrize("name", ["proof.html", "proof.svg", "proof.xhtml"])

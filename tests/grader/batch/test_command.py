@@ -22,7 +22,7 @@ from grader.batch.outcome import RunOutcome
 from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
-from grader.submission.student_ids import id_problem
+from grader.submission.student_ids import id_problem, look_alikes
 from tests.grader.batch.running import OPEN, count, everything, graded, marks, rows, run
 from tests.grader.batch.small import (
     HW,
@@ -624,6 +624,24 @@ def test_everybody_who_needs_a_person_is_named():
     assert "  s00: crashed" in said
     assert f"  {', '.join(f's{k:02}' for k in range(1, 50))}: not readable" in said
     assert "s7 (2 days 7 h)" in said
+
+
+def test_ids_that_look_alike_are_told(course, here):
+    for student in ("anna", "\u0430nn\u0430", "bob", "bob ", "Anna"):
+        hand_in(course, student, "score 2")
+    status, said = run(course)
+    assert status == 0
+    assert count(said, "graded") == 5
+    said = " ".join(said.split())
+    assert "'anna', '\\u0430nn\\u0430' hand in under ids of their own" in said
+    assert "'bob', 'bob ' hand in under ids of their own" in said
+    assert "'Anna'" not in said
+
+
+def test_what_looks_alike():
+    alike = ("p\xe9p\xe9", "\u0440e\u0301\uff50\u200de\u0301")
+    others = ("rn", "m", "Ann", "ann", "x y", "xy", "\u0416", "\u4e00", "\u30fc", "o", "0")
+    assert look_alikes([*alike, *others]) == [list(alike)]
 
 
 def test_names_of_people_are_ids():

@@ -1,19 +1,26 @@
 """The same records in a real PostgreSQL server that this module starts and stops."""
 
+import contextlib
+import io
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 import pytest
+from rich.console import Console
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import OperationalError
 
 from grader import UserError
 from grader.batch import command, writer
+from grader.batch.intake import read_lab
 from grader.submission.names import nfc
 from tests.grader.batch.running import count, rows, run
 from tests.grader.batch.small import HW, answered, enter, hand_in, make_small
@@ -150,3 +157,76 @@ def test_postgresql_holds_the_same_as_sqlite(server, tmp_path, here):
         found[url] = rows(course.root, HW, url=url)
     assert {name: found[server][name] for name in found[""]} == found[""]
     assert found[server]["s0"][f"{HW}/test"][0] == 0.5
+
+
+def test_two_graders_begin_with_an_empty_gradebook_at_once(server, tmp_path, here, monkeypatch):
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE DATABASE empty"))
+    engine.dispose()
+    url = server.replace("/postgres?", "/empty?")
+    both, opened = threading.Barrier(2), writer.Gradebook
+
+    def open_beside_the_other(*given):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(3)  # neither comes alone, unless one has to wait for the other
+        return opened(*given)
+
+    monkeypatch.setattr(writer, "Gradebook", open_beside_the_other)
+    courses = [make_small(tmp_path / student) for student in ("ann", "bob")]
+    for course in courses:
+        with (course.root / "nbgrader_config.py").open("a") as config:
+            config.write(f"c.CourseDirectory.db_url = {url!r}\n")
+            config.write("c.CourseDirectory.course_id = 'hood'\n")
+        course.directory.db_url, course.directory.course_id = url, "hood"
+
+    def begin(course):
+        with writer.Writer(course) as one:
+            lab = read_lab(course, HW)
+            command._enter(course, one, lab, Console(file=io.StringIO()))
+            return one.knows(lab)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(begin, courses)) == [True, True]
+    for course in courses:
+        hand_in(course, course.root.name, "score 1")
+        assert run(course)[0] == 0
+    assert set(rows(courses[0].root, HW, url=url)) == {"ann", "bob"}
+
+
+@pytest.mark.parametrize(
+    ("student", "when"), [("eve", "FOR UPDATE"), ("fay", "UPDATE grade SET auto_score")]
+)
+def test_a_mark_given_by_hand_while_a_batch_records_stays(server, tmp_path, here, student, when):
+    """It comes before the batch reads the grade, which flags it, or waits for the batch."""
+    course = on_server(make_small(tmp_path / "course"), server)
+    hand_in(course, student, "score 1")
+    assert run(course)[0] == 0
+    hand_in(course, student, "score 2")
+    other = create_engine(server)
+    by_hand = text(
+        "UPDATE grade SET manual_score = 0.25 FROM submitted_notebook n "
+        "JOIN submitted_assignment a ON a.id = n.assignment_id "
+        "WHERE grade.notebook_id = n.id AND a.student_id = :student"
+    )
+    given = []
+
+    def give(connection, cursor, statement, *_):
+        if when in statement and not given:
+            given.append(statement)
+            with contextlib.suppress(OperationalError), other.begin() as hand:
+                hand.execute(text("SET LOCAL lock_timeout = 300"))
+                hand.execute(by_hand, {"student": student})
+                given.append("at once")
+
+    event.listen(Engine, "before_cursor_execute", give)
+    try:
+        assert run(course)[0] == 0
+    finally:
+        event.remove(Engine, "before_cursor_execute", give)
+    flagged = when == "FOR UPDATE"
+    assert len(given) == 1 + flagged
+    with other.begin() as hand:
+        hand.execute(by_hand, {"student": student})
+    other.dispose()
+    assert rows(course.root, HW, url=server)[student][f"{HW}/test"] == (2.0, 0.25, None, flagged)

@@ -6,7 +6,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from grader.phase_paths import ROOT
-from grader.preprocessors import CleanFeedback
+from grader.preprocessors import CleanFeedback, Sanitize
+from grader.preprocessors.feedback import BY, BY_GRADER, BY_THEM
 from grader.preprocessors.self_judged import NOTE
 from tests.grader.judging.test_graded_cell import SOURCE, error, graded_cell, report, result
 
@@ -26,7 +27,27 @@ def test_the_hidden_part_and_its_number_are_gone_and_the_report_stays():
     cell.outputs = [report(), result("2.0")]
     [cell] = cleaned(cell)
     assert cell.source == "assert twice(1) == 2"
-    assert [o.data["text/plain"] for o in cell.outputs] == ["a report"]
+    assert [str(output.data) for output in cell.outputs] == [says(BY_GRADER), str(report().data)]
+
+
+def says(words):
+    return str({"text/html": BY % words})
+
+
+def test_what_the_learners_code_shows_is_told_from_the_report():
+    cell = graded_cell(SOURCE)
+    alike = new_output("display_data", data={"text/plain": report().data["text/plain"]})
+    cell.outputs = [alike, report(), result("2.0")]
+    [cell] = cleaned(cell)
+    assert [str(output.data) for output in cell.outputs] == [
+        says(BY_THEM),
+        str(alike.data),
+        says(BY_GRADER),
+        str(report().data),
+    ]
+    alike = new_output("display_data", data={"text/html": BY % BY_GRADER})
+    nb = new_notebook(cells=[new_code_cell("", outputs=[alike])])
+    assert "shown-by" not in str(Sanitize().preprocess(nb, {})[0])
 
 
 def test_a_traceback_that_quotes_hidden_code_keeps_its_last_line():

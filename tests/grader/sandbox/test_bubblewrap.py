@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from grader.inside import seccomp
-from grader.inside.bubblewrap import COUNTERS, HOME, SandboxError, SandboxLost, build
+from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost, build
 from grader.phase_paths import ROOT
 from grader.sandbox import Limits
-from grader.sandbox.stage import environment_folders
+from grader.sandbox.stage import SHOWN, environment_folders
 from grader.sandbox.warm_process import own_users, warm
 from tests.grader.sandbox.inmate import Inmate
 
@@ -28,7 +29,7 @@ def status(shared: Inmate) -> dict[str, str]:
 
 def test_it_is_nobody(shared: Inmate, status: dict[str, str]) -> None:
     assert shared.value("__import__('os').getuid()") > 0
-    kept = set() if own_users() else {str(os.getgid())}  # nobody may leave groups in a namespace
+    kept = set() if own_users() else {str(USER)}  # nobody may leave groups in a namespace
     assert set(status["Groups"].split()) <= {"65534"} | kept
     for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[kind], 16) == 0, kind
@@ -132,10 +133,52 @@ def test_command_lines_and_mounts_tell_nothing_of_this_machine(shared: Inmate) -
             assert secret not in text, path
 
 
-def test_counters_of_the_whole_machine_cannot_be_read(shared: Inmate) -> None:
-    for name in COUNTERS:
-        if os.path.exists(f"/proc/{name}"):
-            assert "Permission denied" in shared.run(f"open('/proc/{name}').read()")
+def test_no_sandbox_reads_what_another_changes(sandbox: None) -> None:
+    """But for what processes show of themselves, /proc and /sys stay as they were."""
+    read = (
+        "import os\n"
+        "found = {}\n"
+        "for top in ('/proc', '/sys'):\n"
+        "    for folder, folders, names in os.walk(top):\n"
+        "        folders[:] = [name for name in folders if not name.isdigit()]\n"
+        "        for path in [os.path.join(folder, name) for name in names]:\n"
+        "            if path != '/proc/mounts':\n"
+        "                try: found[path] = open(path).read()\n"
+        "                except PermissionError: pass\n"
+        "found"
+    )
+    with Inmate() as one, Inmate() as other:
+        before = other.value(read)
+        assert one.run("opened = [open('/dev/null') for _ in range(900)]") == ""
+        assert other.value(read) == before
+    shown = {path for pattern in SHOWN for path in Path("/").glob(pattern) if path.is_file()}
+    assert set(before) == {str(path) for path in shown}
+
+
+def test_what_programs_ask_of_the_machine_is_there(shared: Inmate) -> None:
+    asked = (
+        "import os, psutil\n"
+        "[os.cpu_count(), psutil.virtual_memory().total, psutil.cpu_times().user > 0,"
+        " os.sysconf('SC_NGROUPS_MAX'), len(os.getloadavg())]"
+    )
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    groups = os.sysconf("SC_NGROUPS_MAX")
+    assert shared.value(asked) == [os.cpu_count(), memory, True, groups, 3]
+    for command in ("nproc", "lscpu", "free", "uptime", "ps", "df /tmp", "cat /proc/version"):
+        if shutil.which(command.split()[0]):
+            assert shared.run(f"!{command}"), command
+            assert shared.value("_exit_code") == 0, command
+
+
+def test_there_are_no_terminals_and_a_command_prints_without_one(shared: Inmate) -> None:
+    assert "No such file" in shared.run("import os; os.open('/dev/ptmx', os.O_RDWR)")
+    shared.run("word = 'inserted'")
+    said = shared.run("!echo $word; echo said >&2; tty; exit 3\nprint(_exit_code)")
+    assert said == "inserted\nsaid\nnot a tty\n3\n"
+    assert "not supported" in shared.run("!sleep 9 &")
+    heard: list[str] = []
+    shared.run("!echo at once; read line; sleep 0.5; echo later", heard.append)
+    assert [text for text in heard if text] == ["at once\n", "later\n"]
 
 
 def test_its_descriptors_are_its_own(shared: Inmate) -> None:

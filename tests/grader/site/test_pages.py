@@ -9,9 +9,9 @@ import pytest
 from markdown_it.token import Token
 
 from grader.phase_paths import PhasePaths, slug
+from grader.preprocessors.formulas import mathml
 from grader.site.build import DOWNLOADS, forget
 from grader.site.drills import form
-from grader.site.extension import mathml
 from grader.site.folds import CODE, DRILL, OUTPUTS, folded
 from grader.site.links import faults, sweep
 from grader.site.pages import Page, docname_of, link, uri

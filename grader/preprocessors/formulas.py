@@ -1,0 +1,96 @@
+"""Formulas on pages as MathML, which a browser sets by itself.
+
+nbconvert's pages load a script from elsewhere for formulas: its server would learn who opens a
+page, and when, and could run anything there. The pages of feedback and formgrader do without
+(:func:`without_script`).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+from jinja2 import FileSystemLoader, pass_context
+from jinja2.runtime import Context
+from latex2mathml.converter import convert
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+TEMPLATES = str(Path(__file__).parent / "templates")
+LONGEST = 2000  # characters of a formula; a longer one takes time
+# A few commands that define commands make a formula of any length.
+DEFINES = re.compile(r"\\(?:newcommand|renewcommand|DeclareMathOperator|def|let)(?![A-Za-z])")
+# What MathML may hold, since a learner may have written the formula: no markup, link or style, and
+# no length that lays something over the page.
+NAMES = (
+    "math|mrow|mi|mo|mn|mtext|mspace|mfrac|msqrt|mroot|msub|msup|msubsup|munder|mover|munderover"
+    "|mtable|mtr|mtd|mstyle|mpadded|mphantom|menclose|mmultiscripts|mprescripts|none"
+)
+ATTRIBUTES = (
+    "display|displaystyle|scriptlevel|mathvariant|mathcolor|linethickness|notation|width"
+    "|stretchy|fence|form|accent|accentunder|movablelimits|separator|largeop|symmetric|lspace"
+    "|rspace|minsize|maxsize|rowspacing|columnspacing|columnalign|rowlines|columnlines"
+)
+LENGTH = r"\d?(?:\.\d{1,4})?(?:em|ex|px|pt|mu)?"
+VALUE = rf"(?:#[0-9A-Fa-f]{{3,6}}|[a-z -]{{1,40}}|{LENGTH}(?: {LENGTH}){{0,20}})"
+NAMESPACE = re.escape(' xmlns="http://www.w3.org/1998/Math/MathML"')
+HARMLESS = re.compile(
+    rf'(?:[^<]|</?(?:{NAMES})(?:{NAMESPACE}|\s(?:{ATTRIBUTES})="{VALUE}")*+\s?/?>)*+'
+)
+
+
+def mathml(tex: str, display: str) -> str:
+    """Return a formula as MathML; the converter keeps the backslash of an underscore in text.
+
+    Args:
+        display: ``inline`` or ``block``.
+    """
+    return str(convert(tex, display=display)).replace(r"\_", "_")
+
+
+def harmless(tex: str, display: str) -> str:
+    """Return a formula that a learner may have written as MathML, or its TeX as text."""
+    if len(tex) <= LONGEST and not DEFINES.search(tex):
+        try:
+            made = mathml(tex, display)
+        except Exception:  # the converter raises anything, such as an IndexError
+            made = "<"
+        if HARMLESS.fullmatch(made):
+            return made
+    sign = "$$" if display == "block" else "$"
+    return html.escape(f"{sign}{tex}{sign}", quote=False)
+
+
+class Renderer(IPythonRenderer):
+    """nbconvert's renderer of markdown, with formulas as MathML."""
+
+    def inline_math(self, body: str) -> str:
+        """Render ``$...$``."""
+        return harmless(body, "inline")
+
+    def block_math(self, body: str) -> str:
+        """Render ``$$...$$``."""
+        return harmless(body, "block")
+
+    def latex_environment(self, name: str, body: str) -> str:
+        r"""Render ``\begin{...}``."""
+        return harmless(f"\\begin{{{name}}}{body}\\end{{{name}}}", "block")
+
+
+def without_script(exporter: HTMLExporter) -> None:
+    """Let an exporter's pages set formulas as MathML and load no script for them."""
+    exporter.extra_loaders = [FileSystemLoader(TEMPLATES)]
+    exporter.register_filter("markdown2html", markdown2html)
+
+
+@pass_context
+def markdown2html(context: Context, source: str) -> str:
+    """Return the HTML of a markdown cell; a filter for the templates of nbconvert."""
+    attachments = context.get("cell", {}).get("attachments", {})
+    return MarkdownWithMath(Renderer(escape=False, attachments=attachments)).render(source)
+
+
+def rendered(markdown: str) -> str:
+    """Return the HTML of markdown without attachments."""
+    return MarkdownWithMath(Renderer(escape=False)).render(markdown)
