@@ -138,6 +138,9 @@ def command(
     for name in COUNTERS:
         if os.path.exists(f"/proc/{name}"):
             out += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    # A process may write to its own files of /proc, with which it steers Linux: which process is
+    # killed first when memory ends, and what of it goes into a dump.
+    out += ["--remount-ro", "/proc"]
     # /dev/full reads as zeros, as /dev/zero does, but cannot be mapped. A shared mapping of
     # /dev/zero is memory that belongs to no process, so the meter would not see it.
     out += ["--dev-bind", "/dev/full", "/dev/zero", "--remount-ro", "/dev", *_folder("/home")]

@@ -280,6 +280,8 @@ class Zygote:
             spaces = linux.SANDBOX
             if self.told["user_namespace"]:
                 spaces |= linux.CLONE_NEWUSER
+            # When memory ends, Linux kills kernels first. A sandbox's own /proc is read-only.
+            Path("/proc/self/oom_score_adj").write_text("500")
             linux.setns(built.init_fd, spaces)
             child = os.fork()
             if child:
