@@ -74,6 +74,12 @@ def be_nice(roots: Iterable[int], value: int) -> None:
                 Path(f"/proc/{pid}/autogroup").write_text(str(value))
 
 
+def killed_for_memory() -> int:
+    """Return how many processes Linux has killed on this machine because memory ended."""
+    lines = Path("/proc/vmstat").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
 def _since(
     before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]]
 ) -> tuple[float, float]:
