@@ -19,6 +19,7 @@ from typing import Any
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
+from grader.inside import cgroup
 from grader.phase_paths import ROOT, environment_with
 from grader.submission.bounds import ENDS, TOO_MUCH
 
@@ -147,6 +148,8 @@ class Pool:
     def __init__(
         self, size: int, stopped: Callable[[], bool] = lambda: False, sandbox: bool = True
     ):
+        if sandbox:
+            cgroup.enter()  # before its workers, which make the groups of their sandboxes
         self._size = size
         self._sandbox = sandbox
         self._stopped = stopped

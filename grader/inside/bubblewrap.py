@@ -126,7 +126,9 @@ def command(
     for name in sorted(os.listdir("/proc")):
         if os.path.exists(f"{stage}/proc/{name}"):
             out += ["--ro-bind", f"{stage}/proc/{name}", f"/proc/{name}"]
-    out += ["--ro-bind", f"{stage}/sys", "/sys"]
+    # A process may write to its own files of /proc, with which it steers Linux: which process is
+    # killed first when memory ends, and what of it goes into a dump.
+    out += ["--remount-ro", "/proc", "--ro-bind", f"{stage}/sys", "/sys"]
     out += ["--perms", "0755", "--tmpfs", "/dev"]
     for name in DEVICES:
         out += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]

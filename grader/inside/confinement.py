@@ -66,8 +66,6 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
     os.umask(0o077)
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("500")  # if the machine runs out of memory, Linux kills kernels first
     owner = sandbox["user"] if sandbox["own_user"] else -1
     os.mkdir(WORK)
     os.chown(WORK, owner, owner)
@@ -164,7 +162,7 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_NPROC, sandbox["processes"]),
         (resource.RLIMIT_FSIZE, sandbox["file"]),
         (resource.RLIMIT_NOFILE, 1024),
-        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CORE, 1),  # at 0 Linux would still hand a dump to a program outside
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_SIGPENDING, 4096),  # timers and pending signals take memory of Linux

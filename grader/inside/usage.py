@@ -22,8 +22,10 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 INODE = 1024  # for a file, even an empty one; approximate
 THREAD = 32 << 10  # for a thread: its stack inside Linux and its records
 MAPPING = 512  # for one memory mapping
+FORK = 64  # for one memory mapping, for each fork that its pages have passed through
 DESCRIPTOR = 1 << 10  # for an open file
 PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
+TERMINAL = 64 << 10  # for one end of a pseudo-terminal, with what nobody has read
 WATCHED = 256  # for one descriptor in one epoll set
 QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
 # A sandbox's clock file: the seconds of its own time, then a byte that is 0 while the sandbox waits
@@ -35,6 +37,7 @@ LONGEST_SLEEP = 0.25  # seconds between two looks above which the machine is too
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken
 SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
 DATAGRAM = b"0002"
+TERMINALS = ("/dev/ptmx", "/dev/pts/")
 LISTENS = b"0A"
 
 
@@ -69,6 +72,12 @@ def be_nice(roots: Iterable[int], value: int) -> None:
                     os.setpriority(os.PRIO_PROCESS, int(thread), value)
             with contextlib.suppress(OSError):  # Linux has no autogroups, or is busy
                 Path(f"/proc/{pid}/autogroup").write_text(str(value))
+
+
+def killed_for_memory() -> int:
+    """Return how many processes Linux has killed on this machine because memory ended."""
+    lines = Path("/proc/vmstat").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def _since(
@@ -221,12 +230,14 @@ class Meter:
 
     def rough(self) -> int:
         """Return an upper bound on the processes' bytes: shared memory counts fully for each."""
-        total = self.sockets()
+        total, open_files = self.sockets(), 0
         for pid in self._processes():
             status = self._status(pid)
-            total += status.get(b"VmRSS", 0) + self._own(pid, status)
-            total += self._descriptors(pid) * PIPE // 2  # a pipe has two ends
-        return total
+            total += status.get(b"VmRSS", 0) + self._own(status)
+            open_files += self._descriptors(pid)
+        # worst case: half of the descriptors are epoll sets that each watch the other half, and any
+        # may be a terminal
+        return total + open_files * TERMINAL + open_files**2 // 4 * WATCHED
 
     def exact(self, mapped: int) -> int:
         """Return the processes' bytes; a page shared by n counts 1/n for each, a pipe once.
@@ -235,19 +246,25 @@ class Meter:
             mapped: bytes of the records of mappings, from :meth:`mappings`.
         """
         total, pipes = self.sockets() + mapped, set[str]()
+        open_files = epoll_sets = 0
         for pid in self._processes():
             status = self._status(pid)
-            total += self._pages(pid, status) + self._own(pid, status)
+            total += self._pages(pid, status) + self._own(status)
             try:
                 for name in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd"):
                     with contextlib.suppress(FileNotFoundError):
                         to = os.readlink(f"{pid}/fd/{name}", dir_fd=self.proc)
                         if to.startswith("pipe:"):
                             pipes.add(to)
-                        total += DESCRIPTOR
+                        total += TERMINAL if to.startswith(TERMINALS) else DESCRIPTOR
+                        epoll_sets += to == "anon_inode:[eventpoll]"
+                        open_files += 1
             except OSError:  # the process is not readable or has ended
-                total += self._descriptors(pid) * PIPE // 2
-        return total + len(pipes) * PIPE
+                unread = self._descriptors(pid)
+                total += unread * TERMINAL
+                open_files, epoll_sets = open_files + unread, epoll_sets + unread // 2
+        # a set that was inherited may watch files of any process
+        return total + len(pipes) * PIPE + epoll_sets * (open_files - epoll_sets) * WATCHED
 
     def mappings(self, most: int) -> int:
         """Return the bytes of the records of mappings.
@@ -255,9 +272,11 @@ class Meter:
         Args:
             most: stop counting above so many bytes; 0 to count all.
         """
-        total = 0
-        for pid in self._processes():
-            total += self._text(f"{pid}/maps").count(b"\n") * MAPPING
+        total, processes = 0, list(self._processes())
+        # at worst each process was forked by the one before it
+        each = MAPPING + FORK * len(processes)
+        for pid in processes:
+            total += self._text(f"{pid}/maps").count(b"\n") * each
             if most and total > most:
                 break
         return total
@@ -300,13 +319,11 @@ class Meter:
             total += 4 * PAGE + (0 if state == LISTENS else 4 * (sent + received))
         return total
 
-    def _own(self, pid: str, status: dict[bytes, int]) -> int:
+    @staticmethod
+    def _own(status: dict[bytes, int]) -> int:
         """Return the bytes that Linux keeps for one process alone, and what it has in swap."""
-        descriptors = self._descriptors(pid)
-        # worst case: half of the descriptors are epoll sets that each watch the other half
-        watched = descriptors**2 // 4 * WATCHED
         tables = status.get(b"VmPTE", 0) + status.get(b"VmSwap", 0)
-        return tables + status.get(b"Threads", 0) * THREAD + watched
+        return tables + status.get(b"Threads", 0) * THREAD
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
         """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""

@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grader.inside import bubblewrap, confinement, headers, linux, usage
+from grader.inside import bubblewrap, cgroup, confinement, headers, linux, usage
 from grader.inside.long_lived import long_lived
 from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
 
@@ -55,6 +55,8 @@ class RunningSandbox:
         clock: descriptor of a file: the zygote writes the seconds that have passed, the grading
             process whether it waits for the sandbox.
         begun: when the sandbox was started, by ``time.monotonic``.
+        group: its cgroup; None where there is none.
+        killed: how many processes Linux had killed on this machine for want of memory.
         nice: the niceness that was set so far.
     """
 
@@ -65,6 +67,8 @@ class RunningSandbox:
     seconds: float
     clock: int
     begun: float
+    group: cgroup.Group | None
+    killed: int
     nice: int = 0
 
 
@@ -72,8 +76,9 @@ def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
     The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
-    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.command`), and
-    ``user_namespace``. These are not command line arguments, because sandboxes could read those.
+    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.command`),
+    ``user_namespace``, and ``cgroup`` (the path from :func:`cgroup.enter`, or null). These are not
+    command line arguments, because sandboxes could read those.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -118,6 +123,7 @@ class Zygote:
         self.running: list[RunningSandbox] = []
         self.compiles = self.traces = False
         self.preloaded: set[str] = set()
+        self.started = 0
         self.forks = 0  # since the last import
         self.moved = False  # whether the memory is in huge pages since then
 
@@ -187,6 +193,7 @@ class Zygote:
             linux.use_huge_pages()
             self.moved = True
         self.forks += 1
+        self.started += 1
         built = bubblewrap.build(
             told["stage"],
             told["readable"],
@@ -196,18 +203,28 @@ class Zygote:
             told["user_namespace"],
             asked["headers"],
         )
+        group = None
         try:
+            if told["cgroup"]:
+                group = cgroup.Group(Path(told["cgroup"]), f"sandbox-{os.getpid()}-{self.started}")
             for keeper in built.keepers():
                 confinement.set_limits(asked, keeper)
-            built.kernel = self._fork(built, asked, given)
+                if group:
+                    group.add(keeper)
+            built.kernel = self._fork(built, asked, given, group)
             built.kernel_fd = os.pidfd_open(built.kernel)
+            if group:
+                group.limit(asked)
             meter = usage.Meter(built.init, bubblewrap.WRITABLE, os.getppid())
         except BaseException:
             built.close()
+            if group:
+                group.close()
             raise
         seconds, clock = asked["total_seconds"], os.dup(given[FIXED - 2])
+        begun, killed = time.monotonic(), usage.killed_for_memory()
         return RunningSandbox(
-            built, lease, meter, asked["memory"], seconds, clock, time.monotonic()
+            built, lease, meter, asked["memory"], seconds, clock, begun, group, killed
         )
 
     def _import(self, asked: Mapping[str, Any]) -> None:
@@ -228,7 +245,13 @@ class Zygote:
                 step()
         self.forks, self.moved = 0, False
 
-    def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], given: list[int]) -> int:
+    def _fork(
+        self,
+        built: bubblewrap.Sandbox,
+        asked: dict[str, Any],
+        given: list[int],
+        group: cgroup.Group | None,
+    ) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.
 
         It takes two forks: the first child joins the namespaces, but only its own child is then in
@@ -242,7 +265,7 @@ class Zygote:
         report, inside = os.pipe()
         joiner = os.fork()
         if joiner == 0:
-            self._join(built, asked, given, inside)
+            self._join(built, asked, given, group, inside)
         os.close(inside)
         try:
             with open(report) as file:  # it ends when the kernel is confined or has ended
@@ -267,7 +290,12 @@ class Zygote:
         return said["kernel"]
 
     def _join(
-        self, built: bubblewrap.Sandbox, asked: dict[str, Any], given: list[int], report: int
+        self,
+        built: bubblewrap.Sandbox,
+        asked: dict[str, Any],
+        given: list[int],
+        group: cgroup.Group | None,
+        report: int,
     ) -> None:
         """Enter the sandbox, fork again, and become the kernel in that child. Never return.
 
@@ -280,6 +308,10 @@ class Zygote:
             spaces = linux.SANDBOX
             if self.told["user_namespace"]:
                 spaces |= linux.CLONE_NEWUSER
+            # When memory ends, Linux kills kernels first. A sandbox's own /proc is read-only.
+            Path("/proc/self/oom_score_adj").write_text("500")
+            if group:
+                group.add()
             linux.setns(built.init_fd, spaces)
             child = os.fork()
             if child:
@@ -355,6 +387,13 @@ class Zygote:
             entry.sandbox.kill()
             usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), 0)
         status = entry.sandbox.close()
+        if reason == "died" and entry.group and entry.group.exceeded():
+            reason = "memory"
+        elif reason == "died" and status == -signal.SIGKILL:
+            # it, or a neighbour: Linux does not say whom it killed
+            reason = "died" if usage.killed_for_memory() == entry.killed else "exhausted"
+        if entry.group:
+            entry.group.close()
         _say(entry.lease, {"ended": reason, "status": status})
         entry.lease.close()
         os.close(entry.clock)

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 
 from grader import UserError
+from grader.inside import cgroup
 from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.manager import SandboxedKernelManager
-from grader.sandbox.remedies import Obstacle, missing
+from grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 from utils.toolchain import cxx, inductor_lacks
 
@@ -77,9 +78,12 @@ def run(args: argparse.Namespace) -> int:
     print(f"users: each kernel has {users}")
     print(
         f"limits: {limits.memory // MIB} MiB of memory, {limits.processes} processes, "
-        f"{limits.cell_seconds} s for a cell, {limits.total_seconds} s in all; "
-        "memory is watched ten times a second"
+        f"{limits.cell_seconds} s for a cell, {limits.total_seconds} s in all"
     )
+    if cgroup.enter():
+        print("memory: Linux itself keeps each sandbox to its limit, in a cgroup of its own")
+    else:
+        print(f"memory: warning: {UNGROUPED.what}\n  what to do: {UNGROUPED.how}")
     return 0
 
 

@@ -197,6 +197,11 @@ class SandboxedKernelManager(AsyncKernelManager):
             raise ZygoteDied("the warm process ended while a notebook ran")
         if self._ended == "starved":
             raise self.starved(self.limits.total_seconds)
+        if self._ended == "exhausted":
+            raise ZygoteDied(
+                "this machine ran out of memory while a notebook ran, and Linux killed its kernel. "
+                "Grade with fewer workers, or where there is more memory"
+            )
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",

@@ -43,6 +43,14 @@ class Obstacle:
         return f"{self.what}. {self.how}"
 
 
+UNGROUPED = Obstacle(
+    "it is watched ten times a second, and Linux keeps no sandbox to its limit meanwhile, because "
+    "the grader may not make cgroups (version 2) for memory",
+    "On a machine with systemd: systemd-run --user --scope -p Delegate=yes python -m grader grade "
+    "... (as root without --user). In a container, let it write to its own cgroup.",
+)
+
+
 def missing() -> list[Obstacle]:
     """Return the problems that can be found without starting a sandbox."""
     if sys.platform != "linux":

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import UserError
+from grader.inside import cgroup
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.stage import environment_folders, hidden_folders, make_stage
 from utils.toolchain import cxx
@@ -115,6 +116,7 @@ class Warm:
             "readable": readable,
             "hidden": hidden_folders(readable),
             "user_namespace": not self.own_users,
+            "cgroup": str(above) if (above := cgroup.enter()) else None,
         }
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         python = [sys.executable, "-I", "-c", START]

@@ -29,6 +29,24 @@ def test_a_machine_that_can_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2048 MiB" in printed
 
 
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [(Path("/sys/fs/cgroup/x"), "Linux itself keeps"), (None, "systemd-run --user --scope")],
+)
+def test_it_says_who_keeps_a_sandbox_to_its_memory(
+    group: Path | None,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(doctor, "problems", list)
+    monkeypatch.setattr(doctor.cgroup, "enter", lambda: group)
+    assert command.main(["doctor"]) == 0
+    _, line = capsys.readouterr().out.split("\nmemory: ")
+    assert said in line
+    assert ("warning" in line) == (group is None)
+
+
 def test_without_bubblewrap_it_refuses(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
