@@ -278,11 +278,12 @@ class SandboxedKernelManager(AsyncKernelManager):
                 return
             try:
                 await self._end_of_sandbox(SECONDS_TO_SAY_WHY)
-            except ZygoteDied:  # the kernel closed its socket but still runs
+            except ZygoteDied:  # the kernel closed its socket and still runs, or the zygote is slow
                 with contextlib.suppress(OSError):
                     self._lease.send(b"end")
                 await self._end_of_sandbox()
-                self._ended = "left"
+                if self._ended == "closed":  # by our word, but what had ended was not killed by it
+                    self._ended = "left" if self._status == -signal.SIGKILL else "died"
 
     async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> None:
         loop = asyncio.get_running_loop()

@@ -25,7 +25,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from grader import UserError
 from grader.inside.messages import BadMessage
 from grader.phase_paths import ROOT
-from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
+from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied, manager
 from grader.sandbox.warm_process import warm
 from tests.grader.sandbox.inmate import Inmate, descendants, gone
 from tests.patience import PATIENCE, eventually
@@ -653,6 +653,25 @@ def test_a_kernel_that_closes_its_socket_has_left() -> None:
             inmate.run(RAW + "end.close(); __import__('time').sleep(3600)")
         assert inmate.manager.why_stopped() == "it closed its connection to the grader"
     assert not descendants()
+
+
+ENDS_EARLY = {
+    "a limit": ("__import__('time').sleep(3600)", "it ran longer than 1 s in all"),
+    "its own exit": ("__import__('os')._exit(3)", "it ended with status 3"),
+}
+
+
+@pytest.mark.parametrize("what", ENDS_EARLY)
+def test_a_zygote_that_is_slow_to_say_why_a_sandbox_ended_is_believed(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the socket of a kernel that was ended closes long before the word of it."""
+    code, why = ENDS_EARLY[what]
+    monkeypatch.setattr(manager, "SECONDS_TO_SAY_WHY", 0)
+    with Inmate(limits=Limits(total_seconds=1)) as inmate:
+        with pytest.raises(DeadKernelError):
+            inmate.run(code)
+        assert inmate.manager.why_stopped() == why
 
 
 def test_an_output_arrives_while_its_cell_still_runs() -> None:
