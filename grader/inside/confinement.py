@@ -20,6 +20,10 @@ from grader.inside.bubblewrap import HOME
 
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
+# Descriptors of a process. Linux counts descriptors in flight for each user and lets nobody send one
+# above a limit of their own. Without root that user is the grader, whose limit is 1024 or more:
+# FILES and what one message holds, 253, are far below it.
+FILES = 256
 NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
 ENVIRONMENT = {
     "HOME": HOME,
@@ -163,7 +167,7 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_DATA, at_start * 1024 + sandbox["memory"]),
         (resource.RLIMIT_NPROC, sandbox["processes"]),
         (resource.RLIMIT_FSIZE, sandbox["file"]),
-        (resource.RLIMIT_NOFILE, 1024),
+        (resource.RLIMIT_NOFILE, FILES),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
 import queue
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -370,6 +373,100 @@ def test_a_fork_bomb_runs_into_its_limit() -> None:
         with Inmate() as other:  # which does not touch anybody else
             assert other.value("__import__('subprocess').run(['true']).returncode") == 0
     assert not descendants()
+
+
+# What Linux counts for each user: without root all sandboxes are the grader's own user.
+# Each makes one more of a thing, until Linux refuses; it returns what is to be held.
+HOARDS = {
+    "descriptors in flight": (
+        "a, b = socket.socketpair()\n"
+        "def one():\n"
+        "    x, y = socket.socketpair()\n"
+        "    socket.send_fds(x, [b'x'], [a.fileno()] * 253)\n"
+        "    return x, y"
+    ),
+    "pages of pipes": (
+        "def one():\n"
+        "    read, write = os.pipe()\n"
+        "    os.write(write, bytes(4096))\n"
+        "    return read, write"
+    ),
+    "files that epoll watches": (
+        "files = [end for _ in range(56) for end in os.pipe()]\n"
+        "def one():\n"
+        "    watches = select.epoll()\n"
+        "    for file in files: watches.register(file)\n"
+        "    return watches"
+    ),
+    "pending signals": (
+        "libc = ctypes.CDLL(None)\n"
+        "def one():\n"
+        "    timer = ctypes.c_void_p()\n"
+        "    if libc.timer_create(0, None, ctypes.byref(timer)): raise OSError"
+    ),
+    "processes": (
+        "def one():\n"  # threads count, too
+        "    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()"
+    ),
+}
+IN_MANY = """
+import ctypes, os, select, socket, threading, time
+{one}
+(made, write), (begin, release) = os.pipe(), os.pipe()
+for _ in range(20):
+    if os.fork() == 0:
+        held = os.read(begin, 1).split()
+        try:
+            while True: held.append(one())
+        except Exception: os.write(write, b"x")
+        time.sleep(3600)
+os.write(release, b" " * 20)
+for _ in range(20): os.read(made, 1)
+print("hoarded")
+"""
+HONEST = """
+import ctypes, multiprocessing, os, select, subprocess, threading
+subprocess.run(["true"], check=True)
+threads = [threading.Thread(target=int) for _ in range(8)]
+for thread in threads: thread.start()
+read, write = os.pipe()
+select.epoll().register(read)
+os.write(write, bytes(8192))
+assert ctypes.CDLL(None).timer_create(0, None, ctypes.byref(ctypes.c_void_p())) == 0
+with multiprocessing.get_context("fork").Pool(4) as pool: came = pool.map(abs, [-1, 1])
+"""
+
+
+@pytest.mark.parametrize("what", HOARDS)
+def test_what_one_sandbox_hoards_another_has_all_the_same(what: str) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))  # as most machines have it
+    try:
+        with Inmate() as hostile:
+            assert "hoarded" in hostile.run(IN_MANY.format(one=HOARDS[what]))
+            with Inmate() as other:
+                assert other.value(f"{HONEST}came") == [1, 1]
+            assert hostile.do(hostile.manager.is_alive())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_request_waits_while_too_many_descriptors_are_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other programs of the same user may have sent them."""
+    plain, refused = socket.send_fds, [0, 1, 1]
+
+    def send_fds(*arguments: object) -> int:
+        if refused.pop():
+            raise OSError(errno.ETOOMANYREFS, "Too many references")
+        return plain(*arguments)
+
+    monkeypatch.setattr(socket, "send_fds", send_fds)
+    with Inmate() as inmate:
+        monkeypatch.undo()
+        assert inmate.value("1") == 1
+    assert refused == []
 
 
 def test_a_notebook_has_so_much_time_in_all() -> None:
