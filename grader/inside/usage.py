@@ -4,7 +4,10 @@ Linux keeps page tables, socket buffers, pipes and records of mappings in memory
 process. Without cgroups it does not say which process caused them. So this module counts the
 objects that cause such memory; if a size cannot be read, the largest possible size counts. Memory
 that cannot be counted at all, such as anonymous shared memory, is prevented by the system call
-filter (:mod:`grader.inside.seccomp`).
+filter (:mod:`grader.inside.seccomp`). Of a process's pages only the anonymous ones count: those of
+a file in memory count as the file, once, and those of other files belong to Linux's cache.
+
+Whoever makes a measurement slow is not measured but ended (:class:`TooDear`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ INODE = 1024  # for a file, even an empty one; approximate
 THREAD = 32 << 10  # for a thread: its stack inside Linux and its records
 MAPPING = 512  # for one memory mapping
 DESCRIPTOR = 1 << 10  # for an open file
-PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
+PIPE = 64 << 10  # in a full pipe, which has two ends; the filter prevents larger pipes
 WATCHED = 256  # for one descriptor in one epoll set
 QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
 # A sandbox's clock file: the seconds of its own time, then a byte that is 0 while the sandbox waits
@@ -34,6 +37,12 @@ WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the l
 LONGEST_SLEEP = 0.25  # seconds between two looks above which the machine is too busy to look
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken
 SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
+# The most that a measurement may take of a processor: twice what so many processes as may be, none
+# of which is strange, cost on a slow machine. What a process maps of files is read in one piece,
+# and 8 GiB in half a second.
+SECONDS_TO_MEASURE = 2.0
+MAPPED = 8 << 30
+COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
 DATAGRAM = b"0002"
 LISTENS = b"0A"
 
@@ -69,6 +78,10 @@ def be_nice(roots: Iterable[int], value: int) -> None:
                     os.setpriority(os.PRIO_PROCESS, int(thread), value)
             with contextlib.suppress(OSError):  # Linux has no autogroups, or is busy
                 Path(f"/proc/{pid}/autogroup").write_text(str(value))
+
+
+class TooDear(Exception):
+    """A sandbox's memory cannot be measured in SECONDS_TO_MEASURE."""
 
 
 def _since(
@@ -137,10 +150,11 @@ class Meter:
         """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
 
         A cheap estimate that is never too low is tried first. Only if that exceeds the limit are
-        shared pages and pipes divided between the processes that share them, the zygote included.
+        shared pages divided between the processes that share them, the zygote included.
 
         Raises:
             OSError: if the sandbox has ended.
+            TooDear: if its processes or mappings make the measurement too slow.
         """
         files = self.files()
         now = time.monotonic()
@@ -220,43 +234,39 @@ class Meter:
         return total
 
     def rough(self) -> int:
-        """Return an upper bound on the processes' bytes: shared memory counts fully for each."""
+        """Return an upper bound on the processes' bytes: shared pages count fully for each."""
         total = self.sockets()
-        for pid in self._processes():
+        for pid in self._each():
             status = self._status(pid)
-            total += status.get(b"VmRSS", 0) + self._own(pid, status)
-            total += self._descriptors(pid) * PIPE // 2  # a pipe has two ends
+            total += status.get(b"RssAnon", 0) + self._own(pid, status)
         return total
 
     def exact(self, mapped: int) -> int:
-        """Return the processes' bytes; a page shared by n counts 1/n for each, a pipe once.
+        """Return the processes' bytes; a page shared by n counts 1/n for each.
 
         Args:
             mapped: bytes of the records of mappings, from :meth:`mappings`.
+
+        Raises:
+            TooDear: if a process maps more than MAPPED, or if they all take too long.
         """
-        total, pipes = self.sockets() + mapped, set[str]()
-        for pid in self._processes():
+        total = self.sockets() + mapped
+        for pid in self._each():
             status = self._status(pid)
             total += self._pages(pid, status) + self._own(pid, status)
-            try:
-                for name in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd"):
-                    with contextlib.suppress(FileNotFoundError):
-                        to = os.readlink(f"{pid}/fd/{name}", dir_fd=self.proc)
-                        if to.startswith("pipe:"):
-                            pipes.add(to)
-                        total += DESCRIPTOR
-            except OSError:  # the process is not readable or has ended
-                total += self._descriptors(pid) * PIPE // 2
-        return total + len(pipes) * PIPE
+        return total
 
     def mappings(self, most: int) -> int:
         """Return the bytes of the records of mappings.
 
         Args:
             most: stop counting above so many bytes; 0 to count all.
+
+        Raises:
+            TooDear: if that takes too long.
         """
         total = 0
-        for pid in self._processes():
+        for pid in self._each():
             total += self._text(f"{pid}/maps").count(b"\n") * MAPPING
             if most and total > most:
                 break
@@ -306,22 +316,25 @@ class Meter:
         # worst case: half of the descriptors are epoll sets that each watch the other half
         watched = descriptors**2 // 4 * WATCHED
         tables = status.get(b"VmPTE", 0) + status.get(b"VmSwap", 0)
-        return tables + status.get(b"Threads", 0) * THREAD + watched
+        opened = descriptors * (DESCRIPTOR + PIPE // 2)
+        return tables + status.get(b"Threads", 0) * THREAD + opened + watched
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
         """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""
+        if status.get(b"RssFile", 0) + status.get(b"RssShmem", 0) > MAPPED:
+            raise TooDear
         rollup = self._text(f"{pid}/smaps_rollup")
         for line in rollup.splitlines():
-            if line.startswith(b"Pss:"):
+            if line.startswith(b"Pss_Anon:"):
                 return int(line.split()[1]) * 1024
-        return status.get(b"VmRSS", 0)
+        return status.get(b"RssAnon", 0)
 
     def _status(self, pid: str) -> dict[bytes, int]:
         """Return, by name, sizes in bytes and the number of threads of a process."""
         found = {}
         for line in self._text(f"{pid}/status").splitlines():
             name, _, value = line.partition(b":")
-            if name in (b"VmRSS", b"VmPTE", b"VmSwap", b"Threads"):
+            if name in COUNTED:
                 number, *unit = value.split()
                 found[name] = int(number) * (1024 if unit else 1)
         return found
@@ -334,6 +347,14 @@ class Meter:
                 os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd")
             )
         return 0
+
+    def _each(self) -> Iterator[str]:
+        """Yield the processes as long as the caller has time for the next one."""
+        end = time.process_time() + SECONDS_TO_MEASURE
+        for pid in self._processes():
+            if time.process_time() > end:
+                raise TooDear
+            yield pid
 
     def _processes(self) -> Iterator[str]:
         return filter(str.isdigit, os.listdir(self.proc))

@@ -328,6 +328,9 @@ class Zygote:
             try:
                 greedy = entry.meter.exceeds(entry.memory)
                 entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
+            except usage.TooDear:
+                self._end(entry, "dear")
+                continue
             except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
                 self._end(entry, "died")
                 continue

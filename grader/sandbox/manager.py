@@ -199,6 +199,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             raise self.starved(self.limits.total_seconds)
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
+            "dear": "it had so many mappings, or processes, that its memory could not be measured",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": _exit(self._status),
             "left": "it closed its connection to the grader",

@@ -26,6 +26,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import UserError
+from grader.inside import usage
 from grader.inside.messages import BadMessage
 from grader.phase_paths import ROOT
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied, manager
@@ -305,7 +306,7 @@ HOGS = {
     ),
     "datagrams": (
         "import contextlib, socket, time\n"
-        "servers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(240)]\n"
+        "servers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(200)]\n"
         "for n, server in enumerate(servers):\n"
         "    server.bind(f'/tmp/{n}')\n"
         "    for _ in range(12):\n"
@@ -319,7 +320,7 @@ HOGS = {
         "import contextlib, socket, time\n"
         "server = socket.create_server(('127.0.0.1', 0), backlog=4096)\n"
         "held = []\n"
-        "while len(held) < 500:\n"
+        "while len(held) < 200:\n"
         "    client = socket.create_connection(server.getsockname())\n"
         "    held += [client, server.accept()[0]]\n"
         "    client.setblocking(False)\n"
@@ -329,9 +330,9 @@ HOGS = {
     ),
     "pipes": (
         "import os, time\n"
-        "for _ in range(16):\n"
+        "for _ in range(56):\n"
         "    if os.fork() == 0:\n"
-        "        pipes = [os.pipe() for _ in range(450)]\n"
+        "        pipes = [os.pipe() for _ in range(110)]\n"
         "        for _, end in pipes: os.write(end, bytes(4096))\n"
         "        time.sleep(3600)\n"
         "time.sleep(3600)"
@@ -347,6 +348,47 @@ def test_more_memory_than_the_limit_ends_the_sandbox(how: str) -> None:
         inmate.client.execute(HOGS[how])
         assert inmate.ends() == f"it used more than {limit} MiB of memory"
     assert not descendants()
+
+
+WINDOWS = """
+import ctypes, os, time, torch
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_size_t]
+open("/tmp/shown", "wb").write(bytes(100 << 20))
+shown = os.open({path}, os.O_RDONLY)
+size = min(100 << 20, os.fstat(shown).st_size)
+for _ in range((9 << 30) // size):
+    libc.mmap(None, size, 1, 0x8001, shown, 0)
+for _ in range(8):
+    os.fork() or time.sleep(3600)
+time.sleep(3600)
+"""
+LIBRARY = "torch.__path__[0] + '/lib/libtorch_cpu.so'"
+# Each makes it slow to find out how much memory the sandbox really uses.
+DEAR = {
+    "windows on a file in memory": WINDOWS.format(path="'/tmp/shown'"),
+    "windows on a library": WINDOWS.format(path=LIBRARY),
+}
+
+
+@pytest.mark.parametrize("how", DEAR)
+def test_what_makes_its_memory_slow_to_measure_ends(how: str) -> None:
+    with Inmate(limits=Limits(memory=400 * MIB)) as inmate:
+        inmate.client.execute(DEAR[how])
+        assert "could not be measured" in inmate.ends()
+    assert not descendants()
+
+
+def test_a_measurement_has_so_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Inmate():
+        init = next(pid for pid, command in descendants().items() if "sleep inf" in command)
+        meter = usage.Meter(init, ["/tmp"], os.getpid())
+        assert not meter.exceeds(2048 * MIB)
+        monkeypatch.setattr(usage, "SECONDS_TO_MEASURE", -1)
+        with pytest.raises(usage.TooDear):
+            meter.exceeds(2048 * MIB)
+        meter.close()
 
 
 def test_a_disk_hog_gets_an_error() -> None:
