@@ -20,9 +20,9 @@ from grader.inside.bubblewrap import HOME
 
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
-# Descriptors of a process. Linux counts descriptors in flight for each user and lets nobody send one
-# above a limit of their own. Without root that user is the grader, whose limit is 1024 or more:
-# FILES and what one message holds, 253, are far below it.
+# Descriptors of a process. Linux counts those in flight for each user and lets no process send more
+# than it may have open itself. Without root that user is the grader, who may have 1024 or more:
+# FILES and what one message holds, 253, are far below that.
 FILES = 256
 NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
 ENVIRONMENT = {

@@ -382,8 +382,8 @@ def test_what_makes_its_memory_slow_to_measure_ends(how: str) -> None:
 
 def test_a_measurement_has_so_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with Inmate():
-        init = next(pid for pid, command in descendants().items() if "sleep inf" in command)
-        meter = usage.Meter(init, ["/tmp"], os.getpid())
+        [inside] = [pid for pid, name in descendants().items() if name.startswith("sleep inf")]
+        meter = usage.Meter(inside, ["/tmp"], os.getpid())
         assert not meter.exceeds(2048 * MIB)
         monkeypatch.setattr(usage, "SECONDS_TO_MEASURE", -1)
         with pytest.raises(usage.TooDear):
