@@ -51,6 +51,11 @@ LISTENS = b"0A"
 # which it is its own threads that it waits for, however busy the machine is.
 FAIR, CROWD = 2, 16
 STEP, NICEST = 1.25, 19  # one step of niceness divides a thread's share by STEP
+# New sessions that so many looks may see; above that a sandbox is ended. Where Linux shares the
+# processor between sessions, each has a whole share until a look sees it. So four new ones at each
+# look have four shares all the time.
+LOOKS = 10
+NEW_SESSIONS = 40
 
 
 def niceness(runnable: float) -> int:
@@ -64,8 +69,8 @@ def be_nice(roots: Iterable[int], value: int) -> None:
     """Set the niceness of processes, of their descendants, and of their sessions.
 
     Sessions matter where Linux shares the processor between sessions instead of threads
-    (``sched_autogroup_enabled``). A sandbox that starts new sessions all the time escapes for up to
-    a tenth of a second with each, until the zygote's next call.
+    (``sched_autogroup_enabled``). A new session escapes until the zygote's next look, so a sandbox
+    that starts many all the time is ended (NEW_SESSIONS).
     """
     waiting = list(roots)
     while waiting:
@@ -119,6 +124,7 @@ class Meter:
     Attributes:
         passed: seconds of the sandbox's own time; see :meth:`look`.
         runnable: mean number of threads that had or wanted a processor in the last second.
+        new_sessions: number of sessions that were new at the last LOOKS looks that were counted.
 
     Raises:
         OSError: if the sandbox has ended.
@@ -139,6 +145,8 @@ class Meter:
             self.mapped = 0
             self.passed = self.ran = self.slept = self.lacked = 0.0
             self.runnable = self.busy = 0.0
+            self.sessions = set(self._sessions())
+            self.new_sessions = self.new = self.looks = 0
             self.grader = f"/proc/{grader}/task"
             self.times, self.graders = self.schedule(), self._schedule_in(self.grader)
             self.looked = self.since = time.monotonic()
@@ -166,7 +174,7 @@ class Meter:
         return files + self.exact(self.mapped) - self.baseline > limit
 
     def look(self, awaited: bool = True) -> None:
-        """Update ``passed`` and ``runnable``.
+        """Update ``passed``, ``runnable`` and ``new_sessions``.
 
         What its threads ran is the sandbox's own time. So is the time in which all of them slept
         while the grader waited for them, except what the grader itself waited for a processor: it
@@ -194,6 +202,11 @@ class Meter:
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
         self.busy += ran + waited
+        known, self.sessions = self.sessions, set(self._sessions())
+        self.new += len(self.sessions - known)
+        self.looks += 1
+        if self.looks == LOOKS:
+            self.new_sessions, self.new, self.looks = self.new, 0, 0
         if now - self.since > RECKONED:
             self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
 
@@ -208,6 +221,12 @@ class Meter:
                     if about.split()[:1] == [b"R"]:
                         return True
         return False
+
+    def _sessions(self) -> Iterator[bytes]:
+        """Yield the session of each process."""
+        for pid in self._processes():
+            if about := self._text(f"{pid}/stat").rpartition(b")")[2].split():
+                yield about[3]
 
     def schedule(self) -> dict[str, tuple[int, int]]:
         """Return, by thread id, the nanoseconds that it ran and that it waited for a processor."""

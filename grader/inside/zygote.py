@@ -341,6 +341,8 @@ class Zygote:
             os.pwrite(entry.clock, usage.CLOCK.pack(passed), 0)
             if greedy:
                 self._end(entry, "memory")
+            elif entry.meter.new_sessions > usage.NEW_SESSIONS:
+                self._end(entry, "sessions")
             elif passed > entry.seconds:
                 self._end(entry, "time")
             elif now - entry.begun > usage.WAITS * entry.seconds:

@@ -200,6 +200,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
             "dear": "it had so many mappings, or processes, that its memory could not be measured",
+            "sessions": "it started new sessions of processes all the time",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": _exit(self._status),
             "left": "it closed its connection to the grader",

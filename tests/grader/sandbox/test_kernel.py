@@ -568,6 +568,40 @@ def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
         eventually(it_does)  # so many threads take a while to start
 
 
+SESSIONS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(30):
+    if os.fork() == 0:
+        while True:
+            if os.fork(): os._exit(0)
+            os.setsid()
+            end = time.thread_time() + 0.02
+            while time.thread_time() < end: pass
+time.sleep(3600)
+"""
+
+
+def test_a_sandbox_that_starts_sessions_all_the_time_ends() -> None:
+    """Each had a whole share of a processor: together twenty times what a neighbour had."""
+    with Inmate() as inmate, busy_machine():
+        inmate.client.execute(SESSIONS)
+        assert "started new sessions" in inmate.ends()
+
+
+def test_programs_in_sessions_of_their_own_go_on() -> None:
+    code = """
+        import subprocess
+        for _ in range(30):
+            subprocess.run(["true"], start_new_session=True, check=True)
+        held = [subprocess.Popen(["sleep", "2"], start_new_session=True) for _ in range(16)]
+        ended = [program.wait() for program in held]
+        """
+    with Inmate() as inmate:
+        inmate.run(textwrap.dedent(code))
+        assert inmate.value("ended") == [0] * 16
+
+
 SHORT_LIVES = {
     "threads": (
         "import threading, time\n"
