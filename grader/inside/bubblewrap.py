@@ -229,10 +229,12 @@ def build(
 
 
 def _ready(data: bytes) -> int:
-    """Return a descriptor from which ``data`` can be read; it must fit into a pipe."""
-    descriptor, inside = os.pipe()
-    os.write(inside, data)
-    os.close(inside)
+    """Return a descriptor from which ``data`` can be read.
+
+    It is not a pipe: Linux makes those small once a user has many, and sandboxes may have them.
+    """
+    descriptor = os.memfd_create("ready")
+    os.pwrite(descriptor, data, 0)
     return descriptor
 
 

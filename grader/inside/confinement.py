@@ -20,6 +20,10 @@ from grader.inside.bubblewrap import HOME
 
 WORK = f"{HOME}/work"
 CACHE = "/tmp/inductor"
+# Descriptors of a process. Linux counts those in flight for each user and lets no process send more
+# than it may have open itself. Without root that user is the grader, who may have 1024 or more:
+# FILES and what one message holds, 253, are far below that.
+FILES = 256
 NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
 ENVIRONMENT = {
     "HOME": HOME,
@@ -161,7 +165,7 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_DATA, at_start * 1024 + sandbox["memory"]),
         (resource.RLIMIT_NPROC, sandbox["processes"]),
         (resource.RLIMIT_FSIZE, sandbox["file"]),
-        (resource.RLIMIT_NOFILE, 1024),
+        (resource.RLIMIT_NOFILE, FILES),
         (resource.RLIMIT_CORE, 1),  # at 0 Linux would still hand a dump to a program outside
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),

@@ -4,7 +4,10 @@ Linux keeps page tables, socket buffers, pipes and records of mappings in memory
 process. Without cgroups it does not say which process caused them. So this module counts the
 objects that cause such memory; if a size cannot be read, the largest possible size counts. Memory
 that cannot be counted at all, such as anonymous shared memory, is prevented by the system call
-filter (:mod:`grader.inside.seccomp`).
+filter (:mod:`grader.inside.seccomp`). Of a process's pages only the anonymous ones count: those of
+a file in memory count as the file, once, and those of other files belong to Linux's cache.
+
+Whoever makes a measurement slow is not measured but ended (:class:`TooDear`).
 """
 
 from __future__ import annotations
@@ -25,7 +28,6 @@ MAPPING = 512  # for one memory mapping
 FORK = 64  # for one memory mapping, for each fork that its pages have passed through
 DESCRIPTOR = 1 << 10  # for an open file
 PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
-TERMINAL = 64 << 10  # for one end of a pseudo-terminal, with what nobody has read
 WATCHED = 256  # for one descriptor in one epoll set
 QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
 # A sandbox's clock file: the seconds of its own time, then a byte that is 0 while the sandbox waits
@@ -36,8 +38,14 @@ WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the l
 LONGEST_SLEEP = 0.25  # seconds between two looks above which the machine is too busy to look
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken
 SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
+# The most that a measurement may take of a processor: twice what so many processes as may be, none
+# of which is strange, cost on a slow machine. What a process maps of files is read in one piece,
+# and 8 GiB in half a second.
+SECONDS_TO_MEASURE = 2.0
+MAPPED = 8 << 30
+COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
+TERMINALS = 64  # pseudoterminals of a sandbox; the whole machine has 3072 for all of them
 DATAGRAM = b"0002"
-TERMINALS = ("/dev/ptmx", "/dev/pts/")
 LISTENS = b"0A"
 
 
@@ -45,6 +53,11 @@ LISTENS = b"0A"
 # which it is its own threads that it waits for, however busy the machine is.
 FAIR, CROWD = 2, 16
 STEP, NICEST = 1.25, 19  # one step of niceness divides a thread's share by STEP
+# New sessions that so many looks may see; above that a sandbox is ended. Where Linux shares the
+# processor between sessions, each has a whole share until a look sees it. So four new ones at each
+# look have four shares all the time.
+LOOKS = 10
+NEW_SESSIONS = 40
 
 
 def niceness(runnable: float) -> int:
@@ -58,8 +71,8 @@ def be_nice(roots: Iterable[int], value: int) -> None:
     """Set the niceness of processes, of their descendants, and of their sessions.
 
     Sessions matter where Linux shares the processor between sessions instead of threads
-    (``sched_autogroup_enabled``). A sandbox that starts new sessions all the time escapes for up to
-    a tenth of a second with each, until the zygote's next call.
+    (``sched_autogroup_enabled``). A new session escapes until the zygote's next look, so a sandbox
+    that starts many all the time is ended (NEW_SESSIONS).
     """
     waiting = list(roots)
     while waiting:
@@ -78,6 +91,10 @@ def killed_for_memory() -> int:
     """Return how many processes Linux has killed on this machine because memory ended."""
     lines = Path("/proc/vmstat").read_text().splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+class TooDear(Exception):
+    """A sandbox's memory cannot be measured in SECONDS_TO_MEASURE."""
 
 
 def _since(
@@ -115,6 +132,7 @@ class Meter:
     Attributes:
         passed: seconds of the sandbox's own time; see :meth:`look`.
         runnable: mean number of threads that had or wanted a processor in the last second.
+        new_sessions: number of sessions that were new at the last LOOKS looks that were counted.
 
     Raises:
         OSError: if the sandbox has ended.
@@ -122,19 +140,22 @@ class Meter:
 
     def __init__(self, init: int, writable: Iterable[str], grader: int) -> None:
         root = f"/proc/{init}/root"
-        folders = [f"{root}/proc", f"/proc/{init}/net", *(f"{root}{path}" for path in writable)]
+        folders = [f"{root}/proc", f"/proc/{init}/net", f"{root}/dev/pts"]
+        folders += [f"{root}{path}" for path in writable]
         with contextlib.ExitStack() as opened:
             found = []
             for path in folders:
                 found.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
                 opened.callback(os.close, found[-1])
-            self.proc, self.net, *self.mounts = found
+            self.proc, self.net, self.terminals, *self.mounts = found
             # bytes that a socket may hold; the filter prevents larger buffers
             self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
             self.counted = 0.0
             self.mapped = 0
             self.passed = self.ran = self.slept = self.lacked = 0.0
             self.runnable = self.busy = 0.0
+            self.sessions = set(self._sessions())
+            self.new_sessions = self.new = self.looks = 0
             self.grader = f"/proc/{grader}/task"
             self.times, self.graders = self.schedule(), self._schedule_in(self.grader)
             self.looked = self.since = time.monotonic()
@@ -146,10 +167,11 @@ class Meter:
         """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
 
         A cheap estimate that is never too low is tried first. Only if that exceeds the limit are
-        shared pages and pipes divided between the processes that share them, the zygote included.
+        shared pages divided between the processes that share them, the zygote included.
 
         Raises:
             OSError: if the sandbox has ended.
+            TooDear: if its processes or mappings make the measurement too slow.
         """
         files = self.files()
         now = time.monotonic()
@@ -160,8 +182,12 @@ class Meter:
             return False
         return files + self.exact(self.mapped) - self.baseline > limit
 
+    def hoards(self) -> bool:
+        """Return whether the sandbox has more than TERMINALS pseudoterminals."""
+        return len(os.listdir(self.terminals)) > TERMINALS
+
     def look(self, awaited: bool = True) -> None:
-        """Update ``passed`` and ``runnable``.
+        """Update ``passed``, ``runnable`` and ``new_sessions``.
 
         What its threads ran is the sandbox's own time. So is the time in which all of them slept
         while the grader waited for them, except what the grader itself waited for a processor: it
@@ -189,6 +215,11 @@ class Meter:
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
         self.busy += ran + waited
+        known, self.sessions = self.sessions, set(self._sessions())
+        self.new += len(self.sessions - known)
+        self.looks += 1
+        if self.looks == LOOKS:
+            self.new_sessions, self.new, self.looks = self.new, 0, 0
         if now - self.since > RECKONED:
             self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
 
@@ -203,6 +234,12 @@ class Meter:
                     if about.split()[:1] == [b"R"]:
                         return True
         return False
+
+    def _sessions(self) -> Iterator[bytes]:
+        """Yield the session of each process."""
+        for pid in self._processes():
+            if about := self._text(f"{pid}/stat").rpartition(b")")[2].split():
+                yield about[3]
 
     def schedule(self) -> dict[str, tuple[int, int]]:
         """Return, by thread id, the nanoseconds that it ran and that it waited for a processor."""
@@ -229,25 +266,28 @@ class Meter:
         return total
 
     def rough(self) -> int:
-        """Return an upper bound on the processes' bytes: shared memory counts fully for each."""
+        """Return an upper bound on the processes' bytes: shared pages count fully for each."""
         total, open_files = self.sockets(), 0
-        for pid in self._processes():
+        for pid in self._each():
             status = self._status(pid)
-            total += status.get(b"VmRSS", 0) + self._own(status)
+            total += status.get(b"RssAnon", 0) + self._own(status)
             open_files += self._descriptors(pid)
-        # worst case: half of the descriptors are epoll sets that each watch the other half, and any
-        # may be a terminal
-        return total + open_files * TERMINAL + open_files**2 // 4 * WATCHED
+        # worst case: half of the descriptors are epoll sets that each watch the other half, and the
+        # others are the ends of pipes
+        return total + open_files * (DESCRIPTOR + PIPE // 2) + open_files**2 // 4 * WATCHED
 
     def exact(self, mapped: int) -> int:
         """Return the processes' bytes; a page shared by n counts 1/n for each, a pipe once.
 
         Args:
             mapped: bytes of the records of mappings, from :meth:`mappings`.
+
+        Raises:
+            TooDear: if a process maps more than MAPPED, or if they all take too long.
         """
         total, pipes = self.sockets() + mapped, set[str]()
         open_files = epoll_sets = 0
-        for pid in self._processes():
+        for pid in self._each():
             status = self._status(pid)
             total += self._pages(pid, status) + self._own(status)
             try:
@@ -256,12 +296,12 @@ class Meter:
                         to = os.readlink(f"{pid}/fd/{name}", dir_fd=self.proc)
                         if to.startswith("pipe:"):
                             pipes.add(to)
-                        total += TERMINAL if to.startswith(TERMINALS) else DESCRIPTOR
+                        total += DESCRIPTOR
                         epoll_sets += to == "anon_inode:[eventpoll]"
                         open_files += 1
             except OSError:  # the process is not readable or has ended
                 unread = self._descriptors(pid)
-                total += unread * TERMINAL
+                total += unread * (DESCRIPTOR + PIPE // 2)
                 open_files, epoll_sets = open_files + unread, epoll_sets + unread // 2
         # a set that was inherited may watch files of any process
         return total + len(pipes) * PIPE + epoll_sets * (open_files - epoll_sets) * WATCHED
@@ -271,11 +311,14 @@ class Meter:
 
         Args:
             most: stop counting above so many bytes; 0 to count all.
+
+        Raises:
+            TooDear: if that takes too long.
         """
         total, processes = 0, list(self._processes())
         # at worst each process was forked by the one before it
         each = MAPPING + FORK * len(processes)
-        for pid in processes:
+        for pid in self._each():
             total += self._text(f"{pid}/maps").count(b"\n") * each
             if most and total > most:
                 break
@@ -303,7 +346,7 @@ class Meter:
 
     def close(self) -> None:
         """Close the descriptors that the meter holds."""
-        for descriptor in (self.proc, self.net, *self.mounts):
+        for descriptor in (self.proc, self.net, self.terminals, *self.mounts):
             os.close(descriptor)
 
     @staticmethod
@@ -327,18 +370,20 @@ class Meter:
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
         """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""
+        if status.get(b"RssFile", 0) + status.get(b"RssShmem", 0) > MAPPED:
+            raise TooDear
         rollup = self._text(f"{pid}/smaps_rollup")
         for line in rollup.splitlines():
-            if line.startswith(b"Pss:"):
+            if line.startswith(b"Pss_Anon:"):
                 return int(line.split()[1]) * 1024
-        return status.get(b"VmRSS", 0)
+        return status.get(b"RssAnon", 0)
 
     def _status(self, pid: str) -> dict[bytes, int]:
         """Return, by name, sizes in bytes and the number of threads of a process."""
         found = {}
         for line in self._text(f"{pid}/status").splitlines():
             name, _, value = line.partition(b":")
-            if name in (b"VmRSS", b"VmPTE", b"VmSwap", b"Threads"):
+            if name in COUNTED:
                 number, *unit = value.split()
                 found[name] = int(number) * (1024 if unit else 1)
         return found
@@ -351,6 +396,14 @@ class Meter:
                 os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd")
             )
         return 0
+
+    def _each(self) -> Iterator[str]:
+        """Yield the processes as long as the caller has time for the next one."""
+        end = time.process_time() + SECONDS_TO_MEASURE
+        for pid in self._processes():
+            if time.process_time() > end:
+                raise TooDear
+            yield pid
 
     def _processes(self) -> Iterator[str]:
         return filter(str.isdigit, os.listdir(self.proc))

@@ -359,7 +359,11 @@ class Zygote:
         for entry in list(self.running):
             try:
                 greedy = entry.meter.exceeds(entry.memory)
+                hoards = entry.meter.hoards()
                 entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
+            except usage.TooDear:
+                self._end(entry, "dear")
+                continue
             except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
                 self._end(entry, "died")
                 continue
@@ -370,6 +374,10 @@ class Zygote:
             os.pwrite(entry.clock, usage.CLOCK.pack(passed), 0)
             if greedy:
                 self._end(entry, "memory")
+            elif hoards:
+                self._end(entry, "terminals")
+            elif entry.meter.new_sessions > usage.NEW_SESSIONS:
+                self._end(entry, "sessions")
             elif passed > entry.seconds:
                 self._end(entry, "time")
             elif now - entry.begun > usage.WAITS * entry.seconds:

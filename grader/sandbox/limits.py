@@ -47,7 +47,7 @@ class Limits:
     """
 
     memory: int = 2048 * MIB
-    processes: int = 256
+    processes: int = 64
     file: int = 256 * MIB
     tmp: int = 256 * MIB
     output: int = 4 * MIB

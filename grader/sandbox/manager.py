@@ -19,7 +19,7 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 
 from grader import UserError
-from grader.inside.usage import AWAITED, CLOCK, WAITS
+from grader.inside.usage import AWAITED, CLOCK, TERMINALS, WAITS
 from grader.sandbox.client import SandboxClient
 from grader.sandbox.limits import Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
@@ -204,6 +204,9 @@ class SandboxedKernelManager(AsyncKernelManager):
             )
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
+            "dear": "it had so many mappings, or processes, that its memory could not be measured",
+            "terminals": f"it opened more than {TERMINALS} terminals",
+            "sessions": "it started new sessions of processes all the time",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": _exit(self._status),
             "left": "it closed its connection to the grader",
@@ -283,11 +286,12 @@ class SandboxedKernelManager(AsyncKernelManager):
                 return
             try:
                 await self._end_of_sandbox(SECONDS_TO_SAY_WHY)
-            except ZygoteDied:  # the kernel closed its socket but still runs
+            except ZygoteDied:  # the kernel closed its socket and still runs, or the zygote is slow
                 with contextlib.suppress(OSError):
                     self._lease.send(b"end")
                 await self._end_of_sandbox()
-                self._ended = "left"
+                if self._ended == "closed":  # by our word, but what had ended was not killed by it
+                    self._ended = "left" if self._status == -signal.SIGKILL else "died"
 
     async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> None:
         loop = asyncio.get_running_loop()

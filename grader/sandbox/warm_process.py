@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from utils.toolchain import cxx
 # three seconds that its imports take can be a hundred.
 SECONDS_TO_IMPORT = 600
 SECONDS_TO_START = 600
+SECONDS_TO_RETRY = 0.1
 START = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -181,7 +184,7 @@ class Warm:
         request = {**asked, "user": user, "own_user": self.own_users}
         try:
             with self.lock:
-                socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
+                self._ask(json.dumps(request).encode(), descriptors)
         except OSError as error:
             raise ZygoteDied(f"the warm process is gone: {error}") from error
         finally:
@@ -196,6 +199,18 @@ class Warm:
         if "started" not in said:
             self.process.kill()  # it may hang instead; its sandboxes end with it
             raise ZygoteDied("the warm process ended while it started a kernel")
+
+    def _ask(self, request: bytes, descriptors: list[int]) -> None:
+        """Send a request; wait while this user's programs have too many descriptors in flight."""
+        end = time.monotonic() + SECONDS_TO_START
+        while True:
+            try:
+                socket.send_fds(self.control, [request], descriptors)
+                return
+            except OSError as error:
+                if error.errno != errno.ETOOMANYREFS or time.monotonic() > end:
+                    raise
+            time.sleep(SECONDS_TO_RETRY)
 
     def close(self) -> None:
         """End the zygote and all its sandboxes, and remove its folder."""

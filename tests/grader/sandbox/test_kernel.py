@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
 import queue
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -23,9 +26,10 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import UserError
+from grader.inside import usage
 from grader.inside.messages import BadMessage
 from grader.phase_paths import ROOT
-from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
+from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied, manager
 from grader.sandbox.warm_process import warm
 from tests.grader.sandbox.inmate import Inmate, descendants, gone
 from tests.patience import PATIENCE, eventually
@@ -302,7 +306,7 @@ HOGS = {
     ),
     "datagrams": (
         "import contextlib, socket, time\n"
-        "servers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(240)]\n"
+        "servers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(200)]\n"
         "for n, server in enumerate(servers):\n"
         "    server.bind(f'/tmp/{n}')\n"
         "    for _ in range(12):\n"
@@ -316,7 +320,7 @@ HOGS = {
         "import contextlib, socket, time\n"
         "server = socket.create_server(('127.0.0.1', 0), backlog=4096)\n"
         "held = []\n"
-        "while len(held) < 500:\n"
+        "while len(held) < 200:\n"
         "    client = socket.create_connection(server.getsockname())\n"
         "    held += [client, server.accept()[0]]\n"
         "    client.setblocking(False)\n"
@@ -326,9 +330,9 @@ HOGS = {
     ),
     "pipes": (
         "import os, time\n"
-        "for _ in range(16):\n"
+        "for _ in range(56):\n"
         "    if os.fork() == 0:\n"
-        "        pipes = [os.pipe() for _ in range(450)]\n"
+        "        pipes = [os.pipe() for _ in range(110)]\n"
         "        for _, end in pipes: os.write(end, bytes(4096))\n"
         "        time.sleep(3600)\n"
         "time.sleep(3600)"
@@ -344,6 +348,47 @@ def test_more_memory_than_the_limit_ends_the_sandbox(how: str) -> None:
         inmate.client.execute(HOGS[how])
         assert inmate.ends() == f"it used more than {limit} MiB of memory"
     assert not descendants()
+
+
+WINDOWS = """
+import ctypes, os, time, torch
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_size_t]
+open("/tmp/shown", "wb").write(bytes(100 << 20))
+shown = os.open({path}, os.O_RDONLY)
+size = min(100 << 20, os.fstat(shown).st_size)
+for _ in range((9 << 30) // size):
+    libc.mmap(None, size, 1, 0x8001, shown, 0)
+for _ in range(8):
+    os.fork() or time.sleep(3600)
+time.sleep(3600)
+"""
+LIBRARY = "torch.__path__[0] + '/lib/libtorch_cpu.so'"
+# Each makes it slow to find out how much memory the sandbox really uses.
+DEAR = {
+    "windows on a file in memory": WINDOWS.format(path="'/tmp/shown'"),
+    "windows on a library": WINDOWS.format(path=LIBRARY),
+}
+
+
+@pytest.mark.parametrize("how", DEAR)
+def test_what_makes_its_memory_slow_to_measure_ends(how: str) -> None:
+    with Inmate(limits=Limits(memory=400 * MIB)) as inmate:
+        inmate.client.execute(DEAR[how])
+        assert "could not be measured" in inmate.ends()
+    assert not descendants()
+
+
+def test_a_measurement_has_so_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Inmate():
+        [inside] = [pid for pid, name in descendants().items() if name.startswith("sleep inf")]
+        meter = usage.Meter(inside, ["/tmp"], os.getpid())
+        assert not meter.exceeds(2048 * MIB)
+        monkeypatch.setattr(usage, "SECONDS_TO_MEASURE", -1)
+        with pytest.raises(usage.TooDear):
+            meter.exceeds(2048 * MIB)
+        meter.close()
 
 
 def test_a_disk_hog_gets_an_error() -> None:
@@ -370,6 +415,110 @@ def test_a_fork_bomb_runs_into_its_limit() -> None:
         with Inmate() as other:  # which does not touch anybody else
             assert other.value("__import__('subprocess').run(['true']).returncode") == 0
     assert not descendants()
+
+
+# What Linux counts for each user: without root all sandboxes are the grader's own user.
+# Each makes one more of a thing, until Linux refuses; it returns what is to be held.
+HOARDS = {
+    "descriptors in flight": (
+        "a, b = socket.socketpair()\n"
+        "def one():\n"
+        "    x, y = socket.socketpair()\n"
+        "    socket.send_fds(x, [b'x'], [a.fileno()] * 253)\n"
+        "    return x, y"
+    ),
+    "pages of pipes": (
+        "def one():\n"
+        "    read, write = os.pipe()\n"
+        "    os.write(write, bytes(4096))\n"
+        "    return read, write"
+    ),
+    "files that epoll watches": (
+        "files = [end for _ in range(56) for end in os.pipe()]\n"
+        "def one():\n"
+        "    watches = select.epoll()\n"
+        "    for file in files: watches.register(file)\n"
+        "    return watches"
+    ),
+    "pending signals": (
+        "libc = ctypes.CDLL(None)\n"
+        "def one():\n"
+        "    timer = ctypes.c_void_p()\n"
+        "    if libc.timer_create(0, None, ctypes.byref(timer)): raise OSError"
+    ),
+    "processes": (
+        "def one():\n"  # threads count, too
+        "    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()"
+    ),
+}
+IN_MANY = """
+import ctypes, os, select, socket, threading, time
+{one}
+(made, write), (begin, release) = os.pipe(), os.pipe()
+for _ in range(20):
+    if os.fork() == 0:
+        held = os.read(begin, 1).split()
+        try:
+            while True: held.append(one())
+        except Exception: os.write(write, b"x")
+        time.sleep(3600)
+os.write(release, b" " * 20)
+for _ in range(20): os.read(made, 1)
+print("hoarded")
+"""
+HONEST = """
+import ctypes, multiprocessing, os, select, subprocess, threading
+subprocess.run(["true"], check=True)
+threads = [threading.Thread(target=int) for _ in range(8)]
+for thread in threads: thread.start()
+read, write = os.pipe()
+select.epoll().register(read)
+os.write(write, bytes(8192))
+assert ctypes.CDLL(None).timer_create(0, None, ctypes.byref(ctypes.c_void_p())) == 0
+with multiprocessing.get_context("fork").Pool(4) as pool: came = pool.map(abs, [-1, 1])
+"""
+
+
+@pytest.mark.parametrize("what", HOARDS)
+def test_what_one_sandbox_hoards_another_has_all_the_same(what: str) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))  # as most machines have it
+    try:
+        with Inmate() as hostile:
+            assert "hoarded" in hostile.run(IN_MANY.format(one=HOARDS[what]))
+            with Inmate() as other:
+                assert other.value(f"{HONEST}came") == [1, 1]
+            assert hostile.do(hostile.manager.is_alive())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_who_hoards_terminals_ends() -> None:
+    """The machine has three thousand for all, and a cell with `!` takes one."""
+    hoard = "import os\nheld = [os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY) for _ in range({})]"
+    with Inmate() as inmate:
+        assert inmate.value(hoard.format(50) + "\nlen(held)") == 50
+        inmate.client.execute(f"import time; more = held\n{hoard.format(50)}\ntime.sleep(3600)")
+        assert inmate.ends() == "it opened more than 64 terminals"
+    assert not descendants()
+
+
+def test_a_request_waits_while_too_many_descriptors_are_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other programs of the same user may have sent them."""
+    plain, refused = socket.send_fds, [0, 1, 1]
+
+    def send_fds(*arguments: object) -> int:
+        if refused.pop():
+            raise OSError(errno.ETOOMANYREFS, "Too many references")
+        return plain(*arguments)
+
+    monkeypatch.setattr(socket, "send_fds", send_fds)
+    with Inmate() as inmate:
+        monkeypatch.undo()
+        assert inmate.value("1") == 1
+    assert refused == []
 
 
 def test_a_notebook_has_so_much_time_in_all() -> None:
@@ -427,6 +576,40 @@ def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
             return inmate.manager.passed() - passed > 0.6 * (time.monotonic() - begun)
 
         eventually(it_does)  # so many threads take a while to start
+
+
+SESSIONS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(30):
+    if os.fork() == 0:
+        while True:
+            if os.fork(): os._exit(0)
+            os.setsid()
+            end = time.thread_time() + 0.02
+            while time.thread_time() < end: pass
+time.sleep(3600)
+"""
+
+
+def test_a_sandbox_that_starts_sessions_all_the_time_ends() -> None:
+    """Each had a whole share of a processor: together twenty times what a neighbour had."""
+    with Inmate() as inmate, busy_machine():
+        inmate.client.execute(SESSIONS)
+        assert "started new sessions" in inmate.ends()
+
+
+def test_programs_in_sessions_of_their_own_go_on() -> None:
+    code = """
+        import subprocess
+        for _ in range(30):
+            subprocess.run(["true"], start_new_session=True, check=True)
+        held = [subprocess.Popen(["sleep", "2"], start_new_session=True) for _ in range(16)]
+        ended = [program.wait() for program in held]
+        """
+    with Inmate() as inmate:
+        inmate.run(textwrap.dedent(code))
+        assert inmate.value("ended") == [0] * 16
 
 
 SHORT_LIVES = {
@@ -653,6 +836,25 @@ def test_a_kernel_that_closes_its_socket_has_left() -> None:
             inmate.run(RAW + "end.close(); __import__('time').sleep(3600)")
         assert inmate.manager.why_stopped() == "it closed its connection to the grader"
     assert not descendants()
+
+
+ENDS_EARLY = {
+    "a limit": ("__import__('time').sleep(3600)", "it ran longer than 1 s in all"),
+    "its own exit": ("__import__('os')._exit(3)", "it ended with status 3"),
+}
+
+
+@pytest.mark.parametrize("what", ENDS_EARLY)
+def test_a_zygote_that_is_slow_to_say_why_a_sandbox_ended_is_believed(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the socket of a kernel that was ended closes long before the word of it."""
+    code, why = ENDS_EARLY[what]
+    monkeypatch.setattr(manager, "SECONDS_TO_SAY_WHY", 0)
+    with Inmate(limits=Limits(total_seconds=1)) as inmate:
+        with pytest.raises(DeadKernelError):
+            inmate.run(code)
+        assert inmate.manager.why_stopped() == why
 
 
 def test_an_output_arrives_while_its_cell_still_runs() -> None:
