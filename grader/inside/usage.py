@@ -44,7 +44,6 @@ SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
 SECONDS_TO_MEASURE = 2.0
 MAPPED = 8 << 30
 COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
-TERMINALS = 64  # pseudoterminals of a sandbox; the whole machine has 3072 for all of them
 DATAGRAM = b"0002"
 LISTENS = b"0A"
 
@@ -140,14 +139,13 @@ class Meter:
 
     def __init__(self, init: int, writable: Iterable[str], grader: int) -> None:
         root = f"/proc/{init}/root"
-        folders = [f"{root}/proc", f"/proc/{init}/net", f"{root}/dev/pts"]
-        folders += [f"{root}{path}" for path in writable]
+        folders = [f"{root}/proc", f"/proc/{init}/net", *(f"{root}{path}" for path in writable)]
         with contextlib.ExitStack() as opened:
             found = []
             for path in folders:
                 found.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
                 opened.callback(os.close, found[-1])
-            self.proc, self.net, self.terminals, *self.mounts = found
+            self.proc, self.net, *self.mounts = found
             # bytes that a socket may hold; the filter prevents larger buffers
             self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
             self.counted = 0.0
@@ -181,10 +179,6 @@ class Meter:
         if files + self.rough() + self.mapped <= limit:
             return False
         return files + self.exact(self.mapped) - self.baseline > limit
-
-    def hoards(self) -> bool:
-        """Return whether the sandbox has more than TERMINALS pseudoterminals."""
-        return len(os.listdir(self.terminals)) > TERMINALS
 
     def look(self, awaited: bool = True) -> None:
         """Update ``passed``, ``runnable`` and ``new_sessions``.
@@ -346,7 +340,7 @@ class Meter:
 
     def close(self) -> None:
         """Close the descriptors that the meter holds."""
-        for descriptor in (self.proc, self.net, self.terminals, *self.mounts):
+        for descriptor in (self.proc, self.net, *self.mounts):
             os.close(descriptor)
 
     @staticmethod

@@ -359,7 +359,6 @@ class Zygote:
         for entry in list(self.running):
             try:
                 greedy = entry.meter.exceeds(entry.memory)
-                hoards = entry.meter.hoards()
                 entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
             except usage.TooDear:
                 self._end(entry, "dear")
@@ -374,8 +373,6 @@ class Zygote:
             os.pwrite(entry.clock, usage.CLOCK.pack(passed), 0)
             if greedy:
                 self._end(entry, "memory")
-            elif hoards:
-                self._end(entry, "terminals")
             elif entry.meter.new_sessions > usage.NEW_SESSIONS:
                 self._end(entry, "sessions")
             elif passed > entry.seconds:

@@ -19,7 +19,7 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 
 from grader import UserError
-from grader.inside.usage import AWAITED, CLOCK, TERMINALS, WAITS
+from grader.inside.usage import AWAITED, CLOCK, WAITS
 from grader.sandbox.client import SandboxClient
 from grader.sandbox.limits import Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
@@ -205,7 +205,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         return {
             "memory": f"it used more than {_size(self.limits.memory)} of memory",
             "dear": "it had so many mappings, or processes, that its memory could not be measured",
-            "terminals": f"it opened more than {TERMINALS} terminals",
             "sessions": "it started new sessions of processes all the time",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": _exit(self._status),

@@ -493,16 +493,6 @@ def test_what_one_sandbox_hoards_another_has_all_the_same(what: str) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_who_hoards_terminals_ends() -> None:
-    """The machine has three thousand for all, and a cell with `!` takes one."""
-    hoard = "import os\nheld = [os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY) for _ in range({})]"
-    with Inmate() as inmate:
-        assert inmate.value(hoard.format(50) + "\nlen(held)") == 50
-        inmate.client.execute(f"import time; more = held\n{hoard.format(50)}\ntime.sleep(3600)")
-        assert inmate.ends() == "it opened more than 64 terminals"
-    assert not descendants()
-
-
 def test_a_request_waits_while_too_many_descriptors_are_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
