@@ -281,7 +281,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         """
         async with self._ending:  # the readers of both channels may call this
             self._listen()
-            if self._lease is None or self._ended:
+            if self._lease is None or bool(self._ended):
                 return
             try:
                 await self._end_of_sandbox(SECONDS_TO_SAY_WHY)
