@@ -201,20 +201,20 @@ class Meter:
         self.lacked += _since(self.graders, graders)[1]
         unseen, before = _come_and_gone(self.times, times), self.times.keys()
         self.times, self.graders = times, graders
+        self.busy += ran + waited
+        if now - self.since > RECKONED:
+            self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
         crowded = self.runnable > CROWD
         self.ran += seconds if crowded else min(seconds, ran)
         if awaited and not crowded and (unseen or not self._wants_a_processor(before)):
             # looking takes time, too, where a sandbox has made that dear
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
-        self.busy += ran + waited
         known, self.sessions = self.sessions, set(self._sessions())
         self.new += len(self.sessions - known)
         self.looks += 1
         if self.looks == LOOKS:
             self.new_sessions, self.new, self.looks = self.new, 0, 0
-        if now - self.since > RECKONED:
-            self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
 
     def _wants_a_processor(self, threads: Collection[str]) -> bool:
         """Return whether one of these threads has or wants a processor now."""
