@@ -202,20 +202,20 @@ class Meter:
         self.lacked += _since(self.graders, graders)[1]
         unseen, before = _come_and_gone(self.times, times), self.times.keys()
         self.times, self.graders = times, graders
+        self.busy += ran + waited
+        if now - self.since > RECKONED:
+            self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
         crowded = self.runnable > CROWD
         self.ran += seconds if crowded else min(seconds, ran)
         if awaited and not crowded and (unseen or not self._wants_a_processor(before)):
             # looking takes time, too, where a sandbox has made that dear
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
-        self.busy += ran + waited
         known, self.sessions = self.sessions, set(self._sessions())
         self.new += len(self.sessions - known)
         self.looks += 1
         if self.looks == LOOKS:
             self.new_sessions, self.new, self.looks = self.new, 0, 0
-        if now - self.since > RECKONED:
-            self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
 
     def _wants_a_processor(self, threads: Collection[str]) -> bool:
         """Return whether one of these threads has or wants a processor now."""
@@ -266,12 +266,10 @@ class Meter:
             status = self._status(pid)
             total += status.get(b"RssAnon", 0) + self._own(status)
             open_files += self._descriptors(pid)
-        # worst case: half of the descriptors are epoll sets that each watch the other half, and the
-        # others are the ends of pipes
-        return total + open_files * (DESCRIPTOR + PIPE // 2) + open_files**2 // 4 * WATCHED
+        return total + self._opened(open_files)
 
     def exact(self, mapped: int) -> int:
-        """Return the processes' bytes; a page shared by n counts 1/n for each, a pipe once.
+        """Return the processes' bytes; a page shared by n counts 1/n for each.
 
         Args:
             mapped: bytes of the records of mappings, from :meth:`mappings`.
@@ -279,26 +277,21 @@ class Meter:
         Raises:
             TooDear: if a process maps more than MAPPED, or if they all take too long.
         """
-        total, pipes = self.sockets() + mapped, set[str]()
-        open_files = epoll_sets = 0
+        total, open_files = self.sockets() + mapped, 0
         for pid in self._each():
             status = self._status(pid)
             total += self._pages(pid, status) + self._own(status)
-            try:
-                for name in os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd"):
-                    with contextlib.suppress(FileNotFoundError):
-                        to = os.readlink(f"{pid}/fd/{name}", dir_fd=self.proc)
-                        if to.startswith("pipe:"):
-                            pipes.add(to)
-                        total += DESCRIPTOR
-                        epoll_sets += to == "anon_inode:[eventpoll]"
-                        open_files += 1
-            except OSError:  # the process is not readable or has ended
-                unread = self._descriptors(pid)
-                total += unread * (DESCRIPTOR + PIPE // 2)
-                open_files, epoll_sets = open_files + unread, epoll_sets + unread // 2
-        # a set that was inherited may watch files of any process
-        return total + len(pipes) * PIPE + epoll_sets * (open_files - epoll_sets) * WATCHED
+            open_files += self._descriptors(pid)
+        return total + self._opened(open_files)
+
+    @staticmethod
+    def _opened(files: int) -> int:
+        """Return the most that so many open files of a sandbox may hold.
+
+        Half of them may be epoll sets, which watch the other half, also that of other processes;
+        all may be ends of pipes.
+        """
+        return files * (DESCRIPTOR + PIPE // 2) + files**2 // 4 * WATCHED
 
     def mappings(self, most: int) -> int:
         """Return the bytes of the records of mappings.

@@ -358,27 +358,35 @@ class Zygote:
     def _watch(self, now: float) -> None:
         for entry in list(self.running):
             try:
-                greedy = entry.meter.exceeds(entry.memory)
-                entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
+                self._look(entry)
+                reason = self._excess(entry, now)
             except usage.TooDear:
-                self._end(entry, "dear")
-                continue
+                reason = "dear"
             except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
-                self._end(entry, "died")
-                continue
-            entry.nice = max(entry.nice, usage.niceness(entry.meter.runnable))
-            if entry.meter.runnable > usage.FAIR:
-                usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
-            passed = entry.meter.passed
-            os.pwrite(entry.clock, usage.CLOCK.pack(passed), 0)
-            if greedy:
-                self._end(entry, "memory")
-            elif entry.meter.new_sessions > usage.NEW_SESSIONS:
-                self._end(entry, "sessions")
-            elif passed > entry.seconds:
-                self._end(entry, "time")
-            elif now - entry.begun > usage.WAITS * entry.seconds:
-                self._end(entry, "starved")
+                reason = "died"
+            if reason:
+                self._end(entry, reason)
+
+    def _look(self, entry: RunningSandbox) -> None:
+        """Take a sandbox's time, and give its threads no larger share of the processor than FAIR.
+
+        This comes before its memory is measured, which may take long.
+        """
+        entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
+        os.pwrite(entry.clock, usage.CLOCK.pack(entry.meter.passed), 0)
+        entry.nice = max(entry.nice, usage.niceness(entry.meter.runnable))
+        if entry.meter.runnable > usage.FAIR:
+            usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
+
+    def _excess(self, entry: RunningSandbox, now: float) -> str:
+        """Return which limit a sandbox exceeds; empty if none."""
+        if entry.meter.passed > entry.seconds:
+            return "time"
+        if now - entry.begun > usage.WAITS * entry.seconds:
+            return "starved"
+        if entry.meter.new_sessions > usage.NEW_SESSIONS:
+            return "sessions"
+        return "memory" if entry.meter.exceeds(entry.memory) else ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
         """Kill the sandbox, wait until it is empty, and report the reason on the lease."""

@@ -288,11 +288,12 @@ class SandboxedKernelManager(AsyncKernelManager):
             except ZygoteDied:  # the kernel closed its socket and still runs, or the zygote is slow
                 with contextlib.suppress(OSError):
                     self._lease.send(b"end")
-                await self._end_of_sandbox()
-                if self._ended == "closed":  # by our word, but what had ended was not killed by it
+                if await self._end_of_sandbox() == "closed":
+                    # by our word; but our word killed nothing that had ended by itself
                     self._ended = "left" if self._status == -signal.SIGKILL else "died"
 
-    async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> None:
+    async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> str:
+        """Wait until the zygote has said why the sandbox ended, and return it."""
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
         lease = self._lease
@@ -310,6 +311,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         finally:
             loop.remove_reader(lease)
         self._listen()
+        return self._ended
 
     async def cleanup_resources(  # type: ignore[override]  # see the class
         self, restart: bool = False

@@ -329,3 +329,67 @@ def names_a_socket_in_lines(work: Work) -> None:
         print("named in lines")
         """
     )
+
+
+@attack(costs=ALL, tells="could not be measured", dangerous=True, cell_seconds=60)
+def hides_its_memory_behind_windows(work: Work) -> None:
+    """Maps the same pages over and over, so that nobody can add up in time what is its own."""
+    work.first(
+        """
+        import ctypes, os, time
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
+        library = os.open(torch.__path__[0] + "/lib/libtorch_cpu.so", os.O_RDONLY)
+        for _ in range(92):
+            libc.mmap(None, 100 << 20, 1, 0x8001, library, 0)
+        for _ in range(12):
+            if os.fork() == 0:
+                hoard = [bytearray(8 << 20) for _ in range(10)]
+                time.sleep(100)
+        time.sleep(100)
+        """
+    )
+
+
+@attack(tells="[Tt]oo many (references|open files)", dangerous=True, cell_seconds=60)
+def keeps_descriptors_in_flight(work: Work) -> None:
+    """Sends descriptors that nobody receives, until Linux lets its user send no more."""
+    work.first(
+        """
+        import socket
+        a, b = socket.socketpair()
+        hoard = []
+        try:
+            while True:
+                hoard.append(socket.socketpair())
+                socket.send_fds(hoard[-1][0], [b"x"], [a.fileno()] * 253)
+        except OSError as error:
+            kept = hoard[20:]
+            for pair in kept:
+                for end in pair:
+                    end.close()
+            print(error)
+        """
+    )
+
+
+@attack(costs=ALL, tells="new sessions", dangerous=True, cell_seconds=60)
+def has_a_new_session_all_the_time(work: Work) -> None:
+    """Works in processes that soon hand on to others in new sessions, each with a whole share."""
+    work.first(
+        """
+        import os, signal, time
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for _ in range(30):
+            if os.fork() == 0:
+                while True:
+                    if os.fork():
+                        os._exit(0)
+                    os.setsid()
+                    end = time.thread_time() + 0.02
+                    while time.thread_time() < end:
+                        pass
+        time.sleep(100)
+        """
+    )
