@@ -6,22 +6,14 @@ with a link to the lesson, where one leads there. Nothing is recorded.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from IPython import get_ipython
-from IPython.display import Markdown, display
 
 from grader.judging.card import VerdictCard
 from grader.judging.catalogue import find_check
 from grader.lesson_links import link_to
 from grader.verify import judged
-from grader.work import FOLDER as WORK
-
-ELSEWHERE = (
-    "This is the lab as it is released, which the next release overwrites. "
-    "Yours is [{name}]({link}): write your answers there."
-)
 
 
 def show_verdict(name: str) -> None:
@@ -40,7 +32,3 @@ def show_verdict(name: str) -> None:
         return
     verdict = judged(check, check.thing_in(defined))
     VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd())).show()
-    copy = phase.root / WORK / phase.name / f"{phase.name}.ipynb"
-    if Path.cwd() == phase.root / "release" / phase.name and copy.exists():
-        link = os.path.relpath(copy, Path.cwd())
-        display(Markdown(ELSEWHERE.format(link=link, name=f"{WORK}/{phase.name}")))

@@ -212,4 +212,3 @@ def link_from_start(path: Path, root: Path = ROOT) -> str:
 
 def _cell(kind: str, content: str) -> str:
     return f'<{kind} style="text-align:left">{content}</{kind}>'
-
