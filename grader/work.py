@@ -122,7 +122,9 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
             *told,
         ]
     if new.written and (root / ".git").exists():
-        told.append(f"so {shown} needs it no more, and git pulls again after: git restore {shown}")
+        told.append(
+            f"nothing of yours is in {shown} alone; for git to pull again: git restore {shown}"
+        )
     return told
 
 
@@ -237,8 +239,11 @@ def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> Origin
         if not released:
             written.append(_name(cell))
         cells[_name(cell)] = cell
-    for cell in cells.values():
-        _relink(cell, partial(_link, place=place, copy_place=copy_place))
+    link = partial(_link, place=place, copy_place=copy_place)
+    for name, cell in cells.items():
+        _relink(cell, link)
+        if name not in written and "checksum" in cell.metadata.get("nbgrader", {}):
+            cell.metadata.nbgrader.checksum = compute_checksum(cell)  # for nbgrader's Validate
     notebook.cells = list(cells.values())
     return Original(notebook, written, _hash(data))
 

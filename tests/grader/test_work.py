@@ -10,11 +10,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbgrader.preprocessors import ComputeChecksums
+from nbgrader.utils import compute_checksum
 
 from grader import work
 from grader.metadata import KEY, fingerprint_of
 from grader.preprocessors.stamp import Stamp
 from grader.submission.notebook import read_submission
+from grader.submission.rebuild import rebuild
 from grader.whole_file import write_whole
 from tests.grader.tiny import CONFIG, LAB, cell, released, source_notebook, write
 from utils.course import PHASES, ROOT
@@ -415,6 +417,20 @@ def test_reading_and_solving_the_course_leaves_git_clean_and_a_pull_possible(tmp
     for path in copies:
         assert read(path).cells[-1].source == "My note."
         assert "lesson" not in path.name or read(path).cells[0].source.endswith(" New.")
+
+
+@pytest.mark.slow(10)
+def test_a_copy_of_a_lab_is_the_lab_for_validate_and_for_grading(tmp_path, capsys):
+    (tmp_path / "release").symlink_to(ROOT / "release")
+    run(tmp_path, capsys)
+    copies = sorted(tmp_path.glob("work/*/*.ipynb"))
+    assert len(copies) == len(PHASES)
+    for path in copies:
+        for one in read(path).cells:
+            if "checksum" in one.metadata.get("nbgrader", {}):
+                assert one.metadata.nbgrader.checksum == compute_checksum(one), path
+        source = read(ROOT / "source" / path.parent.name / path.name)
+        assert rebuild(path.read_bytes(), source, CONFIG).notes == [], path
 
 
 @pytest.mark.slow(5)
