@@ -78,8 +78,8 @@ built: $(STAMP)
 # It opens, too, where a copy could not be brought up to date: that was told.
 lab: $(STAMP)
 	@$(RUN) python -m grader work || true
-	@$(RUN) jupyter trust notebooks/*.ipynb >/dev/null
-	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+	@$(RUN) jupyter trust work/start.ipynb work/lesson_*.ipynb >/dev/null
+	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/work/start.ipynb
 
 build: $(STAMP)
 	@$(RUN) python -m grader build

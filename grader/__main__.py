@@ -24,7 +24,7 @@ COMMANDS = {
     "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
     "site": ("grader.site.command", "make the course's static site from the built notebooks"),
     "bundle": ("grader.build.bundle", "make the learner's archive"),
-    "work": ("grader.work", "copy the labs to work/ for a learner, and keep the copies up to date"),
+    "work": ("grader.work", "make or refresh a learner's copies of lessons and labs, in work/"),
     "check": ("grader.check", "grade one notebook without a sandbox and record nothing"),
     "selftest": (
         "grader.proof.selftest",

@@ -30,14 +30,13 @@ from grader import UserError
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
 from grader.metadata import KEY
-from grader.phase_paths import ROOT, choose
+from grader.phase_paths import ROOT, choose, opened
 from grader.preprocessors.execute import Execute
 from grader.results.class_report.outline import Outline, read_outline
 from grader.run_record import typed_seed
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
 from grader.submission.rebuild import is_owned, rebuild
 from grader.verdict import FULL, Status, Verdict
-from grader.work import FOLDER as WORK
 
 
 @dataclass(frozen=True)
@@ -126,8 +125,7 @@ def _find(word: str | Path, root: Path) -> Path:
     if path.exists() or path.suffix:
         return path
     phase = choose(root, [str(word)])[0]
-    places = [root / folder / phase.name / f"{phase.name}.ipynb" for folder in (WORK, "release")]
-    return next((place for place in places if place.exists()), places[-1])
+    return opened(phase.release, root)
 
 
 def _read(path: Path) -> bytes:

@@ -6,24 +6,16 @@ with a link to the lesson, where one leads there. Nothing is recorded.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from IPython import get_ipython
-from IPython.display import Markdown, display
 
 from grader.judging.card import VerdictCard
 from grader.judging.catalogue import find_check
 from grader.lesson_links import link_to
 from grader.verdict import Cause
 from grader.verify import judged
-from grader.work import FOLDER as WORK
 from utils import cell_clock
-
-ELSEWHERE = (
-    "This is the lab as it is released, which the next release overwrites. "
-    "Yours is [{name}]({link}): write your answers there."
-)
 
 
 class CellStopped(Exception):
@@ -58,9 +50,5 @@ def show_verdict(name: str) -> None:
             "run."
         ) from None
     VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd())).show()
-    copy = phase.root / WORK / phase.name / f"{phase.name}.ipynb"
-    if Path.cwd() == phase.root / "release" / phase.name and copy.exists():
-        link = os.path.relpath(copy, Path.cwd())
-        display(Markdown(ELSEWHERE.format(link=link, name=f"{WORK}/{phase.name}")))
     if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
         raise CellStopped(f"{name}: a call did not end. The rest of this cell did not run.")

@@ -1,8 +1,9 @@
 """Where links to lessons lead from a lab that lies outside of the course's own folders.
 
-In ``release/`` and ``work/`` a lab's link leads to the notebook ``../../notebooks/NN_name.ipynb``.
-A lab that was fetched through nbgrader's exchange, and a page of feedback, have no such file. There
-the link leads to the page on the course's site whose address is the setting ``lesson_url`` in
+In ``release/`` a lab's link leads to the notebook ``../../notebooks/NN_name.ipynb``, and in a
+learner's copy of the lab to the copy ``../lesson_NN_name.ipynb`` (:mod:`grader.work`). A lab that
+was fetched through nbgrader's exchange, and a page of feedback, have no such file. There the link
+leads to the page on the course's site whose address is the setting ``lesson_url`` in
 ``pyproject.toml``; without one it is words. With one, ``release/`` has the site's address, too.
 """
 
@@ -18,7 +19,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from grader import UserError
-from grader.phase_paths import ROOT, PhasePaths, anchor
+from grader.phase_paths import ROOT, PhasePaths, anchor, opened
 
 TABLE, SETTING = "open-the-hood", "lesson_url"
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
@@ -26,8 +27,8 @@ URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
 # learner wrote.
 LINK = re.compile(
     r"\[(?P<text>[^\[\]]*+)\]\("
-    r"(?P<address>(?:(?P<there>\.\./\.\./notebooks/)|https?://[^\s()\[\]]*?/lessons/)"
-    r"\d\d_\w+(?:\.[a-z]{2})?\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
+    r"(?:(?P<there>\.\./\.\./notebooks/|\.\./lesson_)|https?://[^\s()\[\]]*?/lessons/)"
+    r"(?P<page>\d\d_\w+(?:\.[a-z]{2})?\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
 )
 
 
@@ -59,9 +60,10 @@ def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
     Raises:
         UserError: when the setting ``lesson_url`` is not an address.
     """
-    page, section = phase.page, f"#{anchor(heading)}"
+    section = f"#{anchor(heading)}"
     if url := lesson_url(phase.root):
-        return _on_site(f"../../notebooks/{page.name}{section}", url)
+        return _on_site(f"{phase.page.name}{section}", url)
+    page = opened(phase.page, phase.root)
     reached = folder.is_relative_to(phase.root) and page.exists()
     return f"{os.path.relpath(page, folder)}{section}" if reached else ""
 
@@ -91,14 +93,15 @@ def _settled(link: re.Match[str], url: str) -> str:
         return link[0]
     if not url:
         return _words(link)
-    return f"[{link['text']}]({_on_site(link['address'], url)})"
+    return f"[{link['text']}]({_on_site(link['page'], url)})"
 
 
 def _words(link: re.Match[str]) -> str:
     return f"“{link['text']}”" if link["section"] else link["text"]
 
 
-def _on_site(href: str, url: str) -> str:
+def _on_site(page: str, url: str) -> str:
+    """Return the address on the site of a lesson's notebook, and of its section if it has one."""
     from grader.site.pages import INDEX, link  # here, because few commands make such a link
 
-    return urljoin(url, link(href, "release/lab/lab.ipynb", INDEX))
+    return urljoin(url, link(f"../../notebooks/{page}", "release/lab/lab.ipynb", INDEX))

@@ -87,6 +87,14 @@ class PhasePaths:
         return path.relative_to(self.root).as_posix()
 
 
+def opened(notebook: Path, root: Path) -> Path:
+    """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
+    from utils.course import copy_of  # here, because it imports IPython
+
+    place = copy_of(notebook.relative_to(root))
+    return root / place if place and (root / place).is_file() else notebook
+
+
 def check_files(folder: Path) -> list[Path]:
     """Return the files of a phase's module ``checks``, which is one file or a package.
 

@@ -47,6 +47,8 @@ show_contents()
 # %% [markdown]
 # ## How to work
 #
+# You read and solve in copies that are yours, in the folder `work/`; opening the course as its README says makes them. Write in them whatever you like, in lessons too. When the course changes, what is new comes into your copies, and your answers stay where they are, as do the cells that you added.
+#
 # Open a lesson and its lab side by side (drag one tab to the right). In the lesson, say what a cell will print *before* you run it with <kbd>Shift</kbd>+<kbd>Enter</kbd>; the times you are wrong are what you came for. The output that answers a **Predict** is folded until you run its cell, or click the three dots; the text below it tells the answer as well, so settle on yours before you read on. Every picture takes a tensor of your own, so give it one, and move whatever moves.
 #
 # An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, which begins with `check(...)`: run it, and below it stands what grading would say, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. It tells which parts are right; where a mistake is one that people make, it names it, shows a call that fails, and links the section that clears it up. A class's copy may come without the checks; then the cell says so, and the feedback after grading tells you the same.

@@ -7,15 +7,18 @@ without a link, so that the page shows what exists and what is planned.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from IPython.display import display
 
 from utils.audience import building
 
 ROOT = Path(__file__).resolve().parents[1]  # the folder that holds utils/, notebooks/ and release/
+WORK = "work"  # in it, the folder with the learner's copies
+LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
 
 
 @dataclass(frozen=True)
@@ -36,23 +39,52 @@ class Phase:
     needs: tuple[int, ...] = ()
 
     def lesson(self, root: Path = ROOT) -> Path | None:
-        """Return the executed lesson under `root`, or None where there is none."""
-        return _existing(root / "notebooks" / f"{self.name}.ipynb")
+        """Return the lesson that a learner reads under `root`, or None where there is none."""
+        return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)
 
     def translations(self, root: Path = ROOT) -> dict[str, Path]:
-        """Return the executed translations of the lesson under `root`, by language such as "es"."""
+        """Return the translations of the lesson under `root`, by language such as "es"."""
         found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
-        return {path.name.removesuffix(".ipynb")[-2:]: path for path in found}
+        return {
+            path.name.removesuffix(".ipynb")[-2:]: _places(root, path.relative_to(root))[0]
+            for path in found
+        }
+
+    def labs(self, root: Path = ROOT) -> list[Path]:
+        """Return where a learner may have solved the lab under `root`: their copy comes first."""
+        return _places(root, PurePath("release", self.name, f"{self.name}.ipynb"))
 
     def lab(self, root: Path = ROOT) -> Path | None:
-        """Return the lab that a learner works in under `root`, or None where there is none.
+        """Return the lab that a learner works in under `root`, or None where there is none."""
+        return next(iter(self.labs(root)), None)
 
-        It is the copy in work/, which `make lab` makes; without one, and while the course is
-        built, the lab as it is released.
-        """
-        file = Path(self.name, f"{self.name}.ipynb")
-        mine = None if building() else _existing(root / "work" / file)
-        return mine or _existing(root / "release" / file)
+
+def copy_of(notebook: PurePath) -> PurePath | None:
+    """Return where a learner's copy of a notebook lies; None for what is not copied.
+
+    A lab's copy keeps its name, by which it is handed in. A lesson's gets another, since the lab
+    has the same, and a tab shows the name alone.
+
+    Args:
+        notebook: relative to the course's folder, as is what is returned.
+    """
+    match notebook.parts:
+        case ("notebooks", "start.ipynb" as name):
+            return PurePath(WORK, name)
+        case ("notebooks", name) if LESSON.fullmatch(name):
+            return PurePath(WORK, f"lesson_{name}")
+        case ("release", folder, name) if name.endswith(".ipynb"):
+            return PurePath(WORK, folder, name)
+    return None
+
+
+def _places(root: Path, notebook: PurePath) -> list[Path]:
+    """Return where a notebook exists: the copy that `python -m grader work` makes, the original.
+
+    What is built is the same whoever has copies, so then only the original counts.
+    """
+    copy = None if building() else copy_of(notebook)
+    return [root / place for place in (copy, notebook) if place and (root / place).is_file()]
 
 
 PHASES = (
@@ -135,14 +167,14 @@ PHASES = (
 
 
 def show_contents(root: Path = ROOT) -> None:
-    """Display the table of phases, with links, in a notebook that lies in `root/notebooks`."""
+    """Display the table of phases, with links, in the start page of `root` or its copy."""
     display({"text/html": contents_html(root), "text/plain": contents_text(root)}, raw=True)
 
 
 def contents_html(root: Path = ROOT) -> str:
     """Return the phases as a table: number, title, promise, and links to what exists under `root`.
 
-    Links are relative to `root/notebooks`, so that they work wherever the course was put.
+    Links are relative to the start page, so that they work wherever the course was put.
     """
     rows = []
     for item in PHASES:
@@ -165,20 +197,18 @@ def contents_text(root: Path = ROOT) -> str:
 
 
 def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
-    """Return (name, link from root/notebooks) of the lesson, its translations and the lab."""
+    """Return (name, link from the start page) of the lesson, its translations and the lab."""
     others = [(f"lesson ({code})", path) for code, path in item.translations(root).items()]
     places = [("lesson", item.lesson(root)), *others, ("lab", item.lab(root))]
     return [(name, link_from_start(path, root)) for name, path in places if path is not None]
 
 
 def link_from_start(path: Path, root: Path = ROOT) -> str:
-    """Return the link to a file from the start page, which lies in `root/notebooks`."""
-    return Path(os.path.relpath(path, root / "notebooks")).as_posix()
+    """Return the link to a file from the start page, or from its copy if that is what runs."""
+    mine = root / WORK
+    folder = mine if Path.cwd() == mine.resolve() else root / "notebooks"
+    return Path(os.path.relpath(path, folder)).as_posix()
 
 
 def _cell(kind: str, content: str) -> str:
     return f'<{kind} style="text-align:left">{content}</{kind}>'
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Exercise:
         passing: whether all its checks passed.
         title: the heading above it; empty if there is none.
         section: the id of the cell with the heading; empty if it has none.
+        path: the file that it was read from.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Exercise:
     passing: bool
     title: str = ""
     section: str = ""
+    path: Path | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,12 @@ class LabProgress:
         phase: the phase it belongs to.
         exercises: its exercises, in order.
         trouble: why it could not be read; else empty.
-        path: its file.
         saved: when it was saved, in seconds since 1970.
     """
 
     phase: Phase
     exercises: tuple[Exercise, ...] = ()
     trouble: str = ""
-    path: Path | None = None
     saved: float = 0.0
 
     @property
@@ -114,6 +114,7 @@ class Progress:
 def progress(root: Path | str = ROOT) -> Progress:
     """Read every lab of the course that lies under `root`, in the order of the path.
 
+    An exercise counts wherever it was solved: in the learner's copy, or in the lab as released.
     While the course is built no progress is read, because the result is committed.
 
     Args:
@@ -121,8 +122,27 @@ def progress(root: Path | str = ROOT) -> Progress:
     """
     if building():
         return Progress([])
-    labs = [(phase, phase.lab(Path(root))) for phase in PHASES]
-    return Progress([read_lab(phase, path) for phase, path in labs if path is not None])
+    places = [(phase, phase.labs(Path(root))) for phase in PHASES]
+    return Progress(
+        [_best([read_lab(phase, path) for path in paths]) for phase, paths in places if paths]
+    )
+
+
+def _best(found: list[LabProgress]) -> LabProgress:
+    """Return the first of these, with each exercise from where most of it is done."""
+    first, *others = found
+    if first.trouble:
+        return first
+    by_name = [{one.name: one for one in lab.exercises} for lab in found]
+    exercises = tuple(
+        max(
+            (named[one.name] for named in by_name if one.name in named),
+            key=lambda each: (each.passing, each.begun),
+        )
+        for one in first.exercises
+    )
+    saved = max([first.saved, *(lab.saved for lab in others if lab.begun)])
+    return replace(first, exercises=exercises, saved=saved)
 
 
 def show_progress(root: Path | str = ROOT) -> None:
@@ -136,7 +156,7 @@ def show_progress(root: Path | str = ROOT) -> None:
 
 
 def show_next(root: Path | str = ROOT) -> None:
-    """Display a link to where the learner goes on, for a notebook that lies in `root/notebooks`."""
+    """Display a link to where the learner goes on, in the start page of `root` or its copy."""
     from IPython.display import display
 
     words, link = next_step(progress(root), Path(root))
@@ -149,7 +169,7 @@ def show_next(root: Path | str = ROOT) -> None:
 
 
 def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
-    """Return where a learner goes on, in words, and the link from `root/notebooks`.
+    """Return where a learner goes on, in words, and the link from the start page.
 
     It is the first exercise that does not pass, in the lab that was saved last of those that are
     begun and not done; if there is none, the lesson of the first phase whose lab is not begun.
@@ -159,9 +179,9 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
         lab = max(open_labs, key=lambda one: one.saved)
         exercise = next(one for one in lab.exercises if not one.passing)
         words = f"Continue: lab {lab.phase.number:02d}, {exercise.title or exercise.name}"
-        assert lab.path is not None  # it was read
+        assert exercise.path is not None  # it was read
         section = f"#cell-id={exercise.section}" if exercise.section else ""
-        return words, link_from_start(lab.path, root) + section
+        return words, link_from_start(exercise.path, root) + section
     finished = {lab.phase.number for lab in labs.labs if lab.begun}
     for phase in PHASES:
         lesson = phase.lesson(root)
@@ -176,7 +196,7 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
     """Read one saved lab. A file that is no notebook is reported, never raised."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        exercises = tuple(_exercises(cells))
+        exercises = tuple(replace(one, path=path) for one in _exercises(cells))
         saved = path.stat().st_mtime
     except OSError as error:
         return LabProgress(phase, trouble=f"cannot be opened: {error.strerror}")
@@ -186,7 +206,7 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
             trouble=f"{path.name} is not a readable notebook; "
             "take a fresh copy of the lab, or an older one of yours",
         )
-    return LabProgress(phase, exercises, path=path, saved=saved)
+    return LabProgress(phase, exercises, saved=saved)
 
 
 def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:

@@ -11,17 +11,44 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+from pathlib import Path
 
 from IPython import get_ipython
+from IPython.display import Markdown, display
 
 from utils import one_line
+from utils.course import ROOT, copy_of
 
+JUDGES = "grader.in_notebook"
 VERIFY = "verify("  # what the instructor's copy of a graded cell calls itself
 ABSENT = (
     "This copy of the course does not have the checks, so there is no verdict here. When your work "
     "is graded, the feedback says for each part whether it is right, what went wrong, and what to "
     "read again."
 )
+
+
+RELEASED = "**This is the lab as it is released**, which the next release overwrites. "
+YOURS = "Your copy is [{name}]({link}): open that one, and write your answers there."
+NOT_YET = (
+    "To get a copy of your own, {name}, run `python -m grader.work` in the course's folder; what "
+    "you have written here comes along."
+)
+
+
+def say_where_to_work(root: Path = ROOT) -> None:
+    """Display where the learner's copy is, in a notebook that lies in `root/release`.
+
+    A lab's first cell imports this module, so this is said before anything is solved.
+    """
+    folder = Path.cwd()
+    if get_ipython() is None or os.environ.get(one_line.NBGRADER) or folder.parent.parent != root:
+        return
+    copy = copy_of(Path("release", folder.name, f"{folder.name}.ipynb"))
+    if folder.parent.name == "release" and copy is not None:
+        link = Path(os.path.relpath(root / copy, folder)).as_posix()
+        words = YOURS if (root / copy).exists() else NOT_YET
+        display(Markdown(RELEASED + words.format(name=copy.parent.as_posix(), link=link)))
 
 
 def check(name: str) -> None:
@@ -39,13 +66,16 @@ def check(name: str) -> None:
     # Grading judges by itself, and Validate runs the visible examples alone.
     if os.environ.get(one_line.NBGRADER) or VERIFY in _this_cell():
         return
-    if importlib.util.find_spec("grader") is None:
+    if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
         print(ABSENT)
         return
-    importlib.import_module("grader.in_notebook").show_verdict(name)
+    importlib.import_module(JUDGES).show_verdict(name)
 
 
 def _this_cell() -> str:
     """The code of the cell that runs now; empty outside of a notebook."""
     shell = get_ipython()
     return str(shell.user_ns.get("In", [""])[-1]) if shell else ""
+
+
+say_where_to_work()

@@ -1,11 +1,12 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
-It contains `release/`, `notebooks/`, `utils/`, the licence, the lock of what they need, and the
-setup files, rewritten so that they do not need `grader`; all labs, or those that are named. The
-same project gives the same bytes.
+It contains `release/`, `notebooks/`, `utils/`, what makes a learner's copies (`grader.work`), the
+licence, the lock of what they need, and the setup files, rewritten for that; all labs, or those
+that are named. The same project gives the same bytes.
 
-With `--with-checks` it contains `grader/` and the phases' texts, too, so that `check(...)` in a lab
-judges at once. These hold the answers, so such an archive is for learners who study by themselves.
+With `--with-checks` it contains all of `grader/` and the phases' texts, so that `check(...)` in a
+lab judges at once. These hold the answers, so such an archive is for learners who study by
+themselves.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from grader.whole_file import write_whole
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 EXTRAS = "extras.txt"  # of the lock: what developers need
+# What `python -m grader.work` needs.
+COPIES = ("grader/__init__.py", "grader/metadata.py", "grader/whole_file.py", "grader/work.py")
 SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|grader\.verify")
 
 README = """# Open the Hood
@@ -38,14 +41,16 @@ A course that takes PyTorch apart: lessons to read and play with, labs to solve.
     python3 -m venv .venv
     .venv/bin/pip install -r lock/torch-cuda.txt -r lock/packages.txt
     .venv/bin/pip install --no-deps --editable .
-    .venv/bin/jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+    .venv/bin/python -m grader.work
+    .venv/bin/jupyter lab --LabApp.default_url=/lab/tree/work/start.ipynb
 
 or, with conda:
 
     conda env create -f environment.yml
     conda activate open-the-hood
     pip install --no-deps --editable .
-    jupyter lab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+    python -m grader.work
+    jupyter lab --LabApp.default_url=/lab/tree/work/start.ipynb
 
 `torch-cpu.txt` in place of `torch-cuda.txt` (in `environment.yml`, too) takes half the space on
 Linux, and is enough: no GPU is needed.
@@ -55,10 +60,13 @@ in a cell of a new notebook; then restart its kernel:
 
     !python -m zipfile -e {archive} .
     %pip install --quiet --editable ./{top}
+    !cd {top} && python -m grader.work
 
-The start page shows the road. Lessons are in `notebooks/`, labs in `release/`: solve a lab where it
-lies, run its cells from top to bottom, and hand the notebook in. `utils/` is what they import; look
-inside. Python {pythons}. On Windows, work in WSL (`wsl --install`, then as on Ubuntu).
+`grader.work` makes your copies of all lessons and labs, in `work/`: read and solve in those, and
+hand a lab's notebook in from there, its cells run from top to bottom. `work/start.ipynb` shows the
+road. To bring the course up to date, unpack a new archive over this one and run `grader.work`
+again: what is new comes into your copies, and your answers stay. `utils/` is what the notebooks
+import; look inside. Python {pythons}. On Windows, work in WSL (`wsl --install`, then as on Ubuntu).
 """
 CHECKED = """
 Each graded cell of a lab begins with `check(...)`, which judges your answer on new cases and says
@@ -116,6 +124,7 @@ def learner_files(
     if with_checks:
         folders += [root / "grader", *sorted({page.folder for page in chosen})]
     shared = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    shared += [path for path in (root / name for name in COPIES) if path not in shared]
     shared += [path for path in (root / "lock").glob("*.txt") if path.name != EXTRAS]
     for phase in chosen:
         shared += [path for path in (phase.page, phase.release) if path.exists()]
@@ -125,9 +134,8 @@ def learner_files(
         raise UserError("there is no release yet: run `python -m grader build`")
     if shown := [*secrets_shown(files), *answers_given(chosen)]:
         raise Refused(shown)
-    packages = ("utils*", "grader*") if with_checks else ("utils*",)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
-    files["pyproject.toml"] = learner_pyproject(pyproject, packages).encode()
+    files["pyproject.toml"] = learner_pyproject(pyproject).encode()
     environment = (root / "environment.yml").read_text(encoding="utf-8")
     files["environment.yml"] = learner_environment(environment).encode()
     pythons = tomllib.loads(pyproject)["project"]["requires-python"]
@@ -168,8 +176,8 @@ def answers_given(every: Iterable[PhasePaths]) -> list[Problem]:
     ]
 
 
-def learner_pyproject(text: str, packages: Iterable[str]) -> str:
-    """Return a pyproject.toml that packages only these, with the same pinned dependencies.
+def learner_pyproject(text: str) -> str:
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
 
     It keeps the address of the course's site.
     """
@@ -192,7 +200,7 @@ dependencies = [
 {SETTING} = {json.dumps(ours.get(SETTING, ""))}
 
 [tool.setuptools.packages.find]
-include = {json.dumps(list(packages))}
+include = ["utils*", "grader*"]
 
 [tool.setuptools.package-data]
 "*" = ["*"]

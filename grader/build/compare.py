@@ -11,12 +11,11 @@ from typing import Any
 from nbformat import NotebookNode
 
 from grader.build.text import TextCell
-from grader.metadata import KEY
+from grader.metadata import CELLS, EXECUTED, KEY, OUTPUTS
 
 # The keys of a cell's metadata that the build writes. JupyterLab writes other keys there.
 METADATA = ("nbgrader", "tags", "deletable", "editable")
 # Keys of a lesson's stamp: digests of the sources it was executed from, and of its outputs.
-EXECUTED, OUTPUTS = "executed", "outputs"
 
 
 def differences(expected: NotebookNode, found: NotebookNode, outputs: bool) -> list[str]:
@@ -104,7 +103,7 @@ def metadata_differences(expected: NotebookNode, found: NotebookNode) -> Iterato
     """Yield what differs in the notebook's kernel and the course's settings."""
     for key in ("kernelspec", KEY):
         wanted, got = expected.metadata.get(key, {}), found.metadata.get(key, {})
-        for name in sorted((wanted.keys() | got.keys()) - {"cells", EXECUTED, OUTPUTS}):
+        for name in sorted((wanted.keys() | got.keys()) - {CELLS, EXECUTED, OUTPUTS}):
             if wanted.get(name) != got.get(name):
                 yield (
                     f"metadata {key}.{name} is {show(got.get(name))}, "

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.build.compare import EXECUTED, differences
+from grader.build.compare import differences
 from grader.build.execute import output_problems, size_problems
 from grader.build.notebook import read, stamp, to_bytes, to_notebook
 from grader.build.problems import Problem, Refused
@@ -24,6 +24,7 @@ from grader.build.steps import (
     text_problems,
 )
 from grader.build.text import Text
+from grader.metadata import EXECUTED
 from grader.phase_paths import PhasePaths
 
 REBUILD = "run `python -m grader build`"

@@ -12,7 +12,6 @@ from nbformat import NotebookNode
 
 from grader.build import home
 from grader.build.agreement import check_problems, name_problems
-from grader.build.compare import EXECUTED, OUTPUTS
 from grader.build.digest import lesson_digest, outputs_digest
 from grader.build.execute import output_problems, run_page, size_problems
 from grader.build.notebook import read, stamp, to_bytes, to_notebook
@@ -21,7 +20,7 @@ from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
 from grader.build.text import Text, parse
-from grader.metadata import KEY
+from grader.metadata import EXECUTED, KEY, OUTPUTS
 from grader.phase_paths import START, PhasePaths, pages, phases
 from grader.whole_file import write_whole
 

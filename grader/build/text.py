@@ -6,8 +6,6 @@ that did not change keeps its bytes, so text -> cells -> text is the identity.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ import yaml
 from jupytext.stringparser import StringParser
 
 from grader.build.problems import Problem
-from grader.metadata import KEY
+from grader.metadata import KEY, fingerprint
 
 FENCE = "# ---"
 CELL_HEADER = re.compile(r"# %%(?:\s|$)")
@@ -58,8 +56,7 @@ class TextCell:
     @property
     def fingerprint(self) -> str:
         """Eight hex digits of a hash of kind, header and source; equal for equal cells."""
-        content = json.dumps([self.kind, self.source, dict(self.header)], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()[:8]
+        return fingerprint(self.kind, self.source, self.header)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What a learner and an instructor do in JupyterLab, done in a real browser."""
 
+import argparse
 import re
 from pathlib import Path
 
@@ -7,24 +8,24 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from grader.work import refresh
+from grader import work
+from grader.metadata import COPY, KEY
 from utils.course import PHASES, ROOT
 from utils.progress import read_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(150)]
 
 TENSORS = PHASES[1]
-NOTEBOOK = f"{TENSORS.name}.ipynb"
+NOTEBOOK, LESSON = f"{TENSORS.name}.ipynb", f"lesson_{TENSORS.name}.ipynb"
 RELEASE = f"release/{TENSORS.name}/{NOTEBOOK}"
 SOURCE = f"source/{TENSORS.name}/{NOTEBOOK}"
 
 
 @pytest.fixture(scope="module")
 def mine(lab):
-    """The learner's copy of the released lab, as `make lab` makes it, as a path in the course."""
-    copy = f"work/{TENSORS.name}/{NOTEBOOK}"
-    refresh(lab.course / RELEASE, lab.course / copy)
-    return copy
+    """The learner's copy of the released lab, as a path in the course; `make lab` makes all."""
+    assert work.run(argparse.Namespace(), lab.course) == 0
+    return f"work/{TENSORS.name}/{NOTEBOOK}"
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +37,10 @@ def desk(profile, lab, mine):
     page.close()
 
 
-def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_lab(page, lab):
-    page.goto(lab.url("notebooks/start.ipynb"))
+def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_lab(
+    page, lab, mine
+):
+    page.goto(lab.url("work/start.ipynb"))
     notebook = opened(page, "start.ipynb")
     expect(notebook.get_by_role("heading", name="Open the Hood")).to_be_visible()
     road = notebook.get_by_alt_text("path of the course")
@@ -55,16 +58,42 @@ def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_
     expect(progress).to_be_visible()
 
     row = notebook.get_by_role("row").filter(has_text=TENSORS.promise)
-    row.get_by_role("link", name="lesson").click()
-    expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text(TENSORS.title)
+    row.get_by_role("link", name="lab").click()
+    expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
     page.get_by_role("tab", name="start.ipynb").click()
     opened(page, "start.ipynb")
-    row.get_by_role("link", name="lab").click()
+    row.get_by_role("link", name="lesson").click()
+    lesson = opened(page, LESSON)
+    expect(lesson.get_by_role("heading", level=1)).to_contain_text(TENSORS.title)
+    page.get_by_role("tab", name=NOTEBOOK, exact=True).get_by_title("Close").click()
+    lesson.get_by_role("link", name="The lab", exact=True).click()
     expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
 
 
+def test_a_lesson_that_was_only_saved_keeps_its_outputs_as_they_came(page, lab, mine):
+    """What JupyterLab makes of outputs when it saves is not taken for a run of the reader's."""
+    copied = lab.course / "work" / LESSON
+    page.goto(lab.url(f"work/{LESSON}"))
+    opened(page, LESSON)
+    before = copied.stat().st_mtime_ns
+    choose(page, "File", "Save Notebook")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    assert copied.stat().st_mtime_ns > before
+    saved = nbformat.read(copied, 4)
+    given = saved.metadata[KEY][COPY]["cells"]
+    assert [one.id for one in saved.cells if work._outputs(one) != given[one.id][1]] == []
+
+
+def test_the_released_lab_says_that_it_is_and_leads_to_the_copy(page, lab, mine):
+    page.goto(lab.url(RELEASE))
+    first = opened(page, NOTEBOOK).locator(".jp-CodeCell").first
+    run(page, first)
+    expect(first).to_contain_text("This is the lab as it is released")
+    assert first.get_by_role("link", name=f"work/{TENSORS.name}").count() == 1
+
+
 def test_a_view_of_the_lesson_is_a_picture_first_and_follows_its_slider_when_run(page, lab):
-    page.goto(lab.url(f"notebooks/{NOTEBOOK}"))
+    page.goto(lab.url(f"notebooks/{NOTEBOOK}"))  # as somebody opens it who made no copies
     notebook = opened(page, NOTEBOOK)
     view = notebook.locator(".jp-CodeCell").filter(has_text="stride_explorer(").first
     expect(view.get_by_alt_text("Stride explorer")).to_be_visible()
@@ -109,14 +138,14 @@ def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(desk, lab, 
     expect(graded).to_contain_text("2 of 2 points")
 
     page.keyboard.press("Control+s")
-    tab = page.get_by_role("tab", name=NOTEBOOK, selected=True)
+    tab = page.get_by_role("tab", name=NOTEBOOK, exact=True, selected=True)
     expect(tab).not_to_have_class(re.compile("jp-mod-dirty"))
     saved = read_lab(TENSORS, lab.course / mine)
     assert (saved.begun, saved.passing) == (1, 1)
 
 
 def test_the_start_page_leads_to_the_exercise_that_was_left(page, lab, mine, desk):
-    page.goto(lab.url("notebooks/start.ipynb"))
+    page.goto(lab.url("work/start.ipynb"))
     notebook = opened(page, "start.ipynb")
     button = notebook.locator(".jp-CodeCell").filter(has_text="show_next()")
     run(page, button)
@@ -145,14 +174,14 @@ def test_the_verdict_stands_below_the_graded_cell_and_leads_to_the_lesson(desk, 
     expect(graded).to_contain_text("“offset forgotten”")
     link = graded.get_by_role("link", name="The address of one element")
     link.click()
-    lesson = opened(page, NOTEBOOK)
+    lesson = opened(page, LESSON)
     heading = lesson.get_by_role("heading", name="The address of one element")
     expect(lesson.get_by_role("heading", level=1)).to_contain_text(TENSORS.title)
     # JupyterLab scrolls to a section only in a notebook that is open already.
-    page.get_by_role("tab", name=NOTEBOOK).first.click()
+    page.get_by_role("tab", name=NOTEBOOK, exact=True).click()
     link.click()
     expect(heading).to_be_in_viewport()
-    page.get_by_role("tab", name=NOTEBOOK).first.click()
+    page.get_by_role("tab", name=NOTEBOOK, exact=True).click()
 
 
 def test_validate_names_a_cell_that_fails(desk):
@@ -173,7 +202,7 @@ def test_formgrader_lists_the_assignment(desk):
 
 def opened(page: Page, name: str) -> Locator:
     """The notebook panel in front, once its tab carries `name` and its kernel waits for work."""
-    page.get_by_role("tab", name=name, selected=True).wait_for()
+    page.get_by_role("tab", name=name, exact=True, selected=True).wait_for()
     notebook = page.locator(".jp-NotebookPanel:visible")
     notebook.locator(".jp-Cell").first.wait_for()
     # JupyterLab doesn't run a cell while the kernel starts, it only says so.

@@ -1,6 +1,5 @@
 """The verdict in a learner's own notebook: what is judged, and the card that shows it."""
 
-import dataclasses
 import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
@@ -10,7 +9,6 @@ import torch
 
 from grader.in_notebook import show_verdict
 from grader.judging.card import VerdictCard
-from grader.judging.catalogue import find_check
 from grader.phase_paths import ROOT
 from grader.verdict import VERDICT_MIME, Status
 from tests.live_kernel import live_kernel, run_cell
@@ -128,26 +126,6 @@ def test_programs_read_the_same_verdict(notebook):
     data = card._repr_mimebundle_()
     assert set(data) == {"text/plain", "text/html", VERDICT_MIME}
     assert data[VERDICT_MIME]["earned"] == 2.0
-
-
-def test_who_works_in_the_released_lab_is_shown_the_copy(notebook, monkeypatch, tmp_path):
-    shown = []
-    monkeypatch.setattr("grader.in_notebook.display", lambda words: shown.append(words.data))
-    phase, check = find_check("bytes_of")
-    elsewhere = dataclasses.replace(phase, root=tmp_path)
-    monkeypatch.setattr("grader.in_notebook.find_check", lambda name: (elsewhere, check))
-    notebook.run(BYTES_OF)
-    for folder in ("work", "release"):
-        (tmp_path / folder / phase.name).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "release" / phase.name)
-    show_verdict("bytes_of")
-    assert shown == []
-    (tmp_path / "work" / phase.name / f"{phase.name}.ipynb").write_text("{}")
-    show_verdict("bytes_of")
-    assert "[work/01_tensors](../../work/01_tensors/01_tensors.ipynb)" in shown[0]
-    monkeypatch.chdir(tmp_path / "work" / phase.name)
-    show_verdict("bytes_of")
-    assert len(shown) == 1
 
 
 ENDLESS = """

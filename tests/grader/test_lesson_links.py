@@ -11,6 +11,7 @@ from grader.lesson_links import in_words, lesson_url, link_to, settle
 from grader.phase_paths import ROOT, PhasePaths
 from grader.site.pages import LESSONS
 
+IN_COPY_OF = ("../../notebooks/", "../lesson_")
 SITE = "https://example.org/course/"
 TEXT = """It follows [lesson
 01](../../notebooks/01_tensors.ipynb), as [this](https://example.org/x) says.
@@ -30,11 +31,15 @@ def test_a_link_leads_to_the_site_or_is_words(url, expected):
         settle(cell, url)
         assert cell.source == expected
         assert cell.metadata.nbgrader.checksum == compute_checksum(cell)
+    copied = new_markdown_cell(TEXT.replace(*IN_COPY_OF))
+    settle(copied, url)
+    assert copied.source == expected
     assert not settle(new_code_cell(TEXT), url)
 
 
 def test_all_its_forms_are_the_same_lab():
-    assert in_words(TEXT) == in_words(ON_SITE) == in_words(WORDS) == WORDS
+    for text in (TEXT, TEXT.replace(*IN_COPY_OF), ON_SITE, WORDS):
+        assert in_words(text) == WORDS
 
 
 @pytest.mark.parametrize("part", ["[", "[](https://", "[](https://x/lessons/01_", "/lessons/"])
@@ -52,6 +57,9 @@ def test_a_link_is_made_only_where_the_lesson_is(tmp_path):
     phase.page.touch()
     assert link_to(phase, "Keys: two", work) == "../../notebooks/01_tensors.ipynb#cell-id=keys-two"
     assert link_to(phase, "Keys: two", elsewhere) == ""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "lesson_01_tensors.ipynb").touch()
+    assert link_to(phase, "Keys: two", work) == "../lesson_01_tensors.ipynb#cell-id=keys-two"
     (tmp_path / "pyproject.toml").write_text(f'[tool.open-the-hood]\nlesson_url = "{SITE[:-1]}"')
     for folder in (work, elsewhere):
         assert link_to(phase, "Keys: two", folder) == f"{SITE}lessons/01_tensors.html#keys-two"

@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import nbformat.v4
 import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import OperationalError
@@ -53,7 +54,7 @@ def readonly(tmp_path):
     course = tmp_path / "course"
     for folder in ("release/01_x", "source/01_x", "autograded"):
         (course / folder).mkdir(parents=True)
-    (course / "release/01_x/01_x.ipynb").write_bytes(b"{}")
+    (course / "release/01_x/01_x.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
     with Gradebook(f"sqlite:///{course}/gradebook.db"):
         pass
     for path in [course, *course.rglob("*")]:

@@ -2,17 +2,26 @@
 
 import argparse
 import copy
+import re
+import shutil
+import subprocess
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbgrader.preprocessors import ComputeChecksums
+from nbgrader.utils import compute_checksum
 
 from grader import work
+from grader.metadata import KEY, fingerprint_of
+from grader.preprocessors.stamp import Stamp
 from grader.submission.notebook import read_submission
+from grader.submission.rebuild import rebuild
 from grader.whole_file import write_whole
-from tests.grader.tiny import LAB, cell, released, source_notebook, write
+from tests.grader.tiny import CONFIG, LAB, cell, released, source_notebook, write
+from utils.course import PHASES, ROOT
 
-RELEASE = released(source_notebook())
+RELEASE = Stamp(config=CONFIG).preprocess(released(source_notebook()), {})[0]
 ANSWER = "def twice(x):\n    return 2 * x\n"
 
 
@@ -29,6 +38,10 @@ def run(root, capsys):
 
 def mine(root):
     return root / "work" / LAB / f"{LAB}.ipynb"
+
+
+def release(root):
+    return root / "release" / LAB / f"{LAB}.ipynb"
 
 
 def read(path):
@@ -51,13 +64,20 @@ def change(root, **sources):
     nb = copy.deepcopy(RELEASE)
     for name, source in sources.items():
         cell(nb, name).source = source
-    write(nb, root / "release" / LAB / f"{LAB}.ipynb")
+    write(stamped(nb), release(root))
+    return nb
+
+
+def stamped(nb):
+    """A lab as the last steps of Generate Assignment leave it."""
+    for step in (ComputeChecksums, Stamp):
+        nb, _ = step(config=CONFIG).preprocess(nb, {})
     return nb
 
 
 def test_a_copy_is_made_once_and_then_left_alone(root, capsys):
-    assert run(root, capsys) == (0, f"work/{LAB}/{LAB}.ipynb: made\n")
-    assert mine(root).read_bytes() == (root / "release" / LAB / f"{LAB}.ipynb").read_bytes()
+    assert run(root, capsys) == (0, "work/: 1 copy made\n")
+    assert read(mine(root)).cells == read(release(root)).cells
     solve(root)
     before = mine(root).read_bytes()
     assert run(root, capsys) == (0, "")
@@ -71,14 +91,14 @@ def test_a_changed_release_comes_in_and_answers_stay(root, capsys):
     change(root, twice="# Graded\nmore = 1", twice_solution="def twice(x, y):\n    raise")
     status, printed = run(root, capsys)
     assert status == 0
-    assert "your answers are in the new one" in printed
+    assert "your answers and your own cells stay" in printed
     now = read(mine(root))
     assert cell(now, "twice_solution").source == ANSWER
     assert cell(now, "twice_solution").outputs[0].text == "mine"
     assert cell(now, "twice").source == "# Graded\nmore = 1"
     place = now.cells.index(cell(now, "twice_solution"))
     assert [c.id for c in now.cells[place + 1 : place + 3]] == ["my-own", "my-thought"]
-    assert read(mine(root).with_name(".previous.ipynb")) == was
+    assert read(work.previous(mine(root))) == was
     assert run(root, capsys) == (0, "")
 
 
@@ -107,7 +127,7 @@ def test_a_deleted_cell_comes_back_and_an_exercise_that_is_gone_leaves_its_answe
         c for c in new.cells if c.metadata.get("nbgrader", {}).get("grade_id", "")[:5] == "twice"
     ]
     new.cells = [c for c in new.cells if c not in gone]
-    write(new, root / "release" / LAB / f"{LAB}.ipynb")
+    write(stamped(new), release(root))
     run(root, capsys)
     now = read(mine(root))
     assert cell(now, "row_sums").source == cell(RELEASE, "row_sums").source
@@ -138,7 +158,7 @@ def test_an_answer_in_a_copy_of_a_cell_stays(root, capsys):
     assert len({c.id for c in now.cells}) == len(now.cells)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"cells": 3}'])
+@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[]", b"\xff", b'{"cells": 3}'])
 def test_a_copy_that_is_no_notebook_is_left_as_it_is(root, capsys, data):
     run(root, capsys)
     mine(root).write_bytes(data)
@@ -178,10 +198,10 @@ def test_killed_before_its_end_it_loses_no_answer_to_an_exercise_that_is_gone(
         for c in new.cells
         if not c.metadata.get("nbgrader", {}).get("grade_id", "").startswith("twice")
     ]
-    write(new, root / "release" / LAB / f"{LAB}.ipynb")
+    write(stamped(new), release(root))
 
     def dies(path, content):
-        if path.name == work.RELEASED:
+        if path == mine(root):
             raise KeyboardInterrupt
         return write_whole(path, content)
 
@@ -191,7 +211,7 @@ def test_killed_before_its_end_it_loses_no_answer_to_an_exercise_that_is_gone(
             run(root, capsys)
     run(root, capsys)
     assert ANSWER in [c.source for c in read(mine(root)).cells]
-    assert mine(root).with_name(work.PREVIOUS).read_bytes() == was
+    assert work.previous(mine(root)).read_bytes() == was
 
 
 def test_a_stub_that_nobody_has_touched_becomes_the_new_one(root, capsys):
@@ -200,3 +220,231 @@ def test_a_stub_that_nobody_has_touched_becomes_the_new_one(root, capsys):
     change(root, twice_solution=stub)
     run(root, capsys)
     assert cell(read(mine(root)), "twice_solution").source == stub
+
+
+def solve_in_release(root, answer=ANSWER, *more):
+    """The learner answers one exercise in the released lab, and adds cells behind it."""
+    nb = read(release(root))
+    stub = cell(nb, "twice_solution")
+    stub.source, stub.outputs = answer, [new_output("stream", text="mine")]
+    place = nb.cells.index(stub) + 1
+    nb.cells[place:place] = copy.deepcopy(more)
+    write(nb, release(root))
+
+
+@pytest.mark.parametrize("copied_before", [True, False])
+def test_an_answer_in_the_release_stays_when_the_release_is_restored(root, capsys, copied_before):
+    original = release(root).read_bytes()
+    if copied_before:
+        run(root, capsys)
+    note = new_markdown_cell("A thought.", id="my-thought")
+    solve_in_release(root, ANSWER, note)
+    told = run(root, capsys)[1]
+    assert "twice_solution: now here" in told or "twice_solution: what you wrote" in told
+    assert "my-thought: " in told
+    for changed in ({}, {}, {"row_sums": "# Graded\nnew"}):
+        release(root).write_bytes(original)
+        if changed:
+            change(root, **changed)
+        run(root, capsys)
+        now = read(mine(root))
+        answered = cell(now, "twice_solution")
+        assert (answered.source, answered.outputs[0].text) == (ANSWER, "mine")
+        assert now.cells[now.cells.index(answered) + 1].source == note.source
+        assert sum(one.source == note.source for one in now.cells) == 1
+    assert cell(now, "row_sums").source == "# Graded\nnew"
+
+
+def test_of_two_answers_the_copys_stays_and_the_releases_stands_below_it_once(root, capsys):
+    run(root, capsys)
+    solve(root)
+    other = "def twice(x):\n    return x + x"
+    solve_in_release(root, other)
+    assert "twice_solution: release/" in run(root, capsys)[1]
+    for number in range(2):
+        now = read(mine(root))
+        at = now.cells.index(cell(now, "twice_solution"))
+        assert [now.cells[at].source, now.cells[at + 1].source] == [ANSWER, other]
+        assert not {"nbgrader", "deletable", "editable"} & set(now.cells[at + 1].metadata)
+        assert sum(one.source == other for one in now.cells) == 1
+        solve_in_release(root, other, new_markdown_cell("More.", id=f"more-{number}"))
+        run(root, capsys)
+
+
+def test_what_the_copy_has_taken_and_the_learner_dropped_does_not_come_again(root, capsys):
+    solve_in_release(root, ANSWER, new_markdown_cell("A thought.", id="my-thought"))
+    run(root, capsys)
+    nb = read(mine(root))
+    nb.cells = [one for one in nb.cells if one.source != "A thought."]
+    cell(nb, "twice_solution").source = better = "def twice(x):\n    return x + x"
+    write(nb, mine(root))
+    solve_in_release(root, ANSWER, new_markdown_cell("Another.", id="another"))
+    run(root, capsys)
+    now = read(mine(root))
+    assert cell(now, "twice_solution").source == better
+    texts = [one.source for one in now.cells]
+    assert not {"A thought.", ANSWER} & set(texts)
+    assert "Another." in texts
+
+
+def as_before(root, base):
+    """The copy as an older program left it, with its base in a file."""
+    nb = read(mine(root))
+    del nb.metadata[KEY]["copy"]
+    write(nb, mine(root))
+    write(base, mine(root).with_name(".released.ipynb"))
+
+
+def test_a_copy_of_an_older_program_is_refreshed_with_its_answers(root, capsys):
+    run(root, capsys)
+    solve(root, new_code_cell("twice(3)", id="my-own"))
+    as_before(root, RELEASE)
+    stub = "def row_sums(x, times):\n    raise NotImplementedError"
+    change(root, row_sums_solution=stub)
+    run(root, capsys)
+    now = read(mine(root))
+    assert cell(now, "twice_solution").source == ANSWER
+    assert cell(now, "row_sums_solution").source == stub
+    assert "twice(3)" in [one.source for one in now.cells]
+    assert not mine(root).with_name(".released.ipynb").exists()
+
+
+def test_an_answer_that_an_older_program_took_for_the_release_stays(root, capsys):
+    original = release(root).read_bytes()
+    solve_in_release(root, ANSWER, new_markdown_cell("A thought.", id="my-thought"))
+    run(root, capsys)
+    as_before(root, read(release(root)))
+    release(root).write_bytes(original)
+    run(root, capsys)
+    now = read(mine(root))
+    assert cell(now, "twice_solution").source == ANSWER
+    assert "A thought." in [one.source for one in now.cells]
+
+
+def lesson(root, *cells, outputs=""):
+    """A lesson as the build leaves it, with one code cell behind the given text cells."""
+    shown = [new_output("stream", text=outputs)] if outputs else []
+    cells = [*cells, new_code_cell("print(1)", id="code", outputs=shown)]
+    nb = new_notebook(cells=cells)
+    nb.metadata[KEY] = {"cells": " ".join(map(fingerprint_of, cells)), "executed": outputs}
+    write(nb, root / "notebooks" / "01_rows.ipynb")
+    return root / "work" / "lesson_01_rows.ipynb"
+
+
+def test_a_lesson_is_fresh_and_what_its_reader_added_or_ran_stays(root, capsys):
+    text = new_markdown_cell("Old.", id="text")
+    copied = lesson(root, text, outputs="1")
+    run(root, capsys)
+    nb = read(copied)
+    nb.cells.insert(1, new_markdown_cell("My note.", id="mine"))
+    write(nb, copied)
+    lesson(root, new_markdown_cell("New.", id="text"), outputs="2")
+    run(root, capsys)
+    now = read(copied)
+    assert [one.source for one in now.cells] == ["New.", "My note.", "print(1)"]
+    assert now.cells[2].outputs[0].text == "2"
+    now.cells[2].outputs = [new_output("stream", text="as I ran it")]
+    write(now, copied)
+    lesson(root, new_markdown_cell("Newer.", id="text"), outputs="3")
+    run(root, capsys)
+    assert read(copied).cells[2].outputs[0].text == "as I ran it"
+
+
+def test_links_of_copies_lead_to_copies(root, capsys):
+    text = (
+        "[a](02_more.ipynb#cell-id=x) [b](../release/99_tiny/99_tiny.ipynb) [c](../README.md) "
+        "[d](#here) [e](https://example.org/notebooks/01_rows.ipynb) [f](start.ipynb)"
+    )
+    copied = lesson(root, new_markdown_cell(text, id="text"))
+    nb = read(root / "notebooks" / "01_rows.ipynb")
+    page = '<a href="02_more.es.ipynb">x</a> <img src="data:image/png;base64,AA==">'
+    nb.cells[1].outputs = [new_output("display_data", {"text/html": page})]
+    write(nb, root / "notebooks" / "01_rows.ipynb")
+    lab = read(release(root))
+    lab.cells[0].source = "[lesson](../../notebooks/01_rows.ipynb#cell-id=text)"
+    write(stamped(lab), release(root))
+    run(root, capsys)
+    assert read(copied).cells[0].source == (
+        "[a](lesson_02_more.ipynb#cell-id=x) [b](99_tiny/99_tiny.ipynb) [c](../README.md) "
+        "[d](#here) [e](https://example.org/notebooks/01_rows.ipynb) [f](start.ipynb)"
+    )
+    assert read(copied).cells[1].outputs[0].data["text/html"] == page.replace("02", "lesson_02")
+    assert read(mine(root)).cells[0].source == "[lesson](../lesson_01_rows.ipynb#cell-id=text)"
+    before = mine(root).read_bytes()
+    assert run(root, capsys) == (0, "")
+    assert mine(root).read_bytes() == before
+
+
+def git(folder, *words):
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    done = subprocess.run(["git", *names, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow(15)
+def test_reading_and_solving_the_course_leaves_git_clean_and_a_pull_possible(tmp_path, capsys):
+    upstream, clone = tmp_path / "upstream", tmp_path / "clone"
+    for name in ("notebooks", "release"):
+        shutil.copytree(
+            ROOT / name, upstream / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints")
+        )
+    shutil.copy(ROOT / ".gitignore", upstream)
+    git(upstream, "init", "-q")
+    git(upstream, "add", ".")
+    git(upstream, "commit", "-qm", "one")
+    git(tmp_path, "clone", "-q", str(upstream), str(clone))
+    run(clone, capsys)
+    copies = sorted([*clone.glob("work/*.ipynb"), *clone.glob("work/*/*.ipynb")])
+    assert len(copies) == 2 * len(PHASES) + 1 + len([*ROOT.glob("notebooks/??_*.??.ipynb")])
+    for path in copies:
+        nb = read(path)
+        for one in nb.cells:
+            if one.cell_type == "code":
+                one.outputs = [new_output("error", ename="NameError", evalue="x", traceback=[])]
+        nb.cells.append(new_markdown_cell("My note.", id="my-note"))
+        write(nb, path)
+    assert git(clone, "status", "--porcelain") == ""
+
+    for path in upstream.glob("notebooks/*.ipynb"):
+        nb = read(path)
+        nb.cells[0].source += " New."
+        write(nb, path)
+    git(upstream, "commit", "-qam", "two")
+    git(clone, "pull", "-q", "--ff-only")
+    run(clone, capsys)
+    assert git(clone, "status", "--porcelain") == ""
+    for path in copies:
+        assert read(path).cells[-1].source == "My note."
+        assert "lesson" not in path.name or read(path).cells[0].source.endswith(" New.")
+
+
+@pytest.mark.slow(10)
+def test_a_copy_of_a_lab_is_the_lab_for_validate_and_for_grading(tmp_path, capsys):
+    (tmp_path / "release").symlink_to(ROOT / "release")
+    run(tmp_path, capsys)
+    copies = sorted(tmp_path.glob("work/*/*.ipynb"))
+    assert len(copies) == len(PHASES)
+    for path in copies:
+        for one in read(path).cells:
+            if "checksum" in one.metadata.get("nbgrader", {}):
+                assert one.metadata.nbgrader.checksum == compute_checksum(one), path
+        source = read(ROOT / "source" / path.parent.name / path.name)
+        assert rebuild(path.read_bytes(), source, CONFIG).notes == [], path
+
+
+@pytest.mark.slow(5)
+def test_every_link_between_the_courses_copies_leads_somewhere(tmp_path, capsys):
+    for name in ("notebooks", "release"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    run(tmp_path, capsys)
+    linked = re.compile(r'\]\(([^()\s]+\.ipynb[^()\s]*)\)|href=\\"([^"\\]+\.ipynb[^"\\]*)\\"')
+    counted = 0
+    for path in [*tmp_path.glob("work/*.ipynb"), *tmp_path.glob("work/*/*.ipynb")]:
+        for found in linked.finditer(path.read_text()):
+            address, _, section = (found[1] or found[2]).partition("#cell-id=")
+            target = path.parent / address
+            assert target.resolve().is_relative_to(tmp_path / "work"), (path, found[0])
+            assert not section or section in [one.id for one in read(target).cells], found[0]
+            counted += 1
+    assert counted > 100

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from utils import audience
-from utils.course import PHASES, ROOT, contents_html, contents_text
+from utils.course import PHASES, ROOT, contents_html, contents_text, copy_of
 
 
 def touch(path: Path) -> Path:
@@ -49,6 +51,43 @@ def test_a_learners_copy_of_a_lab_goes_before_the_released_one(tmp_path):
     mine = touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
     assert PHASES[1].lab(tmp_path) == mine
     assert "../work/01_tensors/01_tensors.ipynb" in contents_html(tmp_path)
+
+
+def test_a_learners_copy_of_a_lesson_goes_before_the_lesson_and_has_another_name(
+    tmp_path, monkeypatch
+):
+    for name in ("01_tensors", "01_tensors.es"):
+        touch(tmp_path / "notebooks" / f"{name}.ipynb")
+    mine = touch(tmp_path / "work" / "lesson_01_tensors.ipynb")
+    translated = touch(tmp_path / "work" / "lesson_01_tensors.es.ipynb")
+    assert PHASES[1].lesson(tmp_path) == mine
+    assert PHASES[1].translations(tmp_path) == {"es": translated}
+    assert '"../work/lesson_01_tensors.ipynb"' in contents_html(tmp_path)
+    monkeypatch.chdir(tmp_path / "work")
+    assert '"lesson_01_tensors.ipynb"' in contents_html(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("notebook", "place"),
+    [
+        ("notebooks/start.ipynb", "work/start.ipynb"),
+        ("notebooks/06_compile.ipynb", "work/lesson_06_compile.ipynb"),
+        ("notebooks/06_compile.es.ipynb", "work/lesson_06_compile.es.ipynb"),
+        ("release/06_compile/06_compile.ipynb", "work/06_compile/06_compile.ipynb"),
+        ("notebooks/06_compile-Copy1.ipynb", None),
+        ("notebooks/Untitled.ipynb", None),
+        ("release/06_compile/data.csv", None),
+        ("README.md", None),
+    ],
+)
+def test_a_copys_place_and_no_two_copies_have_one_name(notebook, place):
+    assert copy_of(Path(notebook)) == (Path(place) if place else None)
+    names = [
+        copy_of(Path(original)).name
+        for item in PHASES
+        for original in (f"notebooks/{item.name}.ipynb", f"release/{item.name}/{item.name}.ipynb")
+    ]
+    assert len(set(names)) == 2 * len(PHASES)
 
 
 def test_what_is_built_links_the_released_lab_whoever_works_on_a_copy(tmp_path, monkeypatch):

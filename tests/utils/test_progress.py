@@ -243,6 +243,20 @@ def test_of_two_labs_the_one_that_was_saved_last_goes_on(tmp_path):
     assert step(tmp_path)[0].startswith("Continue: lab 01")
 
 
+def test_what_is_solved_in_the_release_or_in_the_copy_counts(tmp_path):
+    lessons(tmp_path, TENSORS)
+    released = saved(tmp_path, exercise("f", **DONE), exercise("g", stub=ANSWER), exercise("h"))
+    copied = tmp_path / "work" / TENSORS.name / released.name
+    copied.parent.mkdir(parents=True)
+    released.rename(copied)
+    saved(tmp_path, exercise("f"), exercise("g"), exercise("h", **DONE))
+    [lab] = progress(tmp_path).labs
+    assert [one.passing for one in lab.exercises] == [True, False, True]
+    assert step(tmp_path)[1].startswith("../work/")
+    saved(tmp_path, exercise("f"), exercise("g", **DONE), exercise("h", stub=ANSWER))
+    assert step(tmp_path)[1].startswith("../release/"), "the exercise is begun there alone"
+
+
 def test_after_a_whole_lab_comes_the_next_lesson_and_then_nothing(tmp_path):
     lessons(tmp_path, TENSORS, PHASES[2])
     saved(tmp_path, exercise("f", **DONE))

@@ -46,7 +46,30 @@ def test_the_instructors_copy_judges_once(asked, shell):
 
 
 def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    verdict.check("byte_offset")
-    assert asked == []
-    assert capsys.readouterr().out.strip() == verdict.ABSENT
+    whole = importlib.util.find_spec
+    for absent in ("grader", "grader.in_notebook"):
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name, no=absent: None if name == no else whole(name)
+        )
+        verdict.check("byte_offset")
+        assert asked == []
+        assert capsys.readouterr().out.strip() == verdict.ABSENT
+
+
+def test_who_opens_a_lab_in_the_release_is_shown_the_copy(shell, monkeypatch, tmp_path):
+    shown = []
+    monkeypatch.setattr(verdict, "display", lambda words: shown.append(words.data))
+    released, mine = (tmp_path / name / "01_tensors" for name in ("release", "work"))
+    for folder in (released, mine, tmp_path / "elsewhere" / "release" / "01_tensors"):
+        folder.mkdir(parents=True)
+        monkeypatch.chdir(folder)
+        verdict.say_where_to_work(tmp_path)
+    [words] = shown
+    assert "`python -m grader.work`" in words
+    (mine / "01_tensors.ipynb").write_text("{}")
+    monkeypatch.chdir(released)
+    verdict.say_where_to_work(tmp_path)
+    assert "[work/01_tensors](../../work/01_tensors/01_tensors.ipynb)" in shown[1]
+    monkeypatch.setenv(one_line.NBGRADER, "validate")
+    verdict.say_where_to_work(tmp_path)
+    assert len(shown) == 2

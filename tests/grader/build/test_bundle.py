@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from grader import UserError
-from grader.build.bundle import archive, learner_files, learner_pyproject
+from grader.build.bundle import COPIES, archive, learner_files, learner_pyproject
 from grader.build.notebook import to_bytes, to_notebook
 from grader.build.problems import Refused
 from grader.build.release import generate
@@ -35,6 +35,8 @@ def released(project):
     project.write("release/01_rows/.ipynb_checkpoints/01_rows-checkpoint.ipynb", "{}")
     project.write("utils/__pycache__/x.pyc", "")
     project.write("gradebook.db", "")
+    for name in COPIES:
+        project.write(name, "")
     return project
 
 
@@ -43,6 +45,7 @@ def test_the_list_of_files(released):
         "LICENSE",
         "README.md",
         "environment.yml",
+        *COPIES,
         "lock/packages.txt",
         "notebooks/01_rows.ipynb",
         "pyproject.toml",
@@ -70,17 +73,19 @@ def test_a_release_that_shows_something_is_not_packed(released):
 
 
 def test_nothing_to_pack(project):
+    for name in COPIES:
+        project.write(name, "")
     with pytest.raises(UserError, match="no release yet"):
         learner_files(project.root)
 
 
-def test_the_set_up_needs_no_grader(released):
+def test_the_set_up_is_that_of_what_is_packed(released):
     files = learner_files(released.root)
     project = tomllib.loads(files["pyproject.toml"].decode())
-    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*"]
+    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "grader*"]
     assert project["tool"]["open-the-hood"]["lesson_url"] == ""
     address = '[tool.open-the-hood]\nlesson_url = "https://example.org/"\n'
-    assert address in learner_pyproject(f"{PYPROJECT}\n{address}", ["utils*"])
+    assert address in learner_pyproject(f"{PYPROJECT}\n{address}")
     pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
@@ -101,21 +106,58 @@ def test_only_the_named_labs(released):
 
 
 def test_checks_are_packed_only_if_asked_for(released):
-    released.write("grader/__init__.py", "")
+    released.write("grader/check.py", "")
     files = learner_files(released.root, with_checks=True)
-    assert {"grader/__init__.py", "phases/01_rows/lab.py", "phases/01_rows/checks.py"} <= set(files)
-    project = tomllib.loads(files["pyproject.toml"].decode())
-    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "grader*"]
+    assert {"grader/check.py", "phases/01_rows/lab.py", "phases/01_rows/checks.py"} <= set(files)
     assert "the answers among it" in files["README.md"].decode()
-    assert not [name for name in learner_files(released.root) if name.startswith("grader/")]
+    assert "grader/check.py" not in learner_files(released.root)
+
+
+def unpack(files, folder):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@pytest.mark.slow(5)
+def test_a_new_archive_over_an_old_one_keeps_what_was_solved_in_either_folder(tmp_path):
+    files = learner_files(ROOT, ["00"])
+    mine = tmp_path / "work" / "00_hello" / "00_hello.ipynb"
+    released = tmp_path / "release" / "00_hello" / "00_hello.ipynb"
+    unpack(files, tmp_path)
+
+    def refresh():
+        return subprocess.run(
+            [sys.executable, "-m", "grader.work"],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+
+    assert "3 copies made" in (done := refresh()).stdout, done.stderr
+    for path, name in ((mine, "grid_size"), (released, "masked_block")):
+        nb = json.loads(path.read_text())
+        stubs = [cell for cell in nb["cells"] if cell["cell_type"] == "code"]
+        [stub] = [
+            cell
+            for cell in stubs
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == f"{name}_solution"
+        ]
+        stub["source"] = f"{name} = 'mine'"
+        path.write_text(json.dumps(nb))
+    refresh()
+    unpack(files, tmp_path)
+    done = refresh()
+    assert done.returncode == 0, done.stderr
+    sources = ["".join(cell["source"]) for cell in json.loads(mine.read_text())["cells"]]
+    assert {"grid_size = 'mine'", "masked_block = 'mine'"} <= set(sources)
 
 
 @pytest.mark.slow(5)
 def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
-    for name, content in learner_files(ROOT, ["00"], with_checks=True).items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    unpack(learner_files(ROOT, ["00"], with_checks=True), tmp_path)
     # in a run by nbgrader, check() is silent
     quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
     code = (
