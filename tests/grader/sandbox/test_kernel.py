@@ -520,7 +520,9 @@ def test_a_notebook_has_so_much_time_in_all() -> None:
 @contextlib.contextmanager
 def busy_machine() -> Iterator[None]:
     """Let other programs want every processor twice over."""
-    spin = [sys.executable, "-S", "-c", "while True: pass"]
+    # they end by themselves, too, where the tests are killed
+    spin = [sys.executable, "-S", "-c", "import time\nwhile time.monotonic() < {}: pass"]
+    spin[-1] = spin[-1].format(time.monotonic() + 120)
     with contextlib.ExitStack() as stack:
         for _ in range(2 * len(os.sched_getaffinity(0))):
             other = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
