@@ -65,7 +65,6 @@ def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_
     row.get_by_role("link", name="lesson").click()
     lesson = opened(page, LESSON)
     expect(lesson.get_by_role("heading", level=1)).to_contain_text(TENSORS.title)
-    page.get_by_role("tab", name=NOTEBOOK, exact=True).get_by_title("Close").click()
     lesson.get_by_role("link", name="The lab", exact=True).click()
     expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
 

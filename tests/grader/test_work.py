@@ -227,6 +227,7 @@ def solve_in_release(root, answer=ANSWER, *more):
     nb = read(release(root))
     stub = cell(nb, "twice_solution")
     stub.source, stub.outputs = answer, [new_output("stream", text="mine")]
+    cell(nb, "twice").outputs = [new_output("stream", text="ok")]
     place = nb.cells.index(stub) + 1
     nb.cells[place:place] = copy.deepcopy(more)
     write(nb, release(root))
@@ -250,6 +251,7 @@ def test_an_answer_in_the_release_stays_when_the_release_is_restored(root, capsy
         now = read(mine(root))
         answered = cell(now, "twice_solution")
         assert (answered.source, answered.outputs[0].text) == (ANSWER, "mine")
+        assert cell(now, "twice").outputs[0].text == "ok", "by this the progress is reckoned"
         assert now.cells[now.cells.index(answered) + 1].source == note.source
         assert sum(one.source == note.source for one in now.cells) == 1
     assert cell(now, "row_sums").source == "# Graded\nnew"
@@ -362,6 +364,7 @@ def test_links_of_copies_lead_to_copies(root, capsys):
     write(nb, root / "notebooks" / "01_rows.ipynb")
     lab = read(release(root))
     lab.cells[0].source = "[lesson](../../notebooks/01_rows.ipynb#cell-id=text)"
+    cell(lab, "why").source += lab.cells[0].source
     write(stamped(lab), release(root))
     run(root, capsys)
     assert read(copied).cells[0].source == (
@@ -370,6 +373,9 @@ def test_links_of_copies_lead_to_copies(root, capsys):
     )
     assert read(copied).cells[1].outputs[0].data["text/html"] == page.replace("02", "lesson_02")
     assert read(mine(root)).cells[0].source == "[lesson](../lesson_01_rows.ipynb#cell-id=text)"
+    task = cell(read(mine(root)), "why")
+    assert "(../lesson_01" in task.source
+    assert task.metadata.nbgrader.checksum == compute_checksum(task), "Validate compares them"
     before = mine(root).read_bytes()
     assert run(root, capsys) == (0, "")
     assert mine(root).read_bytes() == before
