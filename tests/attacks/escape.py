@@ -229,6 +229,21 @@ def writes_to_the_machine(work: Work) -> None:
     )
 
 
+@attack(tells="refused: .*Read-only")
+def survives_the_end_of_memory(work: Work) -> None:
+    """Asks Linux to kill other processes first when memory ends."""
+    work.first(
+        """
+        try:
+            with open("/proc/self/oom_score_adj", "w") as file:
+                file.write("0")
+            print("lowered to", open("/proc/self/oom_score_adj").read())
+        except OSError as error:
+            print("refused:", error)
+        """
+    )
+
+
 @attack(tells="kernel died|died")
 def ends_its_kernel(work: Work) -> None:
     """Ends its own process while it is judged, so that only earlier outputs are graded."""

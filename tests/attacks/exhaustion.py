@@ -291,6 +291,33 @@ def takes_memory_without_a_name(work: Work) -> None:
     )
 
 
+@attack(tells="(?s)refused.*refused.*refused", dangerous=True)
+def has_linux_keep_memory(work: Work) -> None:
+    """Makes rule sets of Landlock, tables of futexes, and filters on sockets, without end."""
+    work.first(
+        """
+        import ctypes, os, socket, struct
+        c = ctypes.CDLL(None, use_errno=True)
+        steps = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 1) * 4000)
+        program = struct.pack("HxxxxxxP", 4000, ctypes.addressof(steps))
+        rules = struct.pack("Q", 4)
+        held = []
+        def filtered():
+            held.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            return c.setsockopt(held[-1].fileno(), socket.SOL_SOCKET, 26, program, 16)
+        for ask in (
+            lambda: c.syscall(444, rules, 8, 0),
+            lambda: c.prctl(78, 1, 1 << 20, 0, 0),
+            filtered,
+        ):
+            asked = 0
+            while asked < 200 and ask() >= 0:
+                asked += 1
+            print("took" if asked else "refused:", asked, os.strerror(ctypes.get_errno()))
+        """
+    )
+
+
 @attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=60)
 def fills_sockets_that_nobody_reads(work: Work) -> None:
     """Sends as much as sockets take to one that accepts nobody, and closes them."""
