@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
 USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
+SECONDS_OF_A_WAIT = 0.05
 DEVICES = ("full", "null", "random", "urandom")  # no terminals: all sandboxes share their number
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if it or its child was
 
@@ -60,8 +61,12 @@ class Sandbox:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
 
-    def close(self) -> int:
+    def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
         """Kill the sandbox, wait until all its processes have ended, and close the pidfds.
+
+        Args:
+            meanwhile: called while it waits, again and again, because a process whose parent ends
+                becomes another's child.
 
         Returns:
             The kernel's exit status; the number of the signal that ended it, if one did, negative.
@@ -69,7 +74,9 @@ class Sandbox:
         self.kill()
         status = 0
         if self.kernel:
+            _wait(self.kernel_fd, meanwhile)
             status = os.waitstatus_to_exitcode(os.waitpid(self.kernel, 0)[1])
+        _wait(self.init_fd, meanwhile)
         self.keeper.wait()
         with contextlib.suppress(ChildProcessError):  # ours only if bubblewrap ended before it
             os.waitpid(self.init, 0)
@@ -226,6 +233,14 @@ def build(
         os.close(report)
         keeper.stdout.close()
         keeper.stderr.close()
+
+
+def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
+    """Wait until a process has ended."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    while not poll.poll(SECONDS_OF_A_WAIT * 1000):
+        meanwhile()
 
 
 def _ready(data: bytes) -> int:
