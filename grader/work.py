@@ -63,8 +63,9 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         if place is None:
             continue
         try:
-            made += not (root / place).exists()
+            new = not (root / place).exists()
             done = refresh(original, root / place, root)
+            made += new
         except UNREADABLE as error:
             left = True
             shown = original.relative_to(root)

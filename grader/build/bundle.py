@@ -120,6 +120,8 @@ def learner_files(
     """
     named = choose(root, list(labs))
     chosen = [page for page in pages(root) if page in named or page.name == START]
+    if not any(page.release.exists() for page in chosen):
+        raise UserError("there is no release yet: run `python -m grader build`")
     folders = [root / "utils"]
     if with_checks:
         folders += [root / "grader", *sorted({page.folder for page in chosen})]
@@ -130,8 +132,6 @@ def learner_files(
         shared += [path for path in (phase.page, phase.release) if path.exists()]
     names = [path.relative_to(root) for path in shared]
     files = {name.as_posix(): (root / name).read_bytes() for name in names if is_shared(name)}
-    if not any(name.startswith("release/") for name in files):
-        raise UserError("there is no release yet: run `python -m grader build`")
     if shown := [*secrets_shown(files), *answers_given(chosen)]:
         raise Refused(shown)
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")

@@ -73,8 +73,6 @@ def test_a_release_that_shows_something_is_not_packed(released):
 
 
 def test_nothing_to_pack(project):
-    for name in COPIES:
-        project.write(name, "")
     with pytest.raises(UserError, match="no release yet"):
         learner_files(project.root)
 

@@ -8,6 +8,7 @@ import pytest
 from grader.build import execute, review, steps
 from grader.build.problems import Refused
 from grader.build.release import generate
+from grader.metadata import CELLS, KEY, fingerprint_of
 from grader.phase_paths import ROOT, pages
 from tests.grader.build.example import LAB, LESSON
 
@@ -143,13 +144,18 @@ def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch
 
 
 def test_with_an_address_of_the_site_the_release_links_it(built, monkeypatch):
-    before = generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode()
+    before = nbformat.reads(generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode(), 4)
     monkeypatch.setattr("grader.preprocessors.lesson_links.lesson_url", lambda: "https://a.org/")
-    assert generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode() == before.replace(
-        "../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor",
-        "https://a.org/lessons/01_rows.html#bytes-under-a-tensor",
-    )
-    assert "](../../notebooks/" in before
+    after = nbformat.reads(generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode(), 4)
+    there = "../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor"
+    assert any(there in cell.source for cell in before.cells)
+    for cell in before.cells:
+        cell.source = cell.source.replace(
+            there, "https://a.org/lessons/01_rows.html#bytes-under-a-tensor"
+        )
+    assert after.cells == before.cells
+    # the stamp is that of the cells as they are released
+    assert [fingerprint_of(cell) for cell in after.cells] == after.metadata[KEY][CELLS].split()
 
 
 def test_changed_utils_or_force_execute_again(course, no_kernel):
