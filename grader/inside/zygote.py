@@ -308,8 +308,11 @@ class Zygote:
             spaces = linux.SANDBOX
             if self.told["user_namespace"]:
                 spaces |= linux.CLONE_NEWUSER
-            # When memory ends, Linux kills kernels first. A sandbox's own /proc is read-only.
+            # When memory ends, Linux kills kernels first. A sandbox's own /proc is read-only, so it
+            # is said here, where the file is root's meanwhile unless a dump is allowed.
+            linux.prctl(linux.PR_SET_DUMPABLE, 1)
             Path("/proc/self/oom_score_adj").write_text("500")
+            linux.prctl(linux.PR_SET_DUMPABLE, 0)
             if group:
                 group.add()
             linux.setns(built.init_fd, spaces)

@@ -290,6 +290,11 @@ def test_loopback_works_for_processes_that_work_together(shared: Inmate) -> None
     assert shared.value(code) is True
 
 
+# uretprobe and uprobe of x86-64, which no filter of Linux sees; elsewhere than at a probe, which
+# only root makes, they end the process
+UNFILTERED = (335, 336)
+
+
 def test_system_calls_that_are_not_listed_fail(shared: Inmate) -> None:
     column = seccomp.MACHINES[platform.machine()][0]
     listed = [row[column] for row in (seccomp.ALLOWED | seccomp.WITHOUT_EFFECT).values()]
@@ -297,7 +302,7 @@ def test_system_calls_that_are_not_listed_fail(shared: Inmate) -> None:
         "import ctypes, errno\n"
         "c = ctypes.CDLL(None, use_errno=True)\n"
         "def call(n): return c.syscall(n, 0, 0, 0, 0, 0) == -1 and ctypes.get_errno()\n"
-        f"[[n, call(n)] for n in set(range(600)) - set({listed!r})]"
+        f"[[n, call(n)] for n in set(range(600)) - set({[*listed, *UNFILTERED]!r})]"
     )
     assert len(failed) > 300
     assert [
