@@ -397,10 +397,14 @@ class Zygote:
             return
         self.running.remove(entry)
         entry.meter.close()
+
         # Ending takes processor time, too: many processes that are nice to a busy machine would
         # take minutes. Without root they stay as they are.
-        roots = entry.sandbox.init, entry.sandbox.kernel
-        status = entry.sandbox.close(lambda: entry.nice and usage.be_nice(roots, 0))
+        def hurry() -> None:
+            if entry.nice:
+                usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), 0)
+
+        status = entry.sandbox.close(hurry)
         if reason == "died" and entry.group and entry.group.exceeded():
             reason = "memory"
         elif reason == "died" and status == -signal.SIGKILL:
