@@ -40,7 +40,7 @@ def test_memory_that_ended_is_the_learners_only_if_it_was_the_sandboxs(
     lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     group = SimpleNamespace(exceeded=lambda: by_its_group, close=lambda: None)
     entry = RunningSandbox(
-        SimpleNamespace(close=lambda: status),
+        SimpleNamespace(close=lambda meanwhile: status),
         theirs,
         SimpleNamespace(close=lambda: None),
         memory=1,
