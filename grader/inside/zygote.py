@@ -367,7 +367,7 @@ class Zygote:
         # Ending takes processor time, too: many processes that are nice to a busy machine would
         # take minutes. Without root they stay as they are.
         roots = entry.sandbox.init, entry.sandbox.kernel
-        status = entry.sandbox.close(lambda: entry.nice and usage.be_nice(roots, 0))
+        status = entry.sandbox.close(partial(usage.be_nice, roots, 0))
         _say(entry.lease, {"ended": reason, "status": status})
         entry.lease.close()
         os.close(entry.clock)
