@@ -345,7 +345,7 @@ def signals_by_what_the_whole_machine_counts(work: Work) -> None:
                             pass
             return {path: said for path, said in found.items() if path != "/proc/mounts"}
         before = figures()
-        opened = [open("/dev/null") for _ in range(900)]
+        opened = [open("/dev/null") for _ in range(200)]
         print("unseen" if figures() == before else "seen")
         """
     )

@@ -420,3 +420,21 @@ def has_a_new_session_all_the_time(work: Work) -> None:
         time.sleep(100)
         """
     )
+
+
+@attack(risks=ALL, dangerous=True, seconds=15)
+def spins_in_many_threads(work: Work) -> None:
+    """Wants a processor for each of as many threads as it may have."""
+    work.first(
+        """
+        import threading
+        def spin():
+            while True:
+                torch.ones(100_000).sum()
+        try:
+            while True:
+                threading.Thread(target=spin, daemon=True).start()
+        except RuntimeError:
+            spin()
+        """
+    )

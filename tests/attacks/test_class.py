@@ -55,6 +55,24 @@ def test_hostile_ones_on_a_cluster(tmp_path):
     graded_twice(tmp_path, 6, attacks, grade_on_cluster)
 
 
+BOMBS = [
+    "exhaustion: forks for ever",
+    "exhaustion: has a new session all the time",
+    "exhaustion: is a fork bomb",
+    "exhaustion: spins in many threads",
+]
+
+
+@pytest.mark.full
+@pytest.mark.slow(200)
+def test_bombs_of_several_kinds_take_no_larger_share_of_the_machine(tmp_path):
+    attacks = [attack for attack in every_attack() if str(attack) in BOMBS]
+    assert len(attacks) == len(BOMBS)
+    alone, mixed = graded_twice(tmp_path, 12, attacks, grade_class)
+    print(figures(alone, mixed, attacks))
+    assert mixed.seconds < 1.5 * alone.seconds + own_limits(attacks)
+
+
 @pytest.mark.full
 @pytest.mark.slow(400)
 def test_twenty_hostile_ones_in_a_class_of_forty(tmp_path, request):
