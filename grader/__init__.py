@@ -35,6 +35,7 @@ Worker, trusted. It grades one job at a time.
 Zygote, trusted, outside of every sandbox. It never sees a seed, a check or a grade.
  7. inside.zygote           imports what kernels need (inside.preload), then serves requests
     inside.bubblewrap       builds a sandbox for each notebook, into which the zygote forks a kernel
+    inside.cgroup           has Linux limit its memory, where the grader may make cgroups
     inside.usage            measures memory and time; the zygote ends a sandbox at its limits
 
 Kernel, confined to its sandbox. One for each notebook.
