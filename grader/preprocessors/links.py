@@ -15,7 +15,9 @@ from collections.abc import Collection
 # a letter, so it is no address in numbers, however they are written. The bounds keep the time to
 # look for one linear.
 LABEL = r"[a-z0-9-]{0,62}+"
-HOST = rf"(?:[a-z0-9]{LABEL}\.){{1,20}}(?!localhost\b|local\b)[a-z]{LABEL}\.?+(?::\d*+)?+"
+# Last parts that no public name has: of the machine itself, of its own net, and reserved ones.
+PRIVATE = r"(?:local(?:host[46]?|domain[46]?)?|internal|lan|intranet|home|corp|test|arpa)"
+HOST = rf"(?:[a-z0-9]{LABEL}\.){{1,20}}(?!{PRIVATE}\b)[a-z]{LABEL}\.?+(?::\d*+)?+"
 # Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`. They
 # skip tabs and line breaks, so in an attribute's value nothing but a path may follow the host.
 ADDRESS = rf"(?:https?://{HOST}(?=[/?\#\s]|\Z|\)[^\w\s/?\#<@\\]*+(?:[\s<]|\Z))|\#)"

@@ -196,6 +196,7 @@ NEAR += [
     "http://0x7f.1/",
     "http://0/",
 ]
+NEAR += ["http://localhost.localdomain:8888/tree", "http://a.localhost4/", "http://hub.internal/"]
 NEAR += ["http://[::1]:8888/lab", "http://hub/", "http://example.net@localhost/", "http://a.local/"]
 NEAR += ["http://%6cocalhost/", "http://\uff4cocalhost/", "http://localhost\u3002/", "https://a_b/"]
 NEAR += ["http://example.net\\@localhost/", "http://10.0.0.1./"]
