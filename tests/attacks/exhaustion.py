@@ -422,7 +422,7 @@ def has_a_new_session_all_the_time(work: Work) -> None:
     )
 
 
-@attack(risks=ALL, dangerous=True, seconds=15)
+@attack(risks=ALL, dangerous=True, seconds=60)
 def spins_in_many_threads(work: Work) -> None:
     """Wants a processor for each of as many threads as it may have."""
     work.first(
