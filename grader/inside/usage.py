@@ -261,12 +261,11 @@ class Meter:
 
     def rough(self) -> int:
         """Return an upper bound on the processes' bytes: shared pages count fully for each."""
-        total, open_files = self.sockets(), 0
+        total = self.sockets()
         for pid in self._each():
             status = self._status(pid)
-            total += status.get(b"RssAnon", 0) + self._own(status)
-            open_files += self._descriptors(pid)
-        return total + self._opened(open_files)
+            total += status.get(b"RssAnon", 0) + self._own(pid, status)
+        return total
 
     def exact(self, mapped: int) -> int:
         """Return the processes' bytes; a page shared by n counts 1/n for each.
@@ -277,21 +276,11 @@ class Meter:
         Raises:
             TooDear: if a process maps more than MAPPED, or if they all take too long.
         """
-        total, open_files = self.sockets() + mapped, 0
+        total = self.sockets() + mapped
         for pid in self._each():
             status = self._status(pid)
-            total += self._pages(pid, status) + self._own(status)
-            open_files += self._descriptors(pid)
-        return total + self._opened(open_files)
-
-    @staticmethod
-    def _opened(files: int) -> int:
-        """Return the most that so many open files of a sandbox may hold.
-
-        Half of them may be epoll sets, which watch the other half, also that of other processes;
-        all may be ends of pipes.
-        """
-        return files * (DESCRIPTOR + PIPE // 2) + files**2 // 4 * WATCHED
+            total += self._pages(pid, status) + self._own(pid, status)
+        return total
 
     def mappings(self, most: int) -> int:
         """Return the bytes of the records of mappings.
@@ -349,11 +338,14 @@ class Meter:
             total += 4 * PAGE + (0 if state == LISTENS else 4 * (sent + received))
         return total
 
-    @staticmethod
-    def _own(status: dict[bytes, int]) -> int:
+    def _own(self, pid: str, status: dict[bytes, int]) -> int:
         """Return the bytes that Linux keeps for one process alone, and what it has in swap."""
+        descriptors = self._descriptors(pid)
+        # worst case: half of the descriptors are epoll sets that each watch the other half
+        watched = descriptors**2 // 4 * WATCHED
+        opened = descriptors * (DESCRIPTOR + PIPE // 2)
         tables = status.get(b"VmPTE", 0) + status.get(b"VmSwap", 0)
-        return tables + status.get(b"Threads", 0) * THREAD
+        return tables + status.get(b"Threads", 0) * THREAD + opened + watched
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
         """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""
