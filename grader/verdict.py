@@ -58,7 +58,7 @@ class Example:
     """A small failing call that the learner can paste into a cell.
 
     Attributes:
-        call: an expression that uses only names of the lab.
+        call: an expression that uses only names of the lab and of ``before``; it may have lines.
         expected: an expression for the right result, or the name of the expected exception; empty
             when ``said`` describes the difference.
         got: an expression for what the call returned, or the exception that it raised.
@@ -66,6 +66,7 @@ class Example:
         said: the difference in words; used when the two expressions would look the same or be too
             long.
         seed: the seed that the example was drawn from. It is public.
+        before: lines to run first, such as an import or what makes an instance.
     """
 
     call: str
@@ -74,6 +75,7 @@ class Example:
     others: bool = False
     said: str = ""
     seed: str = ""
+    before: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return the lines to paste: the call, and one comment, or two if one is too long.
@@ -81,13 +83,14 @@ class Example:
         Whatever the texts hold, each of them stays within its comment.
         """
         said, right, got = (" ".join(t.split()) for t in (self.said, self.expected, self.got))
+        code = [*self.before, *self.call.splitlines()]
         if said:
-            return [self.call, f"# {said}"]
+            return [*code, f"# {said}"]
         expected = "one right answer is" if self.others else "expected"
         parts = f"# {expected} {right}", f"got {got}"
         if sum(map(len, parts)) > LINE:
-            return [self.call, parts[0], f"# {parts[1]}"]
-        return [self.call, ", ".join(parts)]
+            return [*code, parts[0], f"# {parts[1]}"]
+        return [*code, ", ".join(parts)]
 
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:
@@ -95,7 +98,8 @@ class Example:
         if not isinstance(raw, dict):
             return None
         words = texts(raw, "call", "expected", "got", "said", "seed")
-        return cls(**words, others=raw.get("others") is True)
+        before = tuple(map(text, sequence(raw.get("before"))))
+        return cls(**words, others=raw.get("others") is True, before=before)
 
 
 @dataclass(frozen=True)

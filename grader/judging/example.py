@@ -4,7 +4,11 @@ The cases of the grading run stay hidden. After the verdict, the check draws oth
 public seed. :class:`utils.draw.SmallDraw` keeps them small. They still have every property that a
 generator guarantees, such as sizes that fit together. The right result is computed on this side,
 and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
-the same way becomes the example.
+the same way becomes the example. A call through a driver becomes a call of that driver, and a
+method of an instance follows the lines that made the instance.
+
+Which call went wrong, and which item of its reply, is found by trying: the case is played again
+with the reference's replies, one of them (or one item of it) replaced by the learner's.
 
 The public seed is independent of the run's seed, so an example reveals nothing that the run drew. A
 call that is also one of the run's cases is skipped, with one exception: fixed cases that every seed
@@ -14,12 +18,12 @@ pass them only with a right result.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
-import numbers
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -32,9 +36,9 @@ from grader.judging.difference import agrees, alike, difference, differs
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import SubjectRaised
-from grader.verdict import Example
+from grader.verdict import LINE, Example
 from utils.checks import Case, Check
-from utils.compare import agree, kind_of
+from utils.compare import kind_of
 from utils.draw import SmallDraw
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
@@ -44,6 +48,10 @@ PARTS = 3  # parts of one exercise that get an example
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
 DIGITS = 4  # of results with a fraction, as torch prints them
+MAX_CALL = 1000  # characters of a call, which is laid out in lines
+MAX_LINES = 12  # before the call
+INSTANCE = "mine"  # what an instance is called in the lines to paste
+UNLIKELY = 7919  # no number of a lab is that far from another
 
 
 def fresh_seed() -> str:
@@ -83,68 +91,176 @@ def find_examples(
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """One call of a case.
+    """One request of a case.
 
     Attributes:
-        text: the call as Python.
-        value: what it returned.
-        raised: what it raised, or None.
-        refused: whether the returned value could not be sent between processes.
+        text: the request as a Python expression.
+        before: lines to run first: imports, and what made the instance and was done with it.
+        reply: the reply; None if the returned value could not be sent between processes.
+        driven: whether it is the call of a driver.
     """
 
     text: str
-    value: Any = None
-    raised: SubjectRaised | None = None
-    refused: bool = False
+    before: tuple[str, ...] = ()
+    reply: dict[str, Any] | None = None
+    driven: bool = False
+
+    @property
+    def lines(self) -> str:
+        return "\n".join((*self.before, self.text))
+
+    @property
+    def value(self) -> Any:
+        return self.reply.get("value") if self.reply else None
+
+    @property
+    def raised(self) -> SubjectRaised | None:
+        if self.reply is None or "raised" not in self.reply:
+            return None
+        return SubjectRaised.of(self.reply["raised"])
 
 
 class _NoExample(ConnectionLost):
-    """A case with a call that cannot be written as a short line."""
+    """A case with a request that cannot be written as a short line."""
 
 
 class _Recorder:
-    """A connection that records the calls.
+    """A connection that records the requests and writes them as lines of Python.
 
     Attributes:
-        calls: the calls so far.
+        calls: the requests so far.
     """
 
     def __init__(self, check: Check, connection: Connection):
         self._check, self._connection = check, connection
+        self._instances: dict[int, str] = {}
+        self._sessions: dict[int, list[str]] = {}  # the lines about each instance
         self.calls: list[_Call] = []
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """See :class:`grader.judging.rpc_client.Connection`.
 
         Raises:
-            _NoExample: if the call cannot be written as a short line.
+            _NoExample: if the request cannot be written as a short line.
         """
-        text = _call_text(self._check.name, request)
-        try:
-            reply = self._connection.ask(request)
-        except NotByValue:
-            self.calls.append(_Call(text, refused=True))
-            raise
-        raised = SubjectRaised.of(reply["raised"]) if "raised" in reply else None
-        self.calls.append(_Call(text, reply.get("value"), raised))
+        call = self._written(request)
+        self.calls.append(call)
+        reply = self._connection.ask(request)
+        self.calls[-1] = dataclasses.replace(call, reply=reply)
+        number = request.get("made", reply.get("made"))
+        if isinstance(number, int) and number not in self._instances:
+            others = f"_{len(self._instances) + 1}" if self._instances else ""
+            self._instances[number] = f"{INSTANCE}{others}"
+            self._sessions[number] = [f"{self._instances[number]} = {call.text}"]
+        elif isinstance(number, int) and request["do"] == "call":
+            self._sessions[number].append(call.text)
         return reply
 
+    def _written(self, request: dict[str, Any]) -> _Call:
+        before: list[str] = []
+        if request["do"] == "get":
+            made = request["made"]
+            name = f"{self._instances[made]}.{request['attribute']}"
+            return _Call(name, tuple(self._sessions[made]))
+        if request["do"] != "call" or "generator" in request:
+            raise _NoExample("something else than a call")
+        args, kwargs = request["args"], request.get("kwargs", {})
+        storages = [address(t) for t in stored_in((args, kwargs)) if torch.is_tensor(t)]
+        if len(set(storages)) < len([s for s in storages if s]):
+            raise _NoExample("tensors that share a storage")
+        try:
+            words = [*map(_word, args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
+        except Unprintable as error:
+            raise _NoExample(str(error)) from None
+        called = request.get("name", self._check.name)
+        if "driver" in request:
+            module, _, called = request["driver"].partition(":")
+            before = [f"from utils.drivers.{module} import {called}", *_imports((args, kwargs))]
+            words.insert(0, self._thing(request.get("name")))
+        elif "made" in request:
+            before, called = self._sessions[request["made"]], self._instances[request["made"]]
+            if request["method"] != "__call__":
+                called += f".{request['method']}"
+        text = f"{called}({', '.join(words)})"
+        if len(text) > MAX_CALL or len(before) > MAX_LINES:
+            raise _NoExample("too long")
+        return _Call(text, tuple(before), driven="driver" in request)
 
-def _call_text(name: str, request: dict[str, Any]) -> str:
-    if request["do"] != "call" or "made" in request or "driver" in request:
-        raise _NoExample("something else than a function's call")
-    args, kwargs = request["args"], request.get("kwargs", {})
-    storages = [address(t) for t in stored_in((args, kwargs)) if torch.is_tensor(t)]
-    if len(set(storages)) < len([s for s in storages if s]):
-        raise _NoExample("tensors that share a storage")
-    try:
-        words = [*map(literal, args), *(f"{k}={literal(v)}" for k, v in kwargs.items())]
-    except Unprintable as error:
-        raise _NoExample(str(error)) from None
-    text = f"{request.get('name', name)}({', '.join(words)})"
-    if len(text) > MAX_CHARACTERS:
-        raise _NoExample("too long")
-    return text
+    def _thing(self, name: str | None) -> str:
+        """Return what a driver is given of the learner's names."""
+        if name is None and isinstance(self._check.right, dict):
+            return "{" + ", ".join(f"{one!r}: {one}" for one in self._check.names) + "}"
+        return name or self._check.name
+
+
+def _word(argument: Any) -> str:
+    """Return the literal of an argument; in a mapping, such as weights, each item may be long.
+
+    Raises:
+        Unprintable: if there is none that is short enough.
+    """
+    if not isinstance(argument, Mapping):
+        return literal(argument)
+    if len(argument) > MAX_CALL:
+        raise Unprintable("too long")
+    return "{" + ", ".join(f"{literal(key)}: {literal(v)}" for key, v in argument.items()) + "}"
+
+
+def _laid_out(call: str) -> str:
+    """Break a long call after each argument, and a long mapping after each item."""
+    if len(call) <= LINE:
+        return call
+    tree = ast.parse(call, mode="eval").body
+    while isinstance(tree, (ast.Subscript, ast.Attribute)):
+        tree = tree.value
+    if not isinstance(tree, ast.Call):
+        return call
+    words = [*tree.args, *(keyword for keyword in tree.keywords)]
+    lines = [f"{_source(call, tree.func)}("]
+    for word in words:
+        text = _source(call, word)
+        if isinstance(word, ast.Dict) and len(text) > LINE:
+            items = zip(word.keys, word.values, strict=True)
+            lines.append("    {")
+            lines += [f"        {_source(call, k)}: {_source(call, v)}," for k, v in items]
+            lines.append("    },")
+        else:
+            lines.append(f"    {text},")
+    lines.append(")" + call[tree.end_col_offset :])
+    return "\n".join(lines)
+
+
+def _source(call: str, node: ast.AST | None) -> str:
+    return ast.get_source_segment(call, node) or "" if node else ""
+
+
+def _imports(value: Any) -> list[str]:
+    """Return imports of the data classes that literals of a value name; see :func:`literal`."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [f"from {type(value).__module__} import {type(value).__name__}"]
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return sorted({line for item in value for line in _imports(item)})
+
+
+class _Replay:
+    """A connection that gives recorded replies again.
+
+    Args:
+        replies: what it gives; None for a value that cannot be sent.
+    """
+
+    def __init__(self, replies: Iterable[dict[str, Any] | None]):
+        self._left = iter(replies)
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See :class:`grader.judging.rpc_client.Connection`."""
+        reply = next(self._left, None)
+        if reply is None:
+            raise NotByValue("nothing that can be sent")
+        return reply
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +269,7 @@ class _Small:
 
     Attributes:
         case: the case.
-        calls: its calls, with the reference's results.
+        calls: its requests, with the reference's replies.
         right: the reference's outcome.
     """
 
@@ -163,137 +279,215 @@ class _Small:
 
     @property
     def text(self) -> str:
-        return " ".join(call.text for call in self.calls)
+        return "\n".join(call.lines for call in self.calls)
 
     @property
     def size(self) -> tuple[int, str]:
         return len(self.text), self.text
 
+    @property
+    def asked(self) -> list[str]:
+        """What is asked, without what only makes an instance."""
+        return [call.lines for call in self.calls if "made" not in (call.reply or {})]
+
     def example(self, check: Check, connection: Connection) -> Example | None:
         """Return the case as an example if the code fails it twice in the same way, else None."""
         recorder = _Recorder(check, connection)
-        got = play(check, recorder, self.case)
+        try:
+            got = play(check, recorder, self.case)
+        except _NoExample:  # what it returned became an argument
+            return None
         found = difference(check, got, self.right, self.case.places)
         if found is None:
             return None
         if not alike(check, play(check, _Recorder(check, connection), self.case), got):
             return None
-        place = self._where(check, recorder.calls)
-        if place is None or self._is_ill_conditioned(check):
+        at = self._where(check, recorder.calls)
+        if at is None or self._is_ill_conditioned(check):
             return None
-        return _told(check, self.calls[place], recorder.calls[place], self.right.value, str(found))
+        return self._told(check, at, recorder.calls[at], str(found))
 
     def _is_ill_conditioned(self, check: Check) -> bool:
         """Whether an answer that is known to be right fails it, as where roundings add up."""
         played = (play(check, InProcess(other.thing), self.case) for other in check.alternates)
         return any(differs(check, got, self.right) for got in played)
 
+    def _with(self, check: Check, at: int, reply: dict[str, Any] | None) -> CaseOutcome:
+        """Return the outcome of the case if all replies were the reference's, but for one."""
+        replies = [call.reply for call in self.calls]
+        replies[at] = reply
+        return play(check, _Replay(replies), self.case)
+
     def _where(self, check: Check, shown: list[_Call]) -> int | None:
-        """Return the index of the call that went wrong; None if it is not exactly one."""
+        """Return the index of the request that went wrong; None if it is not exactly one."""
         if len(self.calls) == 1:
             return 0
-        if [call.text for call in shown] != [call.text for call in self.calls]:
+        if [call.lines for call in shown] != [call.lines for call in self.calls[: len(shown)]]:
             return None
+        if len(shown) < len(self.calls):  # the case ended early
+            last = len(shown) - 1
+            return None if _same(check, shown[last], self.calls[last]) else last
         wrong = [
-            k
-            for k, (g, w) in enumerate(zip(shown, self.calls, strict=True))
-            if not _same(check, g, w)
+            at
+            for at, (got, want) in enumerate(zip(shown, self.calls, strict=True))
+            if not _same(check, got, want)
+            and differs(check, self._with(check, at, got.reply), self.right)
         ]
-        return wrong[0] if len(wrong) == 1 else None
+        return wrong[0] if len(wrong) == 1 or any(shown[at].before for at in wrong) else None
+
+    def _told(self, check: Check, at: int, got: _Call, said: str) -> Example | None:
+        """Return the example for one request; None if the request itself shows no mistake.
+
+        Args:
+            got: the learner's.
+            said: the difference, in words.
+        """
+        want = self.calls[at]
+
+        def shown(place: str = "", expected: str = "", came: str = "", **more: Any) -> Example:
+            text = _laid_out(want.text + place)
+            return Example(text, expected, came, before=want.before, **more)
+
+        if got.reply is None:
+            return shown(said=said)
+        if want.raised is not None or got.raised is not None:
+            if want.raised and got.raised and want.raised.kinds[0] in got.raised.kinds:
+                return None
+            came = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
+            if want.raised:
+                came = "an instance" if "made" in got.reply else came or kind_of(got.value)
+                return shown("", want.raised.kinds[0], came)
+            expected = _short(want.value, DIGITS)
+            if not expected or "made" in (want.reply or {}):
+                return shown(said=f"got {came}")
+            return shown(
+                "", expected, came, others=not self._is_only(check, at, want.value, _whole)
+            )
+        place, w, g, others = self._narrowed(check, at, got)
+        if not _same_value(check, g, w):
+            expected, came = _side_by_side(w, g)
+            if expected and expected != came:
+                return shown(place, expected, came, others=others)
+            if torch.is_tensor(w) and torch.is_tensor(g) and w.stride() != g.stride():
+                return shown(f"{place}.stride()", str(w.stride()), str(g.stride()))
+        grads = _grads(want.value), _grads(got.value)
+        if grads[0] != grads[1] and _same(check, got, want):
+            expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
+            return shown(said=f"right values, but expected that {expected}; here {came}")
+        return shown(said=said)
+
+    def _narrowed(self, check: Check, at: int, got: _Call) -> tuple[str, Any, Any, bool]:
+        """Find the item of a reply to show: short, and the only right one if there is such an item.
+
+        Returns:
+            Its place as Python text, empty for the whole reply; the right item; the learner's; and
+            whether others are right, too.
+        """
+        reply = self.calls[at].reply or {}
+        place, want, item, put = "", self.calls[at].value, got.value, _whole
+        only, best = False, None
+        while True:
+            only = only or self._is_only(check, at, want, put)
+            is_report = self.calls[at].driven and isinstance(want, dict) and not place
+            if not is_report and _short(want, DIGITS) and _short(item, DIGITS):
+                if only:
+                    return place, want, item, False
+                best = best or (place, want, item, True)
+            for key in _differing(check, want, item):
+                changed = put(_replaced(want, key, item[key]))
+                outcome = self._with(check, at, {**reply, "value": changed})
+                if differs(check, outcome, self.right):
+                    break
+            else:
+                return best or (place, want, item, not only)
+            put = _inner(put, want, key)
+            place, want, item = f"{place}[{key!r}]", want[key], item[key]
+
+    def _is_only(self, check: Check, at: int, item: Any, put: Callable[[Any], Any]) -> bool:
+        """Whether the case hands an item on as it is, so that no other is right.
+
+        Other values are put in its place, and the outcome must hold all of these.
+        """
+        if isinstance(item, bool):  # the other one is wrong
+            return True
+        marked = _marked(item)
+        reply = {**(self.calls[at].reply or {}), "value": put(marked)}
+        held = list(_leaves(self._with(check, at, reply).value))
+        return all(any(_is(leaf, one) for one in held) for leaf in _leaves(marked))
 
 
 def _same(check: Check, got: _Call, want: _Call) -> bool:
-    if got.refused:
+    if got.reply is None or want.reply is None:
         return False
     if got.raised or want.raised:
         return bool(got.raised and want.raised and got.raised.kinds == want.raised.kinds)
-    return agrees(check, got.value, want.value)
+    return _same_value(check, got.value, want.value)
 
 
-def _told(check: Check, want: _Call, got: _Call, played: Any, said: str) -> Example | None:
-    """Return the example for one call; None if the call itself shows no mistake.
-
-    Args:
-        want: the reference's call.
-        got: the learner's call.
-        played: what the case computed from the reference's reply; it may use only a part.
-        said: the difference, in words.
-    """
-    if got.refused:
-        return Example(want.text, said=said)
-    if want.raised is not None or got.raised is not None:
-        if want.raised and got.raised and want.raised.kinds[0] in got.raised.kinds:
-            return None
-        expected = want.raised.kinds[0] if want.raised else _short(want.value, DIGITS)
-        shown = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
-        if not expected:
-            return Example(want.text, said=f"got {shown}")
-        return Example(want.text, expected, shown or kind_of(got.value))
-    for place, w, g in _looked_at(want.value, got.value, played):
-        if _same(check, _Call("", g), _Call("", w)):
-            continue
-        others = not (place or _is_whole(w, played))
-        if not others:
-            place, w, g = _narrowed(check, place, w, g)
-        expected, shown = _side_by_side(w, g)
-        if expected and expected != shown:
-            return Example(want.text + place, expected, shown, others)
-        if torch.is_tensor(w) and torch.is_tensor(g) and w.stride() != g.stride():
-            return Example(f"{want.text}{place}.stride()", str(w.stride()), str(g.stride()))
-        break
-    grads = _grads(want.value), _grads(got.value)
-    if grads[0] != grads[1] and _same(check, got, want):
-        expected, shown = ("a gradient can flow back" if any(g) else "none can" for g in grads)
-        return Example(want.text, said=f"right values, but expected that {expected}; here {shown}")
-    return Example(want.text, said=said)
+def _same_value(check: Check, got: Any, want: Any) -> bool:
+    return agrees(check, got, want)
 
 
-def _looked_at(want: Any, got: Any, played: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the items of a reply that the case used, then the whole reply.
-
-    Yields:
-        The item's place as Python text (empty for the whole), the right value, and the learner's.
-    """
-    parts = played if isinstance(played, (list, tuple)) else [played]
-    if want is not played and isinstance(want, (dict, tuple, list)) and type(got) is type(want):
-        items = want.items() if isinstance(want, dict) else enumerate(want)
-        for k, item in items:
-            has = k in got if isinstance(got, dict) else len(got) == len(want)
-            if has and any(item is part for part in parts):
-                yield f"[{k!r}]", item, got[k]
-    yield "", want, got
+def _whole(value: Any) -> Any:
+    return value
 
 
-def _narrowed(check: Check, place: str, want: Any, got: Any) -> tuple[str, Any, Any]:
-    """Go down to the first item that differs, as long as one of the two is too long to show.
-
-    Returns:
-        As :func:`_looked_at` yields; the same again where the two have no items in common.
-    """
-    while not (_short(want, DIGITS) and _short(got, DIGITS)):
-        keys: Iterable[Any] = ()
-        if isinstance(want, dict) and isinstance(got, dict) and want.keys() == got.keys():
-            keys = want
-        elif torch.is_tensor(want) and torch.is_tensor(got) and want.shape == got.shape:
-            keys = range(len(want) if want.dim() else 0)
-        elif isinstance(want, (list, tuple)) and type(want) is type(got) and len(want) == len(got):
-            keys = range(len(want))
-        wrong = [k for k in keys if not _same(check, _Call("", got[k]), _Call("", want[k]))]
-        if not wrong:
-            break
-        place, want, got = f"{place}[{wrong[0]!r}]", want[wrong[0]], got[wrong[0]]
-    return place, want, got
+def _replaced(value: Any, key: Any, item: Any) -> Any:
+    """Return a copy of a container or tensor with one item replaced."""
+    if torch.is_tensor(value):
+        copy = value.detach().clone()
+        copy[key] = item
+        return copy
+    if isinstance(value, dict):
+        return {**value, key: item}
+    return type(value)([*value[:key], item, *value[key + 1 :]])
 
 
-def _is_whole(value: Any, played: Any) -> bool:
-    """Return whether the case used the reply as it is, so that only this value is right."""
-    parts = played if isinstance(played, (list, tuple)) else [played]
-    if any(value is part for part in (*parts, played)) or isinstance(value, numbers.Number):
-        return True
-    try:
-        return agree(value, played)
-    except Exception:
-        return False
+def _inner(put: Callable[[Any], Any], value: Any, key: Any) -> Callable[[Any], Any]:
+    return lambda item: put(_replaced(value, key, item))
+
+
+def _differing(check: Check, want: Any, got: Any) -> list[Any]:
+    """Return the keys of the items that differ; none where the two have no items in common."""
+    keys: Iterable[Any] = ()
+    if isinstance(want, dict) and isinstance(got, dict) and want.keys() == got.keys():
+        keys = want
+    elif torch.is_tensor(want) and torch.is_tensor(got) and want.shape == got.shape:
+        keys = range(len(want) if want.dim() else 0)
+    elif isinstance(want, (list, tuple)) and type(want) is type(got) and len(want) == len(got):
+        keys = range(len(want))
+    return [key for key in keys if not _same_value(check, got[key], want[key])]
+
+
+def _marked(value: Any) -> Any:
+    """Return a value of the same form that holds other things, which nothing else is equal to."""
+    if isinstance(value, dict):
+        return {key: _marked(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_marked, value))
+    if isinstance(value, torch.Tensor):
+        numbers = torch.arange(3, value.numel() + 3).remainder(251).reshape(value.shape)
+        return numbers.to(value.dtype) if value.dtype is not torch.bool else ~value
+    if isinstance(value, (int, float, complex)):
+        return value + UNLIKELY
+    return object()
+
+
+def _is(mark: Any, other: Any) -> bool:
+    """Whether it is the same object or, of tensors, an equal one: a case may detach or copy it."""
+    if not (torch.is_tensor(mark) and torch.is_tensor(other)):
+        return mark is other
+    return mark.dtype == other.dtype and torch.equal(mark, other)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        yield value
+        return
+    for item in value:
+        yield from _leaves(item)
 
 
 def _grads(value: Any) -> list[bool]:
@@ -345,7 +539,7 @@ def _plain(value: Any) -> Any:
 def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Small]:
     """Yield cases of these parts that can be shown: small ones first, those of every seed last."""
     check, corners, seen = key.check, [], set()
-    if isinstance(check.right, type) or not set(parts) & _shown_parts(check):
+    if not set(parts) & _shown_parts(check):
         return
     hidden = _hidden(key)
     for k, reach in enumerate(REACHES):
@@ -353,9 +547,9 @@ def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Smal
             if small.text in seen:
                 continue
             seen.add(small.text)
-            if not any(call.text in hidden for call in small.calls):
+            if not any(asked in hidden for asked in small.asked):
                 yield small
-            elif all(call.text in _asked_always(check) for call in small.calls):
+            elif all(asked in _asked_always(check) for asked in small.asked):
                 corners.append(small)
     yield from sorted(corners, key=lambda s: s.size)
 
@@ -392,7 +586,7 @@ def _recorded(check: Check, c: Case) -> _Small | None:
 
 def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
     found = (_recorded(check, c) for c in cases)
-    return frozenset(call.text for small in found if small for call in small.calls)
+    return frozenset(asked for small in found if small for asked in small.asked)
 
 
 @lru_cache(maxsize=64)

@@ -91,7 +91,7 @@ class _Writer:
             raise Unprintable("a tensor of another layout")
         suffix = ".requires_grad_()" if value.requires_grad else ""
         stored = plain.untyped_storage().nbytes() // plain.element_size()
-        self._spend(plain.dim() if _counts(plain, stored) else stored)
+        self._spend(plain.dim() + 1 if _spacing(plain, stored) else stored)
         # dimensions by stride, largest first: permuted so, a dense tensor is contiguous
         strides = plain.stride()
         order = sorted(range(plain.dim()), key=lambda dim: -strides[dim])
@@ -115,13 +115,15 @@ class _Writer:
             return f"torch.zeros({tuple(tensor.shape)}{dtype})"
         if tensor.numel() == 0 and tensor.dtype is not torch.float32:
             dtype = f", dtype={tensor.dtype}"
-        if _counts(tensor, tensor.numel()):
-            start, end = int(tensor.flatten()[0]), int(tensor.flatten()[-1]) + 1
+        if spacing := _spacing(tensor, tensor.numel()):
+            start, times = spacing
+            end = start + tensor.numel()
             dtype = "" if tensor.dtype is torch.int64 else f", dtype={tensor.dtype}"
             ends = f"{start}, {end}" if start else f"{end}"
             ends, dtype = (f"{ends}.", "") if tensor.dtype is torch.float32 else (ends, dtype)
             shape = f".reshape{tuple(tensor.shape)}" if tensor.dim() > 1 else ""
-            return f"torch.arange({ends}{dtype}){shape}"
+            numbers = f"torch.arange({ends}{dtype})"
+            return (f"({numbers} {times})" if times else numbers) + shape
         return f"torch.tensor({self._numbers(tensor)}{dtype})"
 
     def _numbers(self, tensor: torch.Tensor) -> str:
@@ -155,13 +157,37 @@ def _is_fresh(tensor: torch.Tensor, stored: int) -> bool:
     return tensor.stride() == alike and tensor.storage_offset() == 0 and tensor.numel() == stored
 
 
-def _counts(tensor: torch.Tensor, stored: int) -> bool:
-    """Return whether a tensor's storage holds consecutive whole numbers."""
+def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
+    """Return how a tensor's storage is made of consecutive whole numbers, or None.
+
+    Returns:
+        The first of them; and what is done to each, such as ``* 0.5``, or an empty text.
+    """
     if not SHORTEST <= stored <= LONGEST or tensor.dtype.is_complex or tensor.dtype is torch.bool:
-        return False
-    whole = tensor.as_strided((stored,), (1,), 0).to(torch.float64)
-    exact = float(whole[0].abs()) < EXACT
-    return exact and torch.equal(whole, torch.arange(stored, dtype=torch.float64) + whole[0])
+        return None
+    flat = tensor.as_strided((stored,), (1,), 0)
+    whole = flat.to(torch.float64)
+    step = float(whole[1] - whole[0])
+    if not (math.isfinite(step) and step and abs(float(whole[0]) / step) < EXACT):
+        return None
+    start = round(float(whole[0]) / step)
+    if step == 1:
+        exact = float(whole[0].abs()) < EXACT
+        counts = exact and torch.equal(whole, torch.arange(stored, dtype=torch.float64) + start)
+        return (start, "") if counts else None
+    if tensor.dtype not in (torch.float32, torch.float64):
+        return None
+    counted = torch.arange(start, start + stored, dtype=tensor.dtype)
+    factor = float(whole[-1] - whole[0]) / (stored - 1)
+    if not factor:
+        return None
+    for digits in range(1, 10):
+        for sign, number in (("*", factor), ("/", 1 / factor)):
+            text = f"{number:.{digits}g}"
+            made = counted * float(text) if sign == "*" else counted / float(text)
+            if torch.equal(made, flat):
+                return start, f"{sign} {text}"
+    return None
 
 
 def _complex(value: complex) -> str:

@@ -92,14 +92,14 @@ def _(draw):
 
     def with_one_peak(count, addresses):
         """Such a record, whose largest sum is reached once. Cases by hand ask which of several counts."""
-        while True:
-            rows, alive, sums = life(count, addresses), {}, []
-            for address, size in rows:
-                alive[address] = max(size, 0)
-                if size > 0:
-                    sums.append(sum(alive.values()))
-            if sums.count(max(sums)) == 1:
-                return rows
+        rows, alive, sums = life(count, addresses), {}, []
+        for address, size in rows:
+            alive[address] = max(size, 0)
+            sums.append(sum(alive.values()) * (size > 0))
+        if sums.count(max(sums)) > 1:  # a block of its own, which lives only then, makes the first one larger
+            first, own = sums.index(max(sums)) + 1, addresses[-1] + 64
+            rows[first:first] = [(own, 8), (own, -8)]
+        return rows
 
     yield asked(highest, [(a, n), (b, m), (a, -n), (c, o), (b, -m), (c, -o)], "three blocks")
     yield asked(highest, [(a, n), (a, -n), (b, m), (b, -m)], "one at a time")

@@ -89,7 +89,9 @@ def test_the_parents_of_what_it_sees_list_nothing_else(shared: Inmate) -> None:
 
 
 def test_no_home_no_shadow_no_host_name(shared: Inmate) -> None:
-    assert shared.value("__import__('os').listdir('/home')") == ["learner"]
+    # the environment that grades may lie in somebody's home, of which nothing else is shown
+    leads_to = {p.parts[2] for p in map(Path, environment_folders()) if p.is_relative_to("/home")}
+    assert set(shared.value("__import__('os').listdir('/home')")) == {"learner", *leads_to}
     assert not shared.value("__import__('os').path.exists('/etc/shadow')")
     assert shared.value("__import__('socket').gethostname()") == "sandbox"
     assert shared.value("__import__('getpass').getuser()") == "learner"
