@@ -60,6 +60,22 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Paste:
+    """How somebody asks in a notebook what a case asks, where that is more than one call.
+
+    Attributes:
+        call: an expression of Python, with ``{}`` in place of each argument.
+        args: the arguments.
+        shows: of what the play returns, by key: the expression for the same, with ``{}`` in place
+            of the call. ``{at}`` stands for the first index where a list differs.
+    """
+
+    call: str
+    args: tuple[Any, ...] = ()
+    shows: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Case:
     """One thing to ask of the learner's code. It belongs to a part of the exercise.
 
@@ -84,6 +100,8 @@ class Case:
         not_run: why this machine cannot run it; see :func:`not_run`.
         raises: the exception that the reference raises here, such as ``ValueError``, if it is
             meant to raise one. Any other exception of the reference is an error of the check.
+        paste: how to ask the same in a notebook, for a failing example; None where the calls that
+            the play makes show it.
     """
 
     part: str
@@ -94,6 +112,7 @@ class Case:
     against: str = ""
     not_run: str = ""
     raises: str = ""
+    paste: Paste | None = None
 
 
 def case(

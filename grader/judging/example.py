@@ -384,7 +384,8 @@ class _Small:
             whether others are right, too.
         """
         reply = self.calls[at].reply or {}
-        place, want, item, put = "", self.calls[at].value, got.value, _whole
+        put: Callable[[Any], Any] = _whole
+        place, want, item = "", self.calls[at].value, got.value
         only, best = False, None
         while True:
             only = only or self._is_only(check, at, want, put)
@@ -414,6 +415,59 @@ class _Small:
         reply = {**(self.calls[at].reply or {}), "value": put(marked)}
         held = list(_leaves(self._with(check, at, reply).value))
         return all(any(_is(leaf, one) for one in held) for leaf in _leaves(marked))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pasted:
+    """A case that says itself how to ask the same; otherwise as :class:`_Small`."""
+
+    case: Case
+    text: str
+    right: CaseOutcome
+
+    @property
+    def size(self) -> tuple[int, str]:
+        return len(self.text), self.text
+
+    @property
+    def asked(self) -> list[str]:
+        return [self.text]
+
+    def example(self, check: Check, connection: Connection) -> Example | None:
+        """See :meth:`_Small.example`."""
+        got = play(check, connection, self.case)
+        found = difference(check, got, self.right, self.case.places)
+        if found is None or not alike(check, play(check, connection, self.case), got):
+            return None
+        if got.raised is not None:
+            return Example(_laid_out(self.text), said=f"got {_raised(got.raised)}")
+        shows = self.case.paste.shows if self.case.paste else {}
+        if got.unusable:
+            return Example(_laid_out(self.text), said=str(found))
+        if "" in shows:
+            return self._item(check, shows[""], self.right.value, got.value)
+        for key in _differing(check, self.right.value, got.value):
+            if key in shows:
+                return self._item(check, shows[key], self.right.value[key], got.value[key])
+        return Example(_laid_out(self.text), said=str(found))
+
+    def _item(self, check: Check, shown: str, want: Any, got: Any) -> Example:
+        place, whole = "", "{at}" not in shown
+        while not (whole and _short(want, DIGITS) and _short(got, DIGITS)):
+            differing = _differing(check, want, got)
+            if not differing:
+                break
+            at, whole = differing[0], True
+            want, got = want[at], got[at]
+            if "{at}" in shown:
+                shown = shown.replace("{at}", str(at))
+            else:
+                place += f"[{at!r}]"
+        call = _laid_out(shown.replace("{}", self.text) + place)
+        expected, came = _side_by_side(want, got)
+        if not expected or expected == came:
+            return Example(call, said=f"got {came}")
+        return Example(call, expected, came)
 
 
 def _same(check: Check, got: _Call, want: _Call) -> bool:
@@ -536,7 +590,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Small]:
+def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Small | _Pasted]:
     """Yield cases of these parts that can be shown: small ones first, those of every seed last."""
     check, corners, seen = key.check, [], set()
     if not set(parts) & _shown_parts(check):
@@ -554,7 +608,7 @@ def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Smal
     yield from sorted(corners, key=lambda s: s.size)
 
 
-def _drawn(check: Check, parts: Iterable[str], seed: str, reach: int) -> Iterator[_Small]:
+def _drawn(check: Check, parts: Iterable[str], seed: str, reach: int) -> Iterator[_Small | _Pasted]:
     for c in _small_cases(check, seed, reach):
         if c.part in parts and (small := _recorded(check, c)):
             yield small
@@ -571,9 +625,17 @@ def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
         return []
 
 
-def _recorded(check: Check, c: Case) -> _Small | None:
+def _recorded(check: Check, c: Case) -> _Small | _Pasted | None:
     if c.not_run:
         return None
+    if c.paste:
+        try:
+            text = c.paste.call.format(*map(_word, c.paste.args))
+        except Unprintable:
+            return None
+        right = play(check, InProcess(check.right), c)
+        usable = len(text) <= MAX_CALL and not (right.unusable or right.raised)
+        return _Pasted(c, text, right) if usable else None
     recorder = _Recorder(check, InProcess(check.right))
     try:
         right = play(check, recorder, c)

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Paste, edited
 
 read_slot = Check(
     "read_slot",
@@ -64,8 +64,11 @@ def _(draw):
     for op, key in asked:
         dump = _dump(op)
         shown = f"{key} in the table of aten::{op}, {_line(dump, key)}"
-        yield Case("the kind", lambda f, d=dump, k=key: f(d, k)[0], shown=shown)
-        yield Case("the file", lambda f, d=dump, k=key: f(d, k)[1], shown=shown)
+        for at, part in enumerate(read_slot.parts):
+            play = lambda f, d=dump, k=key, at=at: f(d, k)[at]  # noqa: E731
+            table = "read_slot(torch._C._dispatch_dump_table({}), {})"
+            paste = Paste(f"{table}[{at}]", (f"aten::{op}", key), {"": "{}"})
+            yield Case(part, play, shown=shown, paste=paste)
 
 
 def _line(dump, key):

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from utils.checks import Case, Check, Place, edited
 
-from .shared import SUMS, driven, others
+from .shared import SUMS, as_run, driven, others, with_driver
 
 ddp = Check(
     "ddp",
@@ -78,7 +78,9 @@ def _(draw):
 
         words = f"{world} rank{'s' * (world > 1)}"
         words += ", NaN at all but rank 0" if unwritten else ""
-        return Case(start, play, of="ddp_start", shown=words, places=PLACES)
+        shows = {"values": "{}.results[{at}]['tensors']"}
+        paste = as_run(with_driver("started", "ddp_start"), each, shows)
+        return Case(start, play, of="ddp_start", shown=words, places=PLACES, paste=paste)
 
     def stepped(part, rows, bucket_bytes=10**6, stale=False, experts=None):
         """`rows` of each rank; with `experts`, which one each rank's rows use."""
@@ -107,7 +109,13 @@ def _(draw):
         words = f"{len(rows)} rank{'s' * (len(rows) > 1)} with {', '.join(map(str, rows))} rows"
         words += ", old gradients" if stale else ""
         words += f", buckets of {bucket_bytes} bytes" if part == buckets else ""
-        return Case(part, play, of="ddp_step", shown=words, places=PLACES)
+        shows = {
+            "gradients": "{}.results[{at}]['gradients']",
+            "losses": "{}.results[{at}]['loss']",
+            "reduced": "[f'{event.shape}, {event.bytes} bytes' for event in {}.collectives]",
+        }
+        paste = as_run(with_driver("stepped", "ddp_step"), each, shows)
+        return Case(part, play, of="ddp_step", shown=words, places=PLACES, paste=paste)
 
     for world in (1, 2, draw.integer(3, 4)):
         yield started(world)

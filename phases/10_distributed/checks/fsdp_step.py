@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from utils.checks import Case, Check, edited
 
-from .shared import SUMS, others, ranks
+from .shared import SUMS, as_run, others, ranks
 
 fsdp_step = Check(
     "fsdp_step",
@@ -128,7 +128,14 @@ def _(draw):
             return found
 
         words = f"{world} rank{'s' * (world > 1)} with {rows} rows, widths {widths}"
-        return Case(part, play, of="fsdp_step", shown=words, places=PLACES)
+        shows = {
+            "losses": "{}.results[{at}][0]",
+            "shards": "{}.results[{at}][1]",
+            "moments": "{}.results[{at}][2]",
+            "asked for": "[f'{event.kind} {event.shape}' for event in {}.collectives]",
+        }
+        paste = as_run("fsdp_step", each, shows)
+        return Case(part, play, of="fsdp_step", shown=words, places=PLACES, paste=paste)
 
     n = draw.integer(2, 4)
     for rank in range(3):

@@ -8,7 +8,7 @@ from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
 from utils.drivers import distributed as driver
 
-from .shared import driven, others
+from .shared import as_run, driven, others, with_driver
 
 minigpt_step = Check(
     "minigpt_step",
@@ -84,9 +84,10 @@ def _(draw):
                 batches.append((torch.tensor(tokens), torch.tensor(targets)))
             each.append((config, values, batches, 0.001 if real else 0.01, max_norm))
 
+        names = {lost: "losses", norm: "norms", weights: "weights", sent: "held"}
+
         def play(subject):
             came = driven(subject, "trained", each)
-            names = {lost: "losses", norm: "norms", weights: "weights", sent: "held"}
             found = {names[part]: [result[names[part]] for result in came.results]}
             if part == sent:  # right values first
                 found["losses"] = [result["losses"] for result in came.results]
@@ -97,7 +98,10 @@ def _(draw):
         shown = f"{'the shipped model' if real else 'a small model'}, {len(lines)} rank{'s' * (len(lines) > 1)}"
         shown += f" with {', '.join(map(str, lines))} lines, {steps} step{'s' * (steps > 1)}"
         shown += f", max_norm {max_norm}" if max_norm < 100 else ""
-        return Case(part, play, shown=shown, places=PLACES)
+        shows = {name: f"{{}}.results[{{at}}]['{name}']" for name in (*names.values(), "losses")}
+        shows["asked for"] = "[f'{e.kind} {e.shape}, {e.bytes} bytes' for e in {}.collectives]"
+        paste = as_run(with_driver("trained", "minigpt_step"), each, shows)
+        return Case(part, play, shown=shown, places=PLACES, paste=paste)
 
     n = draw.integer(1, 2)
     yield trained(lost, (1, 3, 1))

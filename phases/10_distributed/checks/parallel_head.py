@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from utils.checks import Case, Check, edited
 from utils.compare import Tolerance
 
-from .shared import others, ranks
+from .shared import as_run, others, ranks
 
 parallel_head = Check(
     "parallel_head",
@@ -85,7 +85,9 @@ def _(draw):
 
         shown = f"{world} rank{'s' * (world > 1)} with {', '.join(map(str, words))} words, {tokens} tokens"
         shown += f", logits around {shift + scale:,.0f}" if scale != 1.0 else ""
-        return Case(part, play, of="column_loss", shown=shown, places=PLACES)
+        shows = {"gradient": "{}.results[{at}][1]", "loss": "{}.results[{at}][0]"}
+        paste = as_run("column_loss", each, shows)
+        return Case(part, play, of="column_loss", shown=shown, places=PLACES, paste=paste)
 
     def channels(widths, tokens=3, vocabulary=5):
         world = len(widths)
@@ -103,7 +105,9 @@ def _(draw):
             }
 
         shown = f"{world} rank{'s' * (world > 1)} with {', '.join(map(str, widths))} channels"
-        return Case(rows, play, of="row_logits", shown=shown, places=PLACES)
+        shows = {"logits": "{}.results", "times": "len({}.collectives)"}
+        paste = as_run("row_logits", each, shows)
+        return Case(rows, play, of="row_logits", shown=shown, places=PLACES, paste=paste)
 
     n = draw.integer(2, 4)
     for part in (lost, gradient):

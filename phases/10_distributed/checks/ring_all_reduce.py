@@ -6,7 +6,7 @@ import torch
 
 from utils.checks import Case, Check, edited
 
-from .shared import SUMS, others, ranks
+from .shared import SUMS, as_run, others, ranks
 
 ring_all_reduce = Check(
     "ring_all_reduce",
@@ -79,7 +79,12 @@ def _(draw):
 
         words = f"{world} rank{'s' * (world > 1)}, shape {shape}, {str(dtype).removeprefix('torch.')}"
         places = PLACES | ({"['results']": f"{RESULTS}, less {less:,}"} if less else {})
-        return Case(part, play, shown=words, places=places)
+        shows = {} if less else {"results": "{}.results"}
+        shows["too many"] = f"sum(sum(m.source == r for m in {{}}.messages) > {2 * (world - 1)} for r in range({world}))"
+        shows["too long"] = f"sum(m.bytes > {most} for m in {{}}.messages)"
+        shows["to others than the successor"] = f"sum(m.to != (m.source + 1) % {world} for m in {{}}.messages)"
+        paste = as_run("ring_all_reduce", [(tensor,) for tensor in tensors], shows, rendezvous=part == waiting)
+        return Case(part, play, shown=words, places=places, paste=paste)
 
     n = draw.integer(3, 5)
     yield asked(total, 2, (4,))

@@ -1,5 +1,6 @@
 """What several exercises of lab 10 need."""
 
+from utils.checks import Paste
 from utils.compare import Tolerance
 from utils.world import connect
 from utils.world.events import Computed, Message
@@ -35,6 +36,29 @@ def driven(subject, driver, each, of=None, **network):
         for r, args in enumerate(each)
     ]
     return connect(programs, **network)
+
+
+def as_run(program, each, shows, **network):
+    """How a learner asks the same: with `run`, which the lab imports.
+
+    Args:
+        program: what the ranks run, as an expression.
+        each: as for `ranks`.
+        shows: as `Paste` has it.
+        network: as for `ranks`.
+    """
+    words, args = [], []
+    for column in zip(*each, strict=True):
+        same = all(one is column[0] for one in column)
+        words.append("{}" if same else "Each({})")
+        args.append(column[0] if same else list(column))
+    words += [f"{name}={value}" for name, value in network.items()]
+    return Paste(f"run({', '.join([program, str(len(each)), *words])})", tuple(args), shows)
+
+
+def with_driver(driver, name):
+    """The program of `as_run` where a driver runs the learner's generators."""
+    return f"lambda *asked: driver.{driver}({name}, *asked)"
 
 
 def others(came, *allowed):

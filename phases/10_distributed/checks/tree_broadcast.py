@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import Case, Check, edited
 
-from .shared import others, ranks
+from .shared import as_run, others, ranks
 
 tree_broadcast = Check(
     "tree_broadcast",
@@ -73,7 +73,9 @@ def _(draw):
             return found
 
         words = f"{world} rank{'s' * (world > 1)}, source {source}"
-        return Case(part, play, shown=words, places=PLACES)
+        shows = {"results": "{}.results", "rounds": "round({}.seconds)", "messages": "len({}.messages)"}
+        paste = as_run("tree_broadcast", each, shows, latency=1.0)
+        return Case(part, play, shown=words, places=PLACES, paste=paste)
 
     for world in (1, 2, 3, 4, draw.integer(5, 7), 8, 9):
         yield asked(every, world, 0)
