@@ -1,4 +1,4 @@
-"""The verdict in a learner's own notebook: what ``utils.verdict.check`` calls.
+"""The verdict in a learner's own notebook: what ``utils.verdict`` calls.
 
 The exercise is judged in the learner's process, as :func:`grader.verify.verify` does it, and shown
 with a link to the lesson, where one leads there. Nothing is recorded.
@@ -6,14 +6,17 @@ with a link to the lesson, where one leads there. Nothing is recorded.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from IPython import get_ipython
+from IPython.display import Markdown, display
 
 from grader.judging.card import VerdictCard
 from grader.judging.catalogue import find_check
 from grader.lesson_links import link_to
-from grader.verdict import Cause
+from grader.solutions import worked
+from grader.verdict import FULL, Cause
 from grader.verify import judged
 from utils import cell_clock
 
@@ -50,5 +53,17 @@ def show_verdict(name: str) -> None:
             "run."
         ) from None
     VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd())).show()
+    if verdict.status in FULL and shell:
+        with contextlib.suppress(LookupError):  # a class's own exercise may have none
+            show_solution(name)
     if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
         raise CellStopped(f"{name}: a call did not end. The rest of this cell did not run.")
+
+
+def show_solution(name: str) -> None:
+    """Display a worked solution of the exercise ``name``, folded.
+
+    Raises:
+        LookupError: if there is no such exercise, or no worked solution of it.
+    """
+    display(Markdown(worked(*find_check(name))))

@@ -1,5 +1,7 @@
 """The verdict of grading, asked for where the work is: ``check("view_strides")`` in a lab.
 
+``solution("view_strides")`` shows a worked solution.
+
 Each lab imports :func:`check`, and each graded cell begins with a call of it, so that a mistake is
 named before an example below fails. It looks for the course's checks. A copy of the course that has
 them, such as a clone, judges the exercise in this notebook as grading would; a copy without them,
@@ -12,6 +14,7 @@ import importlib
 import importlib.util
 import os
 from pathlib import Path
+from typing import Any
 
 from IPython import get_ipython
 from IPython.display import Markdown, display
@@ -63,13 +66,37 @@ def check(name: str) -> None:
     Raises:
         LookupError: if the course has no exercise of this name.
     """
-    # Grading judges by itself, and Validate runs the visible examples alone.
+    if judges := _judges():
+        judges.show_verdict(name)
+
+
+def solution(name: str) -> None:
+    """Show a worked solution of the exercise `name` behind a fold: code, reasons, other ways.
+
+    :func:`check` shows it below a full verdict. In a copy of the course without the checks there
+    is none.
+
+    Args:
+        name: as for :func:`check`.
+
+    Raises:
+        LookupError: if the course has no exercise of this name, or no solution of it.
+    """
+    if judges := _judges():
+        judges.show_solution(name)
+
+
+def _judges() -> Any:
+    """Return the module that judges here; None, and say so, where the course has no checks.
+
+    Grading judges by itself, and Validate runs the visible examples alone: None there, too.
+    """
     if os.environ.get(one_line.NBGRADER) or VERIFY in _this_cell():
-        return
+        return None
     if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
         print(ABSENT)
-        return
-    importlib.import_module(JUDGES).show_verdict(name)
+        return None
+    return importlib.import_module(JUDGES)
 
 
 def _this_cell() -> str:

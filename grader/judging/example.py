@@ -210,13 +210,12 @@ def _laid_out(call: str) -> str:
     """Break a long call after each argument, and a long mapping after each item."""
     if len(call) <= LINE:
         return call
-    tree = ast.parse(call, mode="eval").body
-    while isinstance(tree, (ast.Subscript, ast.Attribute)):
-        tree = tree.value
-    if not isinstance(tree, ast.Call):
+    calls = [node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Call)]
+    longest = max(calls, key=lambda node: len(node.args) + len(node.keywords), default=None)
+    words: list[ast.expr | ast.keyword] = [*longest.args, *longest.keywords] if longest else []
+    if not words:
         return call
-    words = [*tree.args, *(keyword for keyword in tree.keywords)]
-    lines = [f"{_source(call, tree.func)}("]
+    lines = [call[: words[0].col_offset]]
     for word in words:
         text = _source(call, word)
         if isinstance(word, ast.Dict) and len(text) > LINE:
@@ -226,11 +225,11 @@ def _laid_out(call: str) -> str:
             lines.append("    },")
         else:
             lines.append(f"    {text},")
-    lines.append(")" + call[tree.end_col_offset :])
+    lines.append(call[words[-1].end_col_offset :])
     return "\n".join(lines)
 
 
-def _source(call: str, node: ast.AST | None) -> str:
+def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
     return ast.get_source_segment(call, node) or "" if node else ""
 
 

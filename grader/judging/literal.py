@@ -91,7 +91,8 @@ class _Writer:
             raise Unprintable("a tensor of another layout")
         suffix = ".requires_grad_()" if value.requires_grad else ""
         stored = plain.untyped_storage().nbytes() // plain.element_size()
-        self._spend(plain.dim() + 1 if _spacing(plain, stored) else stored)
+        short = _spacing(plain, stored) or _is_constant(plain, stored)
+        self._spend(plain.dim() + 1 if short else stored)
         # dimensions by stride, largest first: permuted so, a dense tensor is contiguous
         strides = plain.stride()
         order = sorted(range(plain.dim()), key=lambda dim: -strides[dim])
@@ -124,6 +125,9 @@ class _Writer:
             shape = f".reshape{tuple(tensor.shape)}" if tensor.dim() > 1 else ""
             numbers = f"torch.arange({ends}{dtype})"
             return (f"({numbers} {times})" if times else numbers) + shape
+        if _is_constant(tensor, tensor.numel()):
+            number = self._numbers(tensor.flatten()[0])
+            return f"torch.full({tuple(tensor.shape)}, {number}{dtype})"
         return f"torch.tensor({self._numbers(tensor)}{dtype})"
 
     def _numbers(self, tensor: torch.Tensor) -> str:
@@ -188,6 +192,12 @@ def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
             if torch.equal(made, flat):
                 return start, f"{sign} {text}"
     return None
+
+
+def _is_constant(tensor: torch.Tensor, stored: int) -> bool:
+    """Return whether a tensor's storage holds one number many times."""
+    flat = tensor.as_strided((stored,), (1,), 0) if stored > SHORTEST else tensor
+    return stored > SHORTEST and bool((flat == flat[0]).all()) and not tensor.dtype.is_complex
 
 
 def _complex(value: complex) -> str:

@@ -147,6 +147,27 @@ def forked(
     return [attend_cached(new, weights, n_heads, cache)[1] for new in more]
 
 
+def tiny_weights(
+    words: int, places: int, channels: int, seed: int
+) -> tuple[dict[str, Tensor], torch.Generator]:
+    """Return random float32 weights of a TinyDecoder, and the generator that made them."""
+    shapes = {
+        "words": (words, channels),
+        "positions": (places, channels),
+        "query": (channels, channels),
+        "key": (channels, channels),
+        "value": (channels, channels),
+        "head": (channels, words),
+    }
+    scale = {"query": 0.4, "key": 0.4}
+    dice = torch.Generator().manual_seed(seed)
+    weights = {
+        name: torch.randn(shape, generator=dice) * scale.get(name, 1.0)
+        for name, shape in shapes.items()
+    }
+    return weights, dice
+
+
 class TinyDecoder:
     """A decoder of one layer with a cache, for `generate`: it notes how often it is called.
 

@@ -1,9 +1,11 @@
 """What several exercises of lab 05 need."""
 
+import math
+
 import torch
 import triton
 
-from utils.checks import ByHand, Case
+from utils.checks import ByHand, Case, Paste
 from utils.drivers.custom_op import cut, surroundings
 from utils.launching import INTERPRETER_OPS, launch
 
@@ -63,7 +65,7 @@ def room_for(like, row_stride=None, column_stride=1):
     return cut(torch.full_like(like, UNTOUCHED), row_stride, column_stride, beside=BESIDE)
 
 
-def written(part, tensors, exact, shown, total, scale=None):
+def written(name, part, tensors, exact, shown, total, scale=None):
     """A case that lets a function write into the last of some tensors, made by `room_for`.
 
     Facts about the result come before the numbers, so that the first that is not as it should be
@@ -104,7 +106,21 @@ def written(part, tensors, exact, shown, total, scale=None):
         )
 
     places = {place: words.format(total=total) for place, words in facts.items()}
-    return Case(part, play, shown=shown, places=places)
+    words = [name, *(_as_cut(tensor) for tensor in tensors)]
+    call = f"driver.fill({', '.join(words)})['out']"
+    paste = Paste(call, tuple(tensor.contiguous() for tensor in tensors), {9: "{}"})
+    return Case(part, play, shown=shown, places=places, paste=paste)
+
+
+def _as_cut(tensor):
+    """How a tensor is made again from a contiguous copy, with numbers beside it as it has them."""
+    beside = surroundings(tensor)
+    if tensor.is_contiguous() and beside.numel() == tensor.numel():
+        return "{}"
+    row_stride, column_stride = tensor.stride()
+    number = float(beside[0])
+    more = "" if math.isnan(number) else f", beside={number}"
+    return f"driver.cut({{}}, {row_stride}, {column_stride}{more})"
 
 
 def compiles(part, tensors, shown):

@@ -41,7 +41,7 @@ def _(draw):
         words = f"{dtype} {tuple(y.shape)}, strides {g.stride()} and {y.stride()}{shown}"
         wide_g, wide_y = g.double(), y.double()
         scale = wide_y * (wide_g.abs() + (wide_g.abs() * wide_y).sum(-1, keepdim=True))
-        return written(part, (g, y, dx), _exact(g, y), words, 0, scale)
+        return written("softmax_backward", part, (g, y, dx), _exact(g, y), words, 0, scale)
 
     width, strides, dtypes, gpu = softmax_backward.parts
     odd = 2 * draw.integer(5, 20) + 1

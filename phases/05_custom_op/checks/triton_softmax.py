@@ -38,7 +38,7 @@ def _(draw):
         y = room_for(x, *out)
         dtype = str(x.dtype).removeprefix("torch.")
         words = f"{dtype} {tuple(x.shape)}, strides {x.stride()}{shown}"
-        return written(part, (x, y), torch.softmax(x.double(), -1), words, 1)
+        return written("triton_softmax", part, (x, y), torch.softmax(x.double(), -1), words, 1)
 
     width, strides, infinite, half, double, gpu = triton_softmax.parts
     odd = 2 * draw.integer(5, 20) + 1

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
+from utils.checks import Case, Check, Paste, edited
+from utils.drivers.transformer import tiny_weights
 
 generate = Check(
     "generate",
@@ -12,7 +13,7 @@ generate = Check(
     reads="Sentences of unequal length",
 )
 
-WORDS, PLACES, CHANNELS = 9, 14, 8
+SIZES = WORDS, PLACES, CHANNELS = 9, 14, 8
 ATTEMPTS = 3_000  # models that are tried until one shows every mistake
 
 
@@ -89,25 +90,11 @@ def _cut(words, stop):
 @generate.cases
 def _(draw):
     one, unequal, end, work = generate.parts
-    shapes = {
-        "words": (WORDS, CHANNELS),
-        "positions": (PLACES, CHANNELS),
-        "query": (CHANNELS, CHANNELS),
-        "key": (CHANNELS, CHANNELS),
-        "value": (CHANNELS, CHANNELS),
-        "head": (CHANNELS, WORDS),
-    }
-    scale = {"query": 0.4, "key": 0.4}
-
     def told(part, lengths, limit, eos, useful):
         """A model and prompts by which every mistake shows; see `asked`."""
         first = draw.integer(0, 10**6)
         for attempt in range(ATTEMPTS):
-            dice = torch.Generator().manual_seed(first + attempt)
-            weights = {
-                name: torch.randn(shape, generator=dice) * scale.get(name, 1.0)
-                for name, shape in shapes.items()
-            }
+            weights, dice = tiny_weights(*SIZES, first + attempt)
             prompts = [[int(torch.randint(WORDS - 1, (), generator=dice)) for _ in range(n)] for n in lengths]
             pad = max(prompts, key=len)[0]
             alone = _Alone(weights, limit)
@@ -122,12 +109,12 @@ def _(draw):
             if part == work:  # no padding, or no `eos`: how far it goes depends on the rest
                 seen = {mistake: seen[mistake] for mistake in ("still", "again") if stop < WORDS}
             if limit < 2 or all(seen.values()):
-                return weights, prompts, pad, stop
+                return first + attempt, weights, prompts, pad, stop
         raise LookupError(f"no model found for {part!r}, prompts of {lengths} tokens")
 
     def asked(part, lengths, limit, eos, useful=lambda said: True, what="words"):
         """`eos`: a function from the words without an end to the word that ends."""
-        weights, prompts, pad, stop = told(part, lengths, limit, eos, useful)
+        seed, weights, prompts, pad, stop = told(part, lengths, limit, eos, useful)
         pad = WORDS - 1 if part == work else pad
 
         def play(subject):
@@ -137,7 +124,10 @@ def _(draw):
         shown = f"prompts of {lengths} tokens, limit {limit}"
         places = {"columns": "the columns of each call", "prompts": "the given prompts, afterwards"}
         places = {"": places[what]} if what in places else {}
-        return Case(part, play, shown=shown, places=places)
+        model = f"driver.tiny_weights{(*SIZES, seed)}[0]"
+        call = f"driver.generated(generate, {model}, {{}}, {{}}, {{}}, {{}})['{what}']"
+        paste = Paste(call, (prompts, limit, pad, stop), {"": "{}"})
+        return Case(part, play, shown=shown, places=places, paste=paste)
 
     def nowhere(said):
         return WORDS + 1

@@ -437,7 +437,7 @@ class _:
         return Root.apply(x)
 
 
-@first_bad.alternate("one hook for all, and a root with a hook")
+@first_bad.alternate("one hook for all, and a root by index")
 class _:
     def first_bad(model, x):
         names = {part: name for name, part in model.named_modules()}

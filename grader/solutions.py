@@ -1,0 +1,71 @@
+"""Worked solutions, for somebody who studies alone: what a notebook shows behind a fold.
+
+The code is the lab's own, and that of the check's alternates. The words are those of the phase's
+``solutions.md``: a section for each exercise, and in it one for each alternate that is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grader.build.text import parse
+from grader.phase_paths import PhasePaths
+from utils.checks import Check
+
+FILE = "solutions.md"
+MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+
+
+@dataclass(frozen=True)
+class Words:
+    """A section of a file of solutions.
+
+    Attributes:
+        why: why the lab's solution is as it is, in Markdown.
+        others: the same for alternates, by name, in the order of the file.
+    """
+
+    why: str
+    others: dict[str, str] = field(default_factory=dict)
+
+
+def read_words(file: Path) -> dict[str, Words]:
+    """Return the sections of a file of solutions by exercise; none if there is no such file."""
+    if not file.exists():
+        return {}
+    found = {}
+    for section in file.read_text(encoding="utf-8").split("\n## ")[1:]:
+        name, _, text = section.partition("\n")
+        why, *others = text.split("\n### ")
+        named = (other.partition("\n") for other in others)
+        found[name] = Words(why.strip(), {other: words.strip() for other, _, words in named})
+    return found
+
+
+def worked(phase: PhasePaths, check: Check) -> str:
+    """Return the worked solution of an exercise, folded, as Markdown for JupyterLab.
+
+    Raises:
+        LookupError: if the phase has no worked solution of it.
+    """
+    words = read_words(phase.folder / FILE).get(check.name)
+    cells = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells
+    code = {c.header["solution"]: c.source for c in cells if "solution" in c.header}.get(check.name)
+    if words is None or code is None:
+        raise LookupError(f"there is no worked solution of {check.name!r}")
+    alternates = {one.name: one for one in check.alternates}
+    parts = [
+        f"<details><summary>A worked solution of <code>{check.name}</code>, and why</summary>",
+        _fenced(MARK.sub("", code)),
+        words.why,
+    ]
+    for name, why in words.others.items():
+        parts += [f"**Another way: {name}**", _fenced(alternates[name].source()), why]
+    return LINK.sub(r"\1", "\n\n".join([*parts, "</details>"]))
+
+
+def _fenced(code: str) -> str:
+    return f"```python\n{code.strip()}\n```"
