@@ -15,8 +15,8 @@ from grader.phase_paths import PhasePaths
 from utils.checks import Check
 
 FILE = "solutions.md"
-MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n", re.MULTILINE)
-LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n?", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # to a lesson, from the lab's folder
 
 
 @dataclass(frozen=True)

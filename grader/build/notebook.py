@@ -11,6 +11,7 @@ import nbformat.v4
 from nbformat import NotebookNode
 
 from grader.build.cells import cell_ids, from_node, to_node
+from grader.build.predictions import unfolded
 from grader.build.problems import Problem
 from grader.build.text import Text, TextCell
 from grader.metadata import KEY
@@ -73,13 +74,17 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 
 
 def read(path: Path) -> NotebookNode | None:
-    """Return the notebook in a file; None when there is no file.
+    """Return the notebook in a file, with its words unfolded; None when there is no file.
 
     Raises:
         ValueError: when the file is not a notebook.
     """
     try:
-        return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = unfolded(cell.source)
+        return notebook
     except FileNotFoundError:
         return None
     except (ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:

@@ -1,4 +1,4 @@
-"""Predictions: a lesson asks for one in a markdown cell, and the next output answers."""
+"""Predictions: a lesson asks for one, and the next output and the paragraph after it answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterable
 
 import nbformat.v4
+from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from grader.build.cells import HIDE_INPUT
 
 # At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
 ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)
+BLOCKS = MarkdownIt("commonmark").enable("table")
+OPEN = '<details class="prediction"><summary>What happens, in words</summary>\n\n'
+CLOSE = "\n\n</details>"
 
 
 def asks(paragraph: str) -> bool:
@@ -24,8 +28,32 @@ def without_blank(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     return [output for output in outputs if output.get("data") != {}]
 
 
+def unfolded(markdown: str) -> str:
+    """Return a cell's markdown as its text has it, before :func:`fold_answers`."""
+    if not markdown.startswith(OPEN):
+        return markdown
+    return markdown.removeprefix(OPEN).replace(CLOSE, "", 1)
+
+
+def folded(markdown: str) -> str:
+    """Return a cell's markdown with its first paragraph folded, and a list or formula that follows.
+
+    A cell that begins with something else, or with a question, comes back as it is.
+    """
+    blocks = [token for token in BLOCKS.parse(markdown) if token.map and token.level == 0]
+    lines = markdown.split("\n")
+    ends = [token.map[1] for token in blocks if token.map]
+    paragraph = "\n".join(lines[: ends[0]]) if blocks else ""
+    if not blocks or blocks[0].type != "paragraph_open" or asks(paragraph):
+        return markdown
+    goes_on = paragraph.rstrip().endswith(":") and len(blocks) > 1
+    end = ends[1] if goes_on and blocks[1].type != "heading_open" else ends[0]
+    words, rest = "\n".join(lines[:end]).rstrip("\n"), "\n".join(lines[end:]).lstrip("\n")
+    return OPEN + words + CLOSE + (f"\n\n{rest}" if rest else "")
+
+
 def fold_answers(notebook: NotebookNode) -> None:
-    """Fold the outputs that answer a prediction, up to the next markdown cell or drill.
+    """Fold what answers a prediction: the outputs up to the next words or drill, and those words.
 
     JupyterLab shows three dots in their place, and beside them the first line of the first output.
     Therefore that one has no data, which JupyterLab leaves out when it unfolds the outputs: when
@@ -34,12 +62,16 @@ def fold_answers(notebook: NotebookNode) -> None:
     asked = answered = False
     for node in notebook.cells:
         if node.cell_type == "markdown":
-            for paragraph in node.source.split("\n\n"):
+            node.source = unfolded(node.source)
+            words = node.source
+            if answered:
+                node.source = folded(words)
+            for paragraph in words.split("\n\n"):
                 # what is said between question and answer does not answer
                 going_on = asked and not answered and not paragraph.startswith("#")
                 asked, answered = going_on or asks(paragraph), False
         elif HIDE_INPUT in node.metadata.get("tags", []):
-            asked = False
+            asked = answered = False
         elif answers := without_blank(node.get("outputs", [])) if asked else []:
             node.metadata |= {"collapsed": True, "jupyter": {"outputs_hidden": True}}
             node.outputs = [nbformat.v4.new_output("display_data"), *answers]

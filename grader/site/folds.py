@@ -1,7 +1,8 @@
 """Predictions: what follows a *Predict* is folded until the reader opens it.
 
 The answer is the output of the next code cell and the paragraph after it. The code stays in sight,
-since it is what the reader predicts. For JupyterLab, `grader.build.predictions` folds the output.
+since it is what the reader predicts. For JupyterLab, `grader.build.predictions` folds the same in
+two pieces, and takes its words apart again where a notebook is read.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def takes_memory_in_many_processes(work: Work) -> None:
 
 @attack(
     risks=ALL,
-    tells="not be interrupted|Resource temporarily unavailable|BlockingIOError",
+    tells="not be interrupted|Resource temporarily unavailable|BlockingIOError|MiB of memory",
     dangerous=True,
 )
 def forks_for_ever(work: Work) -> None:

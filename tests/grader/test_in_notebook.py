@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.in_notebook import show_verdict
+from grader.in_notebook import show_solution, show_verdict
 from grader.judging.card import VerdictCard
 from grader.phase_paths import ROOT
 from grader.verdict import VERDICT_MIME, Status
@@ -49,7 +49,7 @@ class Words(HTMLParser):
 
 
 class Notebook(SimpleNamespace):
-    """A notebook: its names, and the cards that it displayed."""
+    """A notebook: its names, the cards that it displayed, and the folded solutions."""
 
     def run(self, cell):
         self.user_ns["In"].append(cell)
@@ -64,11 +64,12 @@ class Notebook(SimpleNamespace):
 @pytest.fixture
 def notebook(monkeypatch):
     """A notebook in release/01_tensors."""
-    made = Notebook(user_ns={"In": [""], "torch": torch}, shown=[])
+    made = Notebook(user_ns={"In": [""], "torch": torch}, shown=[], folded=[])
     monkeypatch.chdir(ROOT / "release" / "01_tensors")
     for module in ("grader.in_notebook", "grader.verify"):
         monkeypatch.setattr(f"{module}.get_ipython", lambda: made)
     monkeypatch.setattr(VerdictCard, "show", lambda card: made.shown.append(card))
+    monkeypatch.setattr("grader.in_notebook.display", lambda it: made.folded.append(it.data))
     return made
 
 
@@ -78,6 +79,21 @@ def test_a_right_answer_earns_all_its_points(notebook):
     assert card.verdict.status is Status.RIGHT
     assert "2 of 2 points" in page.text
     assert page.links == []
+
+
+def test_a_worked_solution_is_shown_below_a_full_verdict_and_on_demand(notebook):
+    notebook.run(OFFSET_FORGOTTEN)
+    notebook.card_of("byte_offset")
+    assert notebook.folded == []
+    show_solution("byte_offset")
+    notebook.shown.clear()
+    notebook.run(BYTES_OF)
+    notebook.card_of("bytes_of")
+    asked, given = notebook.folded
+    assert "a worked solution of <code>byte_offset</code>" in asked.lower()
+    assert "a worked solution of <code>bytes_of</code>" in given.lower()
+    with pytest.raises(LookupError, match="no check is named"):
+        show_solution("bytes_off")
 
 
 def test_a_known_mistake_is_named_with_an_example_and_the_section(notebook):
@@ -137,7 +153,7 @@ def bytes_of(t):
         pass
 """
 CHECKED = """
-from grader.in_notebook import show_verdict
+from grader.in_notebook import show_solution, show_verdict
 show_verdict("bytes_of")
 print("the next line")
 """

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from grader.build.notebook import read
-from grader.build.predictions import fold_answers
+from grader.build.predictions import OPEN, fold_answers
 from grader.phase_paths import phases
 from utils import views
 
@@ -75,17 +75,20 @@ def test_the_reader_predicts_and_is_asked(code, prose):
 
 
 def test_what_answers_a_prediction_is_folded(phase):
-    notebook = read(phase.page)
-    wanted = nbformat.from_dict(notebook)
+    notebook, wanted = nbformat.read(phase.page, as_version=4), read(phase.page)
     for cell in wanted.cells:
         cell.metadata = {key: cell.metadata[key] for key in ("tags",) if key in cell.metadata}
     fold_answers(wanted)
     folded, by_rule = (
-        [cell.id for cell in one.cells if cell.metadata.get("jupyter", {}).get("outputs_hidden")]
+        [
+            (cell.id, cell.source)
+            for cell in one.cells
+            if cell.metadata.get("jupyter", {}).get("outputs_hidden") or OPEN in cell.source
+        ]
         for one in (notebook, wanted)
     )
     assert folded == by_rule
-    assert len(folded) >= 7
+    assert len(folded) >= 14
 
 
 def test_nothing_in_the_lesson_decorates(prose, code):

@@ -87,7 +87,7 @@ _COUNTED = "sum((int((targets != -100).sum()) for _, targets in parts))"
 _misconception(
     "the mean of the means",
     "each part has the same weight, however many of its rows count; and a part in which none does"
-    " makes everything NaN.",
+    " makes the loss NaN.",
     1,
     (_COUNTED, "len(parts)"),
     ("reduction='sum'", "reduction='mean'"),

@@ -3,7 +3,7 @@
 import nbformat.v4
 import pytest
 
-from grader.build.predictions import asks, fold_answers, without_blank
+from grader.build.predictions import asks, fold_answers, folded, unfolded, without_blank
 
 ASKING = "First this.\n\n**Predict.** What is printed?"
 
@@ -13,7 +13,7 @@ def code(source, printed="", tags=()):
     return nbformat.v4.new_code_cell(source, outputs=outputs, metadata={"tags": list(tags)})
 
 
-def folded(*cells):
+def hidden_in(*cells):
     """The sources of the cells whose outputs are folded."""
     made = [nbformat.v4.new_markdown_cell(c) if isinstance(c, str) else c for c in cells]
     notebook = nbformat.v4.new_notebook(cells=made)
@@ -39,7 +39,7 @@ def test_a_paragraph_asks_at_the_start_of_a_sentence(paragraph, asked):
 
 def test_the_outputs_up_to_the_next_words_are_folded():
     one, two, later = code("a", "1"), code("b", "2"), code("c", "3")
-    assert folded(code("z", "0"), ASKING, one, two, "It is 1.", later) == ["a", "b"]
+    assert hidden_in(code("z", "0"), ASKING, one, two, "It is 1.", later) == ["a", "b"]
 
 
 def test_no_line_of_a_folded_output_is_in_sight():
@@ -56,14 +56,49 @@ def test_no_line_of_a_folded_output_is_in_sight():
 
 
 def test_what_prints_nothing_has_nothing_to_fold():
-    assert folded(ASKING, code("def f(): ..."), code("f()", "1")) == ["f()"]
+    assert hidden_in(ASKING, code("def f(): ..."), code("f()", "1")) == ["f()"]
 
 
 def test_words_between_question_and_answer_do_not_answer():
-    assert folded(f"{ASKING}\n\n(Take your time.)", code("a", "1")) == ["a"]
-    assert folded(ASKING, code("def f(): ..."), "And now:", code("f()", "1")) == ["f()"]
+    assert hidden_in(f"{ASKING}\n\n(Take your time.)", code("a", "1")) == ["a"]
+    assert hidden_in(ASKING, code("def f(): ..."), "And now:", code("f()", "1")) == ["f()"]
 
 
 def test_a_heading_or_a_drill_ends_what_was_asked():
-    assert folded(ASKING, "## Another matter", code("a", "1")) == []
-    assert folded(ASKING, code("number()", "1", ["hide-input"]), code("a", "1")) == []
+    assert hidden_in(ASKING, "## Another matter", code("a", "1")) == []
+    assert hidden_in(ASKING, code("number()", "1", ["hide-input"]), code("a", "1")) == []
+
+
+@pytest.mark.parametrize(
+    ("markdown", "hidden"),
+    [
+        ("It is 1.", "It is 1."),
+        ("It is 1.\nSo it is.\n\nNow for two.", "It is 1.\nSo it is."),
+        ("Two:\n\n- one\n- two\n\nThe end.", "Two:\n\n- one\n- two"),
+        ("Two:\n\n## A heading", "Two:"),
+        ("So:\n\n$$x = 1$$\n\nThe end.", "So:\n\n$$x = 1$$"),
+        ("## A heading\n\nIt is 1.", ""),
+        ("- a list", ""),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", ""),
+        ("**Predict.** What next?\n\nMore.", ""),
+        ("", ""),
+    ],
+)
+def test_the_words_that_answer_are_folded_and_come_back(markdown, hidden):
+    came = folded(markdown)
+    assert unfolded(came) == markdown
+    assert (came != markdown) == bool(hidden)
+    inside = came.partition("</summary>\n\n")[2].partition("\n\n</details>")[0]
+    assert inside == hidden
+
+
+def test_words_are_folded_where_an_output_answers_before_them():
+    cells = (ASKING, code("a", "1"), "It is 1.\n\nMore.", "And more.", code("b", "2"), "It is 2.")
+    made = [nbformat.v4.new_markdown_cell(c) if isinstance(c, str) else c for c in cells]
+    notebook = nbformat.v4.new_notebook(cells=made)
+    for _ in range(2):  # again, as a build of what was built
+        fold_answers(notebook)
+        assert ["<details" in c.source for c in notebook.cells] == [0, 0, 1, 0, 0, 0]
+    silent = nbformat.v4.new_notebook(cells=[made[0], code("def f(): ..."), made[3]])
+    fold_answers(silent)
+    assert silent.cells[2].source == "And more."
