@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 from grader.build.cells import cell_ids, from_node, to_node
 from grader.build.predictions import unfolded
 from grader.build.problems import Problem
+from grader.build.run_above import without_button
 from grader.build.text import Text, TextCell
 from grader.metadata import KEY
 
@@ -74,7 +75,9 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 
 
 def read(path: Path) -> NotebookNode | None:
-    """Return the notebook in a file, with its words unfolded; None when there is no file.
+    """Return the notebook in a file; None when there is no file.
+
+    What the build adds to a lesson's words for JupyterLab is taken out again.
 
     Raises:
         ValueError: when the file is not a notebook.
@@ -83,7 +86,7 @@ def read(path: Path) -> NotebookNode | None:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
-                cell.source = unfolded(cell.source)
+                cell.source = without_button(unfolded(cell.source))
         return notebook
     except FileNotFoundError:
         return None

@@ -19,6 +19,7 @@ from grader.build.predictions import fold_answers, without_blank
 from grader.build.problems import Problem, Refused, refuse_if_any
 from grader.build.release import generate, holds_work
 from grader.build.rules import lab_problems, page_problems
+from grader.build.run_above import add_buttons
 from grader.build.text import Text, parse
 from grader.metadata import EXECUTED, KEY, OUTPUTS
 from grader.phase_paths import START, PhasePaths, pages, phases
@@ -173,6 +174,8 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
         say(f"{phase.relative(phase.page)}: executing")
         run_page(notebook, text, phase.root)
     fold_answers(notebook)
+    if phase.name != START:
+        add_buttons(notebook)
     notebook.metadata[KEY] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
     content = to_bytes(notebook)
     refuse_if_any([*output_problems(text, notebook), *size_problems(text, len(content))])
