@@ -1,4 +1,4 @@
-# demo · check · test · proof · lab · build · site · bench · clean. Each sets up .venv itself, once: the
+# demo · check · test · proof · lab · teach · build · site · bench · clean. Each sets up .venv itself, once: the
 # stamp's name holds the hash of what is installed and the build of PyTorch, so a finished set-up is
 # never repeated and a changed one is brought up to date.
 
@@ -32,7 +32,7 @@ export OMP_WAIT_POLICY := passive
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof types built lab build site bench lock clean help tools
+.PHONY: demo check test proof types built lab teach build site bench lock clean help tools
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make test    everything CI runs"
 	@echo "make proof   everything there is, at full width: for a night or a release"
 	@echo "make lab     open JupyterLab on the start page"
+	@echo "make teach   open JupyterLab with nbgrader's menu and formgrader"
 	@echo "make build   turn the text in phases/ into notebooks"
 	@echo "make site    the course as a static site, build/site/html"
 	@echo "make lock    renew lock/ from pyproject.toml"
@@ -74,12 +75,18 @@ types: $(STAMP)
 built: $(STAMP)
 	@$(RUN) python -m grader build --check
 
+# Learners have no use for nbgrader's menu, its Validate button and its sidebar: grader/jupyter leaves
+# them out.
 # JupyterLab drops the style of outputs that nobody has trusted; figures would be white in its dark theme.
 # It opens, too, where a copy could not be brought up to date: that was told.
 lab: $(STAMP)
 	@$(RUN) python -m grader work || true
 	@$(RUN) jupyter trust work/start.ipynb work/lesson_*.ipynb >/dev/null
-	@$(RUN) python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/work/start.ipynb
+	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/jupyter:$$JUPYTER_CONFIG_PATH" \
+	  python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/work/start.ipynb
+
+teach: $(STAMP)
+	@$(RUN) python -m jupyter lab $(ALLOW_ROOT)
 
 build: $(STAMP)
 	@$(RUN) python -m grader build

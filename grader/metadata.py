@@ -20,6 +20,8 @@ CELLS = "cells"
 # Of an executed lesson: hashes of what its outputs depend on, and of the outputs.
 EXECUTED, OUTPUTS = "executed", "outputs"
 COPY = "copy"  # what a learner's copy was made from
+# A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
+MAY_RAISE = "raises-exception"
 
 
 def fingerprint(kind: str, source: str, header: Mapping[str, Any]) -> str:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
 from IPython.display import display
 
 from utils.audience import building
 
 ROOT = Path(__file__).resolve().parents[1]  # the folder that holds utils/, notebooks/ and release/
+NOTHING: Mapping[int, str] = MappingProxyType({})
 WORK = "work"  # in it, the folder with the learner's copies
 LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
 
@@ -30,6 +33,7 @@ class Phase:
         name: its folder in phases/ and its notebooks' name, such as "01_tensors".
         promise: what a learner can do after it, in one line: "you can ...".
         needs: numbers of the phases that it builds on directly.
+        hours: what the lesson takes, and what the lab takes.
     """
 
     number: int
@@ -37,6 +41,7 @@ class Phase:
     title: str
     promise: str
     needs: tuple[int, ...] = ()
+    hours: tuple[float, float] = (0, 0)
 
     def lesson(self, root: Path = ROOT) -> Path | None:
         """Return the lesson that a learner reads under `root`, or None where there is none."""
@@ -93,12 +98,14 @@ PHASES = (
         "00_hello",
         "Hello",
         "see what your machine is made of, and run a first Triton kernel on it.",
+        hours=(0.5, 0.2),
     ),
     Phase(
         1,
         "01_tensors",
         "Tensors: storage and view",
         "say, byte by byte, what a tensor is and who shares its memory.",
+        hours=(2, 2),
     ),
     Phase(
         2,
@@ -106,6 +113,7 @@ PHASES = (
         "Autograd by hand",
         "derive any gradient of a small network on paper, and hold it against autograd's.",
         needs=(1,),
+        hours=(1, 3),
     ),
     Phase(
         3,
@@ -113,6 +121,7 @@ PHASES = (
         "nn.Module",
         "build Module from nothing, port a trained GPT, and prove the port right.",
         needs=(2,),
+        hours=(1.5, 3.5),
     ),
     Phase(
         4,
@@ -120,6 +129,7 @@ PHASES = (
         "The dispatcher",
         "predict which kernel an op reaches, and say why that one.",
         needs=(3,),
+        hours=(1.5, 2.5),
     ),
     Phase(
         5,
@@ -127,6 +137,7 @@ PHASES = (
         "An operator of your own",
         "write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
         needs=(2, 4),
+        hours=(1.5, 3),
     ),
     Phase(
         6,
@@ -134,6 +145,7 @@ PHASES = (
         "torch.compile",
         "read the graph the compiler captured and the code it wrote.",
         needs=(4, 5),
+        hours=(1.5, 3),
     ),
     Phase(
         7,
@@ -141,6 +153,7 @@ PHASES = (
         "Training",
         "write the whole training loop, AdamW included, and train a small GPT with it.",
         needs=(3,),
+        hours=(1.5, 3),
     ),
     Phase(
         8,
@@ -148,6 +161,7 @@ PHASES = (
         "Transformers and Hugging Face",
         "write attention in under fifty lines, and run the same model the Hugging Face way.",
         needs=(7,),
+        hours=(3, 3),
     ),
     Phase(
         9,
@@ -155,6 +169,7 @@ PHASES = (
         "Profiling",
         "find where a training step spends its time, and show the mend as a measured ratio.",
         needs=(7,),
+        hours=(3, 3.5),
     ),
     Phase(
         10,
@@ -162,27 +177,35 @@ PHASES = (
         "Distributed",
         "build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",
         needs=(7,),
+        hours=(2.5, 4),
     ),
 )
 
 
-def show_contents(root: Path = ROOT) -> None:
-    """Display the table of phases, with links, in the start page of `root` or its copy."""
-    display({"text/html": contents_html(root), "text/plain": contents_text(root)}, raw=True)
+def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
+    """Display the table of phases, with links, in the start page of `root` or its copy.
+
+    Args:
+        states: how far the learner is, by the phase's number, in a few words.
+    """
+    page = contents_html(root, states)
+    display({"text/html": page, "text/plain": contents_text(root)}, raw=True)
 
 
-def contents_html(root: Path = ROOT) -> str:
-    """Return the phases as a table: number, title, promise, and links to what exists under `root`.
+def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str:
+    """Return the phases as a table: number, title, promise, hours, and links under `root`.
 
     Links are relative to the start page, so that they work wherever the course was put.
     """
     rows = []
     for item in PHASES:
         links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
+        lesson, lab = (f"{hours:g}" for hours in item.hours)
         fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
-        cells = "".join(_cell("td", field) for field in (*fields, links or "not written yet"))
-        rows.append(f"<tr>{cells}</tr>")
-    names = "", "Phase", "When you leave it you can", "Open"
+        state = (escape(states.get(item.number, "")),) if states else ()
+        fields += (f"{lesson} + {lab}", *state, links or "not written yet")
+        rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
+    names = "", "Phase", "When you leave it you can", "Hours", *(("You",) if states else ()), "Open"
     head = "".join(_cell("th", name) for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 

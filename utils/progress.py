@@ -95,6 +95,15 @@ class Progress:
             if lab.exercises and lab.passing == len(lab.exercises)
         )
 
+    @property
+    def states(self) -> dict[int, str]:
+        """How far each phase is, such as "4 of 11", by its number; those begun alone."""
+        return {
+            lab.phase.number: f"{lab.passing} of {len(lab.exercises)}"
+            for lab in self.labs
+            if lab.begun
+        }
+
     def __repr__(self) -> str:
         lines = [f"{lab.phase.number:02d} {lab.phase.title}: {lab}" for lab in self.labs]
         return "\n".join(lines) or "There is no lab here yet."

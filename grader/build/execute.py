@@ -19,12 +19,12 @@ from grader.build.notebook import LANGUAGE
 from grader.build.problems import Problem, Refused
 from grader.build.text import Text, TextCell, at
 from grader.judging.graded_cell import plain
+from grader.metadata import MAY_RAISE
 from grader.phase_paths import environment_with
 from utils.audience import BUILD
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes
-MAY_RAISE = "raises-exception"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")

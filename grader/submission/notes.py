@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from nbformat.notebooknode import NotebookNode
 
+from grader.metadata import MAY_RAISE
 from grader.submission.names import printable
 from grader.submission.notebook import SubmittedCell
 
@@ -196,7 +197,8 @@ def metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> li
     if any(theirs.get(key) != ours.get(key) for key in SETTINGS if key in theirs):
         message = f"The grading settings of the cell `{grade_id}` were changed; the original ones"
         notes.append(Note(NoteKind.SETTINGS, f"{message} were used.", grade_id))
-    tags = [tag for tag in came.tags if tag not in cell.metadata.get("tags", [])]
+    released = {*cell.metadata.get("tags", []), MAY_RAISE}  # the second is in every release
+    tags = [tag for tag in came.tags if tag not in released]
     if tags:
         message = f"Tags of the cell `{grade_id}` were removed: {some(tags)}."
         notes.append(Note(NoteKind.TAGS, message, grade_id))

@@ -32,7 +32,7 @@ def skips_the_test(work: Work) -> None:
     work.cell("row_sums").metadata["tags"] = ["skip-execution"]
 
 
-@attack(tells="`raises-exception`")
+@attack()
 def lets_the_test_raise(work: Work) -> None:
     """Tags the graded cell as one that is meant to raise."""
     work.cell("row_sums").metadata["tags"] = ["raises-exception"]

@@ -13,7 +13,7 @@ from nbgrader.preprocessors import ComputeChecksums
 from nbgrader.utils import compute_checksum
 
 from grader import work
-from grader.metadata import KEY, fingerprint_of
+from grader.metadata import KEY, MAY_RAISE, fingerprint_of
 from grader.preprocessors.stamp import Stamp
 from grader.submission.notebook import read_submission
 from grader.submission.rebuild import rebuild
@@ -454,3 +454,14 @@ def test_every_link_between_the_courses_copies_leads_somewhere(tmp_path, capsys)
             assert not section or section in [one.id for one in read(target).cells], found[0]
             counted += 1
     assert counted > 100
+
+
+def test_in_a_release_run_all_goes_on_where_nothing_is_solved_yet():
+    """JupyterLab stops at a cell that raises, but for one with this tag; stubs raise."""
+    by_tag = {c.source: MAY_RAISE in c.metadata.get("tags", []) for c in RELEASE.cells}
+    assert by_tag[cell(RELEASE, "twice").source], "a graded cell"
+    assert not by_tag[cell(RELEASE, "twice_solution").source]
+    code = [c for c in RELEASE.cells if c.cell_type == "code" and "nbgrader" not in c.metadata]
+    assert all(by_tag[c.source] for c in code), "an exercise's own check"
+    assert not any(by_tag[c.source] for c in RELEASE.cells if c.cell_type != "code")
+    assert not any(MAY_RAISE in c.metadata.get("tags", []) for c in source_notebook().cells)

@@ -131,3 +131,22 @@ def test_the_table_shows_the_whole_road(tmp_path):
     html = contents_html(tmp_path)
     assert "href" not in html
     assert html.count("not written yet") == len(PHASES)
+
+
+def test_the_table_says_how_far_somebody_is(tmp_path):
+    begun = contents_html(tmp_path, {1: "4 of <11>"})
+    assert "4 of &lt;11&gt;" in begun
+    assert begun.count("<th") - contents_html(tmp_path).count("<th") == 1
+    assert begun.count("<td") - contents_html(tmp_path).count("<td") == len(PHASES)
+
+
+HOURS = {"ten minutes": 0.2, "two hours": 2, "two and a half hours": 2.5, "three hours": 3}
+HOURS |= {"three and a half hours": 3.5, "four hours": 4}
+
+
+@pytest.mark.parametrize("phase", PHASES, ids=lambda phase: phase.name)
+def test_the_table_says_of_a_lab_what_the_lab_says(phase):
+    text = (ROOT / "phases" / phase.name / "lab.py").read_text()
+    said = re.search(r"points,\s(?:#\s)?(?:about |a little over )?([\w ]*?(?:hours|minutes))", text)
+    assert said is not None
+    assert HOURS[said[1]] == phase.hours[1]

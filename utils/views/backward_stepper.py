@@ -48,7 +48,9 @@ class Tape:
 
 
 def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
-    """Show backward through `steps`, one node for each place of the slider; still, all of it.
+    """Show backward through `steps`, a node for each place of a slider, from the first on.
+
+    Where nothing can move, all of it is shown.
 
     Args:
         steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with +
@@ -60,10 +62,11 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
     """
     tape = record(steps, values)
     last = len(tape.order)
+    shown = min(1, last) if _interactive.can_move() or _interactive.filming() else last
     _interactive.present(
         lambda step: draw(tape, step),
-        (last,),
-        lambda widgets: [widgets.IntSlider(value=last, min=0, max=last, description="step")],
+        (shown,),
+        lambda widgets: [widgets.IntSlider(value=shown, min=0, max=last, description="step")],
     )
 
 
