@@ -44,6 +44,7 @@ from utils.draw import SmallDraw
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise
 SECONDS = 1.5  # of this process's processor time, after which no further case is tried
+BY_THE_CLOCK = 4  # times as long: the learner's process may be another one
 PARTS = 3  # parts of one exercise that get an example
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
@@ -73,14 +74,25 @@ def find_examples(
     parts = parts[:PARTS]
     found: dict[str, Example] = {}
     end, left = time.process_time() + SECONDS, CALLS
+    begun = time.monotonic()
     with contextlib.suppress(OutOfTime, KeyboardInterrupt, ConnectionLost, MemoryError):
         for small in _smallest(key, parts, seed):
             if small.case.part in found:
                 continue
-            if left <= 0 or time.process_time() > end:
+            late = time.monotonic() - begun > BY_THE_CLOCK * SECONDS
+            if left <= 0 or late or time.process_time() > end:
                 break
             left -= 1
-            example = small.example(key.check, connection)
+            try:
+                example = small.example(key.check, connection)
+            except (OutOfTime, MemoryError):
+                raise
+            except ConnectionLost as lost:
+                if not isinstance(lost, _NoExample):  # what it returned became a long argument
+                    raise
+                continue
+            except Exception:  # the learner's process may send values of any form
+                continue
             if example:
                 left -= 1
                 found[small.case.part] = dataclasses.replace(example, seed=seed)
@@ -292,10 +304,7 @@ class _Small:
     def example(self, check: Check, connection: Connection) -> Example | None:
         """Return the case as an example if the code fails it twice in the same way, else None."""
         recorder = _Recorder(check, connection)
-        try:
-            got = play(check, recorder, self.case)
-        except _NoExample:  # what it returned became an argument
-            return None
+        got = play(check, recorder, self.case)
         found = difference(check, got, self.right, self.case.places)
         if found is None:
             return None

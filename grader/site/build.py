@@ -7,6 +7,7 @@ import hashlib
 import io
 import shutil
 import time
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,25 @@ from grader.site.frames import VIEWS as VIEWS_FILE
 from grader.site.frames import Views, frames_of, read_views
 from grader.site.links import faults, sweep
 from grader.site.outputs import IMAGES, VIEWS
-from grader.site.pages import LABS, LESSONS, Page, pages, stage
+from grader.site.pages import INDEX, LABS, LESSONS, Page, pages, stage
 from utils.style import GRADIENT, INK, RULE, STORAGE, VIEW
 
 STATIC = Path(__file__).parent / "static"
 TITLE = "Open the Hood"
 DOWNLOADS = "_downloads"
+# What stands below the title of a lab, and of a lesson.
+DOWNLOAD = (
+    "[Download this lab]({}) as a notebook. It imports the course's package `utils`, so it runs in "
+    "a copy of the course: [run it yourself](../run.html) says how to get one."
+)
+START_HERE = (
+    "*This is the course to read. To solve its labs, or to change a cell and see what happens, "
+    "[get a kernel](run.html).*"
+)
+EXECUTED = (
+    "*Executed with {}, on a CPU. The drills answer here, and the views move; to change a cell and "
+    "run it, [get a kernel](../run.html).*"
+)
 # The figures' own colours (utils.style), which is also how the site marks what they stand for.
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
@@ -76,26 +90,30 @@ def build(
         workers: how many processes to use.
 
     Raises:
-        Refused: when a lesson can't be executed.
         UserError: when a page can't be made, or a link leads nowhere.
     """
     start = time.perf_counter()
     site, sources = folder / "html", folder / "pages"
     every = pages(root)
     chosen = set() if moving == [] else set(choose(root, list(moving or [])))
-    lessons = [page.phase for page in every if not page.is_lab and page.phase in chosen]
+    lessons = [p.phase for p in every if not (p.is_lab or p.is_words) and p.phase in chosen]
     views = frames_of(lessons, folder / "frames", say, workers)
     drawn = time.perf_counter()
     staged = set()
     code = own_digest()
     titles = [[one.title, one.docname] for one in every]
+    executed = EXECUTED.format(" and ".join(" ".join(pin) for pin in pins(root)))
     for page in every:
         # Every page shows the contents and its neighbours, so it is made again when they change.
         more: dict[str, Any] = {"code": code, "contents": titles}
         if page.is_lab:
-            more["top"] = f"[Download this lab](../{DOWNLOADS}/{page.notebook.name}) as a notebook."
+            more["top"] = DOWNLOAD.format(f"../{DOWNLOADS}/{page.notebook.name}")
             copy(page.notebook, site / DOWNLOADS)
-        elif page.phase in views:
+        elif page.docname.startswith(f"{LESSONS}/"):
+            more["top"] = executed
+        elif page.docname == INDEX:
+            more["top"] = START_HERE
+        if not page.is_lab and not page.is_words and page.phase in views:
             more["views"] = publish(views[page.phase], site / VIEWS)
         staged.add(stage(page, sources, more))
     for path in set(sources.rglob("*.ipynb")) - staged:
@@ -108,6 +126,13 @@ def build(
     took = time.perf_counter() - drawn
     say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
     return site
+
+
+def pins(root: Path) -> list[tuple[str, str]]:
+    """Return the packages that a reader asks for first, each with its pinned version."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = dict(one.split("==") for one in project["dependencies"] if "==" in one)
+    return [(name, found[name].partition(";")[0].strip()) for name in ("torch", "triton")]
 
 
 def forget(site: Path, every: Sequence[Page]) -> None:

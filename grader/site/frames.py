@@ -12,15 +12,17 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from grader.build.digest import lesson_digest
 from grader.build.execute import run_page
 from grader.build.notebook import to_notebook
+from grader.build.problems import Refused
 from grader.build.steps import read_texts
 from grader.build.text import Text
 from grader.phase_paths import PhasePaths
@@ -41,8 +43,8 @@ def frames_of(
         cache: where the folders are kept; those of the lessons' earlier texts are removed.
         workers: how many lessons are executed at a time.
 
-    Raises:
-        Refused: when a cell of a lesson fails.
+    A lesson that can't be executed has none: it is said, and its page shows the pictures that its
+    notebook was committed with.
     """
     folders: dict[PhasePaths, Path] = {}
     missing: list[tuple[PhasePaths, Text]] = []
@@ -54,14 +56,28 @@ def frames_of(
             missing.append((phase, text))
 
     def make(phase: PhasePaths, text: Text) -> None:
-        say(f"{phase.relative(phase.page)}: executing, for the pictures of its views")
         notebook = to_notebook(text)
         run_page(notebook, text, phase.root, {FRAMES: "1"})
         keep(notebook, folders[phase])
 
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(make, *each) for each in missing]:
-            done.result()
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with (
+        ThreadPoolExecutor(workers) as pool,
+        Progress(*shown, TimeRemainingColumn(), disable=not missing) as bar,
+    ):
+        task = bar.add_task(
+            "executing lessons, for the pictures of their views", total=len(missing)
+        )
+        made = {pool.submit(make, *each): each[0] for each in missing}
+        for done in as_completed(made):
+            phase = made[done]
+            try:
+                done.result()
+            except Refused as refused:
+                del folders[phase]
+                why = "; ".join(map(str, refused.problems[:1]))
+                say(f"{phase.relative(phase.page)}: its views don't move, since {why}")
+            bar.advance(task)
     for phase, folder in folders.items():
         for old in set(cache.glob(f"{phase.page.stem}-*")) - {folder}:
             shutil.rmtree(old)

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from grader import UserError
 from grader.build.notebook import read, stamp, to_bytes
@@ -24,6 +25,8 @@ from grader.whole_file import write_whole
 SITE = "site"
 INDEX = "index"
 LESSONS, LABS = "lessons", "labs"
+# Pages of the site alone, in phases/.
+WORDS = ("run", "glossary", "notation")
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Page:
     Attributes:
         docname: its address on the site, without ``.html``.
         phase: whose lesson or lab it shows, or the start page.
-        notebook: the built notebook.
+        notebook: the built notebook, or a file of Markdown.
         title: its name in the contents.
         below: the titles and addresses of the pages that stand below it in the contents.
     """
@@ -43,6 +46,11 @@ class Page:
     notebook: Path
     title: str
     below: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_words(self) -> bool:
+        """Whether it is no notebook but a page of words in Markdown, such as the glossary."""
+        return self.notebook.suffix == ".md"
 
     @property
     def is_lab(self) -> bool:
@@ -71,7 +79,14 @@ def pages(root: Path) -> list[Page]:
         top += first
         found += [*first, *under] if lessons else first
     start = PhasePaths(root, START)
-    return [page_of(start, start.page, top), *found]
+    words = [words_page(start, root / "phases" / f"{name}.md") for name in WORDS]
+    return [page_of(start, start.page, [*top, *words]), *found, *words]
+
+
+def words_page(start: PhasePaths, path: Path) -> Page:
+    """Return the page of a file of Markdown, which begins with its title."""
+    title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    return Page(path.stem, start, path, title)
 
 
 def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Page:
@@ -143,10 +158,18 @@ def stage(page: Page, folder: Path, more: Mapping[str, Any]) -> Path:
     Args:
         more: what the site knows about the page and its notebook does not.
     """
-    notebook: NotebookNode | None = read(page.notebook)
+    notebook: NotebookNode | None
+    if page.is_words:
+        text = new_markdown_cell(page.notebook.read_text(encoding="utf-8"), id=page.docname)
+        notebook = new_notebook(cells=[text])
+    else:
+        notebook = read(page.notebook)
     assert notebook is not None
     notebook.metadata[SITE] = {
-        "notebook": page.phase.relative(page.notebook),
+        # a page of words links as a notebook beside the lessons would
+        "notebook": f"notebooks/{page.docname}.ipynb"
+        if page.is_words
+        else page.phase.relative(page.notebook),
         "language": page.language,
         "below": list(page.below),
         **more,

@@ -227,17 +227,19 @@ def test_a_prediction_folds_and_the_view_in_it_moves(reader):
     spoken = view.get_by_role("status")
     slider.focus()
     seen = {first}
-    for at in range(last - 1, -1, -1):
-        slider.press("ArrowLeft")
-        expect(view.locator(".value")).to_have_text(str(at))
-        expect(view).to_have_attribute("data-at", str(at))
-        expect(spoken).not_to_be_empty()
-        seen.add(drawn(picture))
-        assert picture.locator("canvas").bounding_box() == picture.locator("img").bounding_box()
+    for key, places in (("ArrowLeft", [0]), ("ArrowRight", range(1, last + 1))):
+        for at in places:
+            slider.press(key)
+            expect(view.locator(".value")).to_have_text(str(at))
+            expect(view).to_have_attribute("data-at", str(at))
+            expect(spoken).not_to_be_empty()
+            seen.add(drawn(picture))
+            box = picture.locator("img").bounding_box()
+            assert at == 1 or picture.locator("canvas").bounding_box() == box
     assert len(seen) == last + 1
-    for _ in range(last):
-        slider.press("ArrowRight")
-    expect(view).to_have_attribute("data-at", str(last))
+    for _ in range(last - 1):
+        slider.press("ArrowLeft")
+    expect(view).to_have_attribute("data-at", "1")  # where it begins
     expect(view.locator("canvas")).to_have_count(0)
     assert drawn(picture) == first
     assert any(url.endswith(pictures) for url in sorted(reader.loaded))
@@ -266,3 +268,13 @@ def test_contents_next_previous_and_search_lead_through_the_site(reader):
     expect(found).to_be_visible()
     found.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Autograd by hand")
+    expect(page.locator("span.highlighted").first).to_be_in_viewport()
+
+
+def test_a_page_says_where_its_cells_can_be_run(reader):
+    for path in PAGES:
+        page = reader.open(path)
+        page.locator("article a[href$='run.html']").first.click()
+        page.wait_for_url("**/run.html")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Run it yourself")
+    assert "Executed with torch 2.13.0" in reader.open(PAGES[1]).locator("article").inner_text()

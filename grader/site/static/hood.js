@@ -163,6 +163,16 @@ function offerCopy(block) {
   block.append(button);
 }
 
+// Search ------------------------------------------------------------------------------------------
+
+// Whoever comes from the search lands where the word stands, and not on top of a long page.
+window.addEventListener("load", () => {
+  const found = location.hash ? null : document.querySelector("span.highlighted");
+  const fold = found?.closest("details");
+  if (fold) fold.open = true;
+  found?.scrollIntoView({ block: "center" });
+});
+
 document.querySelectorAll("form.drill").forEach(answerDrill);
 document.querySelectorAll(".view").forEach(moveView);
 document.querySelectorAll("div.source").forEach(offerCopy);

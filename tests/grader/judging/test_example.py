@@ -151,6 +151,28 @@ def test_code_that_does_not_repeat_itself_gets_no_example():
     assert found(twice(), lambda x: x * random.random()) == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: x * 1j,
+        lambda x: {"a": x},
+        lambda x: [x[0], {1: (x,)}],
+        lambda x: x.to_sparse(),
+        lambda x: "é" * 10_000,
+        lambda x: float("nan"),
+        lambda x: 10**50,
+        lambda x: lambda: x,
+    ],
+)
+def test_whatever_comes_back_costs_nothing_but_the_example(wrong):
+    check = made(
+        lambda x: [2 * x, x],
+        lambda draw: [Case("p", lambda subject, x=draw.tensor((2,)): subject(x)[0])],  # noqa: B008
+    )
+    assert judge(check, wrong, "run").status is Status.WRONG
+    found(check, wrong)
+
+
 def test_tries_and_the_time_are_bounded(monkeypatch):
     check = made(lambda n: n, lambda draw: [case("p", draw.integer(0, 10**6)) for _ in range(99)])
     calls = []

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from grader.build.problems import Problem, Refused
 from grader.phase_paths import ROOT, PhasePaths
 from grader.site import frames
 from grader.site.frames import VIEWS, frames_of, read_views
@@ -40,7 +41,7 @@ def test_a_lesson_is_executed_for_its_views_and_the_pictures_are_kept(phase, tmp
     said = []
     cache = tmp_path / "frames"
     (folder,) = frames_of([phase], cache, said.append, 1).values()
-    assert said == ["notebooks/01_rows.ipynb: executing, for the pictures of its views"]
+    assert said == []
     (views,) = read_views(folder).values()
     (view,) = views.values()
     assert list(views) == ["1"]  # the output after the printed one
@@ -71,3 +72,17 @@ def test_pictures_of_an_earlier_text_are_removed_and_those_of_other_lessons_stay
     assert second != first
     assert sorted(cache.iterdir()) == sorted([second, other])
     assert (second / VIEWS).read_text() == "{}"
+
+
+def test_a_lesson_that_cannot_be_executed_has_no_moving_views_and_that_is_said(
+    phase, tmp_path, monkeypatch
+):
+    def refuses(*_):
+        raise Refused([Problem("phases/01_rows/lesson.py", 9, "the kernel died")])
+
+    monkeypatch.setattr(frames, "run_page", refuses)
+    said = []
+    assert frames_of([phase], tmp_path / "frames", said.append, 1) == {}
+    (words,) = said
+    assert words.startswith("notebooks/01_rows.ipynb: its views don't move")
+    assert "phases/01_rows/lesson.py:9: the kernel died" in words
