@@ -70,8 +70,8 @@ import; look inside. Python {pythons}. On Windows, work in WSL (`wsl --install`,
 """
 CHECKED = """
 Each graded cell of a lab begins with `check(...)`, which judges your answer on new cases and says
-what is wrong with it. What it needs lies in `phases/` and `grader/`, the answers among it: look
-there when you are done.
+what is wrong with it. Once all of it is right, a worked solution stands below, folded. What this
+needs lies in `phases/` and `grader/`, the answers among it: look there when you are done.
 """
 
 

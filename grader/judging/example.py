@@ -227,7 +227,8 @@ def _laid_out(call: str) -> str:
     words: list[ast.expr | ast.keyword] = [*longest.args, *longest.keywords] if longest else []
     if not words:
         return call
-    lines = [call[: words[0].col_offset]]
+    encoded = call.encode()  # offsets count bytes
+    lines = [encoded[: words[0].col_offset].decode()]
     for word in words:
         text = _source(call, word)
         if isinstance(word, ast.Dict) and len(text) > LINE:
@@ -237,7 +238,7 @@ def _laid_out(call: str) -> str:
             lines.append("    },")
         else:
             lines.append(f"    {text},")
-    lines.append(call[words[-1].end_col_offset :])
+    lines.append(encoded[words[-1].end_col_offset :].decode())
     return "\n".join(lines)
 
 

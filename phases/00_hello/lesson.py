@@ -421,8 +421,8 @@ choice(
 # %% [markdown]
 # ## Sources
 #
-# - P. Tillet, H. T. Kung, D. Cox, "Triton: an intermediate language and compiler for tiled neural network computations", MAPL 2019: why blocks, and not threads, are what you program.
-# - Triton's documentation: the tutorial "Vector Addition", `triton.language.load` and `store` (masks), and "Debugging Triton", which describes the interpreter and its limits.
-# - NVIDIA, "Parallel Thread Execution ISA" (PTX): predicated execution, `ld`, `st`, `setp`, the special registers `%tid` and `%ctaid`; "CUDA C++ Programming Guide", the chapter on compute capabilities.
-# - PyTorch's documentation: "Get Started" (which build to install), `torch.cuda.is_available`, `torch.version`.
-# - IPython's documentation: the magic `%pip`, and why it is there. nbgrader's documentation: "Validating assignments".
+# - P. Tillet, H. T. Kung, D. Cox, "[Triton: an intermediate language and compiler for tiled neural network computations](https://doi.org/10.1145/3315508.3329973)", MAPL 2019: why blocks, and not threads, are what you program.
+# - Triton's documentation: the tutorial "[Vector Addition](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html)", [`triton.language.load`](https://triton-lang.org/main/python-api/generated/triton.language.load.html) and [`store`](https://triton-lang.org/main/python-api/generated/triton.language.store.html) (masks), and "[Debugging Triton](https://triton-lang.org/main/programming-guide/chapter-3/debugging.html)", which describes the interpreter and its limits.
+# - NVIDIA, "[Parallel Thread Execution ISA](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html)" (PTX): predicated execution, `ld`, `st`, `setp`, the special registers `%tid` and `%ctaid`; "[CUDA C++ Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#compute-capabilities)", the chapter on compute capabilities.
+# - PyTorch's documentation: "[Get Started](https://pytorch.org/get-started/locally/)" (which build to install), [`torch.cuda.is_available`](https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_available.html), `torch.version`.
+# - IPython's documentation: [the magic `%pip`](https://ipython.readthedocs.io/en/stable/interactive/magics.html#magic-pip), and why it is there. nbgrader's documentation: "From the validate extension".

@@ -849,7 +849,7 @@ for pattern, (operands, wanted) in familiar.items():
 #
 # In the last pattern, look at what is *not* there: no transpose. `nn.Linear` keeps its weight as (out, in) and computes `x @ W.t()`, and the `t()` costs nothing, as you know. The matrix routine receives the strides and reads along them.
 #
-# `einops.rearrange` does for shapes what einsum does for products: it names the dimensions. Now a bug, of the worst kind. You have `q` of shape (2, 32, 64), batch × time × features, and want 4 heads of 16: shape (2, 4, 32, 16). `view` gives you this shape without a murmur.
+# [`einops.rearrange`](https://einops.rocks/api/rearrange/) does for shapes what einsum does for products: it names the dimensions. Now a bug, of the worst kind. You have `q` of shape (2, 32, 64), batch × time × features, and want 4 heads of 16: shape (2, 4, 32, 16). `view` gives you this shape without a murmur.
 #
 # **Predict.** Is `q.view(2, 4, 32, 16)` what you want? What is in head 0?
 
@@ -1005,14 +1005,14 @@ choice(
 # ## Sources
 #
 # Papers and essays:
-# - Edward Z. Yang, "PyTorch internals" (blog.ezyang.com, 2019): the tensor, its storage and strides, drawn by one of its makers.
-# - S. van der Walt, S. C. Colbert, G. Varoquaux, "The NumPy array: a structure for efficient numerical computation", *Computing in Science & Engineering* 13(2), 2011.
-# - D. Goldberg, "What every computer scientist should know about floating-point arithmetic", *ACM Computing Surveys* 23(1), 1991.
-# - P. Micikevicius et al., "Mixed precision training", 2017 (arXiv:1710.03740); D. Kalamkar et al., "A study of BFLOAT16 for deep learning training", 2019 (arXiv:1905.12322); P. Micikevicius et al., "FP8 formats for deep learning", 2022 (arXiv:2209.05433).
-# - S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC20: the accounting of parameters, gradients and optimizer state.
-# - S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for multicore architectures", *Communications of the ACM* 52(4), 2009.
-# - A. Rogozhnikov, "Einops: clear and reliable tensor manipulations with Einstein-like notation", ICLR 2022.
+# - Edward Z. Yang, "[PyTorch internals](https://blog.ezyang.com/2019/05/pytorch-internals/)" (blog.ezyang.com, 2019): the tensor, its storage and strides, drawn by one of its makers.
+# - S. van der Walt, S. C. Colbert, G. Varoquaux, "[The NumPy array: a structure for efficient numerical computation](https://arxiv.org/abs/1102.1523)", *Computing in Science & Engineering* 13(2), 2011.
+# - D. Goldberg, "[What every computer scientist should know about floating-point arithmetic](https://doi.org/10.1145/103162.103163)", *ACM Computing Surveys* 23(1), 1991.
+# - P. Micikevicius et al., "[Mixed precision training](https://arxiv.org/abs/1710.03740)", 2017 (arXiv:1710.03740); D. Kalamkar et al., "[A study of BFLOAT16 for deep learning training](https://arxiv.org/abs/1905.12322)", 2019 (arXiv:1905.12322); P. Micikevicius et al., "[FP8 formats for deep learning](https://arxiv.org/abs/2209.05433)", 2022 (arXiv:2209.05433).
+# - S. Rajbhandari et al., "[ZeRO: memory optimizations toward training trillion parameter models](https://arxiv.org/abs/1910.02054)", SC20: the accounting of parameters, gradients and optimizer state.
+# - S. Williams, A. Waterman, D. Patterson, "[Roofline: an insightful visual performance model for multicore architectures](https://doi.org/10.1145/1498765.1498785)", *Communications of the ACM* 52(4), 2009.
+# - A. Rogozhnikov, "[Einops: clear and reliable tensor manipulations with Einstein-like notation](https://openreview.net/forum?id=oapKSVM2bcj)", ICLR 2022.
 #
-# PyTorch's documentation: "Tensor Views", "Broadcasting semantics", "Tensor Attributes" (type promotion), `torch.Tensor.view`, `torch.as_strided`, "Serialization semantics" (tensors that share storage), and the tutorial "Saving and Loading Models", which warns about `best_model_state = model.state_dict()`. The rule of `view` is `computeStride` in `aten/src/ATen/TensorUtils.cpp`.
+# PyTorch's documentation: "[Tensor Views](https://docs.pytorch.org/docs/stable/tensor_view.html)", "[Broadcasting semantics](https://docs.pytorch.org/docs/stable/notes/broadcasting.html)", "[Tensor Attributes](https://docs.pytorch.org/docs/stable/tensor_attributes.html)" (type promotion), [`torch.Tensor.view`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html), [`torch.as_strided`](https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html), "[Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html)" (tensors that share storage), and the tutorial "[Saving and Loading Models](https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html)", which warns about `best_model_state = model.state_dict()`. The rule of `view` is `computeStride` in [`aten/src/ATen/TensorUtils.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/TensorUtils.cpp).
 #
-# NumPy's documentation: "Data type promotion in NumPy" and NEP 50; `numpy.ndarray.strides`. NVIDIA's "H100 Tensor Core GPU" data sheet for the two peaks.
+# NumPy's documentation: "[Data type promotion in NumPy](https://numpy.org/doc/stable/reference/arrays.promotion.html)" and [NEP 50](https://numpy.org/neps/nep-0050-scalar-promotion.html); [`numpy.ndarray.strides`](https://numpy.org/doc/stable/reference/generated/numpy.ndarray.strides.html). NVIDIA's ["H100 Tensor Core GPU" data sheet](https://resources.nvidia.com/en-us-gpu-resources/h100-datasheet-24306) for the two peaks.

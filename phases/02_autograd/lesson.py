@@ -670,12 +670,12 @@ print("mended:", x.grad)
 # ## Sources
 #
 # Papers:
-# - S. Linnainmaa, "Taylor expansion of the accumulated rounding error", *BIT* 16, 1976: reverse mode, before it had the name.
-# - D. E. Rumelhart, G. E. Hinton, R. J. Williams, "Learning representations by back-propagating errors", *Nature* 323, 1986.
-# - A. Griewank, A. Walther, *Evaluating Derivatives*, SIAM, 2nd edition 2008: adjoints, and what a gradient costs at most.
-# - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "Automatic differentiation in machine learning: a survey", *JMLR* 18, 2018.
-# - A. Paszke et al., "Automatic differentiation in PyTorch", NIPS 2017 workshop.
-# - J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016 (arXiv:1607.06450).
-# - A. Karpathy's micrograd is the best-known scalar engine of this kind; ours follows its spirit.
+# - S. Linnainmaa, "[Taylor expansion of the accumulated rounding error](https://doi.org/10.1007/BF01931367)", *BIT* 16, 1976: reverse mode, before it had the name.
+# - D. E. Rumelhart, G. E. Hinton, R. J. Williams, "[Learning representations by back-propagating errors](https://doi.org/10.1038/323533a0)", *Nature* 323, 1986.
+# - A. Griewank, A. Walther, [*Evaluating Derivatives*](https://doi.org/10.1137/1.9780898717761), SIAM, 2nd edition 2008: adjoints, and what a gradient costs at most.
+# - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "[Automatic differentiation in machine learning: a survey](https://arxiv.org/abs/1502.05767)", *JMLR* 18, 2018.
+# - A. Paszke et al., "[Automatic differentiation in PyTorch](https://openreview.net/forum?id=BJJsrmfCZ)", NIPS 2017 workshop.
+# - J. L. Ba, J. R. Kiros, G. E. Hinton, "[Layer normalization](https://arxiv.org/abs/1607.06450)", 2016 (arXiv:1607.06450).
+# - A. Karpathy's [micrograd](https://github.com/karpathy/micrograd) is the best-known scalar engine of this kind; ours follows its spirit.
 #
-# PyTorch's documentation: "Autograd mechanics", "Extending PyTorch" (extending `torch.autograd`), "Gradcheck mechanics", `torch.autograd.graph`, `torch.autograd.detect_anomaly`, and the tutorial "A Gentle Introduction to torch.autograd". The derivative of each operator, and what it saves, stands in `tools/autograd/derivatives.yaml`.
+# PyTorch's documentation: "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)", "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (extending `torch.autograd`), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)", [`torch.autograd.graph`](https://docs.pytorch.org/docs/stable/autograd.html#autograd-graph), [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.detect_anomaly), and the tutorial "[A Gentle Introduction to torch.autograd](https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html)". The derivative of each operator, and what it saves, stands in [`tools/autograd/derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml).

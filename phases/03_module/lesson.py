@@ -758,11 +758,11 @@ attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([Tr
 # ## Sources
 #
 # Papers:
-# - A. Paszke et al., "PyTorch: An Imperative Style, High-Performance Deep Learning Library", NeurIPS 2019: why models are programs, and how the caching allocator came about.
-# - X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010; K. He et al., "Delving Deep into Rectifiers", ICCV 2015: how weights should begin.
-# - N. Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", *JMLR* 15, 2014.
-# - J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization", 2016 (arXiv:1607.06450); D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units", 2016 (arXiv:1606.08415).
-# - O. Press, L. Wolf, "Using the Output Embedding to Improve Language Models", EACL 2017: tied weights.
-# - N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, SIAM, 2nd edition 2002, chapter 4: sums in different orders.
+# - A. Paszke et al., "[PyTorch: An Imperative Style, High-Performance Deep Learning Library](https://arxiv.org/abs/1912.01703)", NeurIPS 2019: why models are programs, and how the caching allocator came about.
+# - X. Glorot, Y. Bengio, "[Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html)", AISTATS 2010; K. He et al., "[Delving Deep into Rectifiers](https://arxiv.org/abs/1502.01852)", ICCV 2015: how weights should begin.
+# - N. Srivastava et al., "[Dropout: A Simple Way to Prevent Neural Networks from Overfitting](https://jmlr.org/papers/v15/srivastava14a.html)", *JMLR* 15, 2014.
+# - J. L. Ba, J. R. Kiros, G. E. Hinton, "[Layer Normalization](https://arxiv.org/abs/1607.06450)", 2016 (arXiv:1607.06450); D. Hendrycks, K. Gimpel, "[Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415)", 2016 (arXiv:1606.08415).
+# - O. Press, L. Wolf, "[Using the Output Embedding to Improve Language Models](https://arxiv.org/abs/1608.05859)", EACL 2017: tied weights.
+# - N. J. Higham, [*Accuracy and Stability of Numerical Algorithms*](https://doi.org/10.1137/1.9780898718027), SIAM, 2nd edition 2002, chapter 4: sums in different orders.
 #
-# PyTorch's documentation: `torch.nn.Module`, "Modules" and "Serialization semantics" in the notes, "CUDA semantics" (memory management), "Numerical accuracy", `torch.nn.init`, and "Meta device". The walk itself is `_apply` in `torch/nn/modules/module.py`, 100 lines that are worth an evening.
+# PyTorch's documentation: [`torch.nn.Module`](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html), "[Modules](https://docs.pytorch.org/docs/stable/notes/modules.html)" and "[Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html)" in the notes, "[CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management)" (memory management), "[Numerical accuracy](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html)", [`torch.nn.init`](https://docs.pytorch.org/docs/stable/nn.init.html), and "[Meta device](https://docs.pytorch.org/docs/stable/meta.html)". The walk itself is `_apply` in [`torch/nn/modules/module.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/modules/module.py), 100 lines that are worth an evening.

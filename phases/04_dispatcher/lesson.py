@@ -109,7 +109,7 @@ slots("aten::mm", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU", "Meta"
 # %% [markdown]
 # So there is not *one* `mm`. There is one that multiplies numbers on a CPU, one for sparse matrices, one that only works out the shape (Meta), one that records a node for the backward (AutogradCPU), one that casts its arguments (AutocastCPU). They know little of each other. To call `mm` means: find the key, go to the slot, call what is there.
 #
-# The right column is no decoration. It is the file of PyTorch in which that slot was filled. (Those with a number are generated while PyTorch is built, from the entries of `native_functions.yaml`, and for autograd with the formulas of `derivatives.yaml`: so much code that it is cut into several files.)
+# The right column is no decoration. It is the file of PyTorch in which that slot was filled. (Those with a number are generated while PyTorch is built, from the entries of [`native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), and for autograd with the formulas of [`derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml): so much code that it is cut into several files.)
 
 # %% tags=["hide-input"]
 choice(
@@ -619,7 +619,7 @@ dispatch_bars(torch.softmax, hidden, -1)
 # %% [markdown]
 # ## Sources
 #
-# - E. Yang, "Let's talk about the PyTorch dispatcher", 2020: the order of keys, boxing, and why a table; by the person who built it.
-# - PyTorch's documentation: "Extending PyTorch" (`__torch_function__`, `__torch_dispatch__`, modes), "Registering a Dispatched Operator in C++", `torch.library`, "Autograd mechanics" (grad modes: no_grad and inference_mode), "Automatic Mixed Precision".
-# - In PyTorch's source: `c10/core/DispatchKey.h`, where the keys stand in order and each has a comment; `aten/src/ATen/native/native_functions.yaml`, a line for each operator; `aten/src/ATen/native/README.md`, which explains that file.
-# - A. Paszke et al., "PyTorch: An Imperative Style, High-Performance Deep Learning Library", NeurIPS 2019.
+# - E. Yang, "[Let's talk about the PyTorch dispatcher](https://blog.ezyang.com/2020/09/lets-talk-about-the-pytorch-dispatcher/)", 2020: the order of keys, boxing, and why a table; by the person who built it.
+# - PyTorch's documentation: "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (`__torch_function__`, `__torch_dispatch__`, modes), "[Registering a Dispatched Operator in C++](https://docs.pytorch.org/tutorials/advanced/dispatcher.html)", [`torch.library`](https://docs.pytorch.org/docs/stable/library.html), "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)" (grad modes: no_grad and inference_mode), "[Automatic Mixed Precision](https://docs.pytorch.org/docs/stable/amp.html)".
+# - In PyTorch's source: [`c10/core/DispatchKey.h`](https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/DispatchKey.h), where the keys stand in order and each has a comment; [`aten/src/ATen/native/native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), a line for each operator; [`aten/src/ATen/native/README.md`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/README.md), which explains that file.
+# - A. Paszke et al., "[PyTorch: An Imperative Style, High-Performance Deep Learning Library](https://arxiv.org/abs/1912.01703)", NeurIPS 2019.

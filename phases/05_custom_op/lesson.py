@@ -1111,16 +1111,16 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 #
 # - **Fusing without writing a kernel**: phase 06 reads what `torch.compile` makes of `rms_plain` by itself. A kernel of one's own is for where the compiler finds nothing as good.
 # - **Time**: streams, launches, measuring properly. Phase 09. The records that `python -m benchmarks.gpu` makes on a real GPU are for there.
-# - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: Triton's own tutorials begin where this ends.
+# - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: [Triton's own tutorials](https://triton-lang.org/main/getting-started/tutorials/index.html) begin where this ends.
 # - **C++ and CUDA extensions**: the same registration, in another language (`TORCH_LIBRARY`).
 # - `vmap` over your operator: `register_vmap`.
 
 # %% [markdown]
 # ## Sources
 #
-# - P. Tillet, H. T. Kung, D. Cox, "Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations", MAPL 2019; and Triton's documentation, above all the tutorial "Fused Softmax" (read it after the lab).
-# - M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
-# - B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.
-# - PyTorch's documentation: `torch.library` (`custom_op`, `triton_op`, `register_fake`, `register_autograd`, `opcheck`), and the "PyTorch Custom Operators" pages; "Gradcheck mechanics".
-# - NVIDIA, "Parallel Thread Execution ISA" (`ld`, `shfl.sync`, `bar.sync`) and the H200's data sheet.
-# - S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore Architectures", CACM 2009.
+# - P. Tillet, H. T. Kung, D. Cox, "[Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations](https://doi.org/10.1145/3315508.3329973)", MAPL 2019; and Triton's documentation, above all the tutorial "[Fused Softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html)" (read it after the lab).
+# - M. Milakov, N. Gimelshein, "[Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867)", 2018.
+# - B. Zhang, R. Sennrich, "[Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467)", NeurIPS 2019.
+# - PyTorch's documentation: [`torch.library`](https://docs.pytorch.org/docs/stable/library.html) (`custom_op`, `triton_op`, `register_fake`, `register_autograd`, `opcheck`), and the "[PyTorch Custom Operators](https://docs.pytorch.org/tutorials/advanced/custom_ops_landing_page.html)" pages; "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)".
+# - NVIDIA, "[Parallel Thread Execution ISA](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html)" (`ld`, `shfl.sync`, `bar.sync`) and [the H200's data sheet](https://nvdam.widen.net/s/nb5zzzsjdf/hpc-datasheet-sc23-h200-datasheet-3002446).
+# - S. Williams, A. Waterman, D. Patterson, "[Roofline: An Insightful Visual Performance Model for Multicore Architectures](https://doi.org/10.1145/1498765.1498785)", CACM 2009.

@@ -769,7 +769,7 @@ text = loops(written(gated, *pair)[0].code)
 print(*[line for line in text.splitlines() if "for(" in line or "load" in line or "store" in line], sep="\n")
 
 # %% [markdown]
-# Why? y has two readers, the mean and the product. If it isn't stored, each of them computes it anew. In Inductor's source (`should_realize_on_reuse`, in `torch/_inductor/ir.py`) stands a list of what is too dear for that on a CPU: exp, log, sigmoid, tanh. And once y is a tensor of its own, its loop is one over 1,228,800 elements, which no longer fits the loop over rows.
+# Why? y has two readers, the mean and the product. If it isn't stored, each of them computes it anew. In Inductor's source (`should_realize_on_reuse`, in [`torch/_inductor/ir.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/ir.py)) stands a list of what is too dear for that on a CPU: exp, log, sigmoid, tanh. And once y is a tensor of its own, its loop is one over 1,228,800 elements, which no longer fits the loop over rows.
 #
 # That can be tested. **Predict.** The gate is a `clamp` in place of a sigmoid. How many passes?
 
@@ -1043,8 +1043,8 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 # %% [markdown]
 # ## Sources
 #
-# - J. Ansel and others, "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation", ASPLOS 2024.
-# - PyTorch's documentation: "torch.compiler", above all "Dynamo Deep-Dive", "Dynamic Shapes", "The programming model of torch.compile" and "torch.fx".
-# - J. Reed, Z. DeVito and others, "torch.fx: Practical Program Capture and Transformation for Deep Learning in Python", MLSys 2022.
-# - H. He, "Min-cut optimal(*) recomputation (i.e. activation checkpointing) with AOTAutograd", PyTorch developer forum, 2022.
-# - The source of what is used here: `torch/_dynamo/symbolic_convert.py`, `torch/_functorch/partitioners.py`, `torch/_inductor/scheduler.py` and `codegen/`.
+# - J. Ansel and others, "[PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation](https://doi.org/10.1145/3620665.3640366)", ASPLOS 2024.
+# - PyTorch's documentation: "[torch.compiler](https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler.html)", above all "[Dynamo Deep-Dive](https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_dynamo_deepdive.html)", "[Dynamic Shapes](https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_dynamic_shapes.html)", "[The programming model of torch.compile](https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.html)" and "[torch.fx](https://docs.pytorch.org/docs/stable/fx.html)".
+# - J. Reed, Z. DeVito and others, "[torch.fx: Practical Program Capture and Transformation for Deep Learning in Python](https://arxiv.org/abs/2112.08429)", MLSys 2022.
+# - H. He, "[Min-cut optimal(*) recomputation (i.e. activation checkpointing) with AOTAutograd](https://dev-discuss.pytorch.org/t/min-cut-optimal-recomputation-i-e-activation-checkpointing-with-aotautograd/467)", PyTorch developer forum, 2022.
+# - The source of what is used here: [`torch/_dynamo/symbolic_convert.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_dynamo/symbolic_convert.py), [`torch/_functorch/partitioners.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_functorch/partitioners.py), [`torch/_inductor/scheduler.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/scheduler.py) and [`codegen/`](https://github.com/pytorch/pytorch/tree/v2.13.0/torch/_inductor/codegen).

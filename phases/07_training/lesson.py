@@ -1351,7 +1351,7 @@ number(
 # %% [markdown]
 # ## Reading nanoGPT's train.py
 #
-# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. Open `train.py` in its repository (github.com/karpathy/nanoGPT; the lines are those of the version of December 2024) and read it beside this list. It has no class and hardly a function; it is a program from top to bottom.
+# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the lines are those of the version of December 2024) and read it beside this list. It has no class and hardly a function; it is a program from top to bottom.
 #
 # | lines | what happens | what you know of it |
 # |---|---|---|
@@ -1414,10 +1414,10 @@ choice(
 # %% [markdown]
 # ## Sources
 #
-# - D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015; I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, and, for the cosine, "SGDR", ICLR 2017.
-# - P. Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017: warm-up. R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of training recurrent neural networks", ICML 2013: clipping by the norm.
-# - P. Micikevicius et al., "Mixed Precision Training", ICLR 2018: float32 weights, loss scaling.
-# - J. Kaplan et al., "Scaling Laws for Neural Language Models", 2020: 6·N·tokens. A. Chowdhery et al., "PaLM", 2022: MFU.
-# - A. Karpathy, nanoGPT, and "A Recipe for Training Neural Networks", 2019: overfit one batch first.
+# - D. P. Kingma, J. Ba, "[Adam: A Method for Stochastic Optimization](https://arxiv.org/abs/1412.6980)", ICLR 2015; I. Loshchilov, F. Hutter, "[Decoupled Weight Decay Regularization](https://arxiv.org/abs/1711.05101)", ICLR 2019, and, for the cosine, "[SGDR](https://arxiv.org/abs/1608.03983)", ICLR 2017.
+# - P. Goyal et al., "[Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour](https://arxiv.org/abs/1706.02677)", 2017: warm-up. R. Pascanu, T. Mikolov, Y. Bengio, "[On the difficulty of training recurrent neural networks](https://arxiv.org/abs/1211.5063)", ICML 2013: clipping by the norm.
+# - P. Micikevicius et al., "[Mixed Precision Training](https://arxiv.org/abs/1710.03740)", ICLR 2018: float32 weights, loss scaling.
+# - J. Kaplan et al., "[Scaling Laws for Neural Language Models](https://arxiv.org/abs/2001.08361)", 2020: 6·N·tokens. A. Chowdhery et al., "[PaLM](https://arxiv.org/abs/2204.02311)", 2022: MFU.
+# - A. Karpathy, [nanoGPT](https://github.com/karpathy/nanoGPT), and "[A Recipe for Training Neural Networks](https://karpathy.github.io/2019/04/25/recipe/)", 2019: overfit one batch first.
 # - F. Jelinek, R. L. Mercer, "Interpolated estimation of Markov source parameters from sparse data", 1980: the n-grams.
-# - PyTorch's documentation: `torch.utils.data`, `torch.optim`, "Automatic Mixed Precision package", "Reproducibility", "Serialization semantics".
+# - PyTorch's documentation: [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html), [`torch.optim`](https://docs.pytorch.org/docs/stable/optim.html), "[Automatic Mixed Precision package](https://docs.pytorch.org/docs/stable/amp.html)", "[Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html)", "[Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html)".

@@ -1252,11 +1252,11 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # %% [markdown]
 # ## Sources
 #
-# - A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017. A. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019: GPT-2.
-# - N. Shazeer, "Fast Transformer Decoding: One Write-Head is All You Need", 2019; J. Ainslie et al., "GQA", EMNLP 2023: keys and values shared by heads.
-# - T. Dao et al., "FlashAttention", NeurIPS 2022. A. Q. Jiang et al., "Mistral 7B", 2023: the window. G. Xiao et al., "Efficient Streaming Language Models with Attention Sinks", ICLR 2024.
-# - A. Holtzman et al., "The Curious Case of Neural Text Degeneration", ICLR 2020: top p. A. Fan, M. Lewis, Y. Dauphin, "Hierarchical Neural Story Generation", ACL 2018: top k.
-# - P. Michel, O. Levy, G. Neubig, "Are Sixteen Heads Really Better than One?", NeurIPS 2019; S. Jain, B. C. Wallace, "Attention is not Explanation", NAACL 2019.
-# - M. McCloskey, N. J. Cohen, "Catastrophic Interference in Connectionist Networks", 1989.
-# - H. Touvron et al., "Llama 2", 2023, and A. Dubey et al., "The Llama 3 Herd of Models", 2024: the sizes in *What it costs*.
-# - transformers' documentation: "Attention Interface", "Generation strategies", "Caching"; its source, Apache-2.0. PyTorch's: `torch.nn.functional.scaled_dot_product_attention`.
+# - A. Vaswani et al., "[Attention Is All You Need](https://arxiv.org/abs/1706.03762)", NeurIPS 2017. A. Radford et al., "[Language Models are Unsupervised Multitask Learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)", 2019: GPT-2.
+# - N. Shazeer, "[Fast Transformer Decoding: One Write-Head is All You Need](https://arxiv.org/abs/1911.02150)", 2019; J. Ainslie et al., "[GQA](https://arxiv.org/abs/2305.13245)", EMNLP 2023: keys and values shared by heads.
+# - T. Dao et al., "[FlashAttention](https://arxiv.org/abs/2205.14135)", NeurIPS 2022. A. Q. Jiang et al., "[Mistral 7B](https://arxiv.org/abs/2310.06825)", 2023: the window. G. Xiao et al., "[Efficient Streaming Language Models with Attention Sinks](https://arxiv.org/abs/2309.17453)", ICLR 2024.
+# - A. Holtzman et al., "[The Curious Case of Neural Text Degeneration](https://arxiv.org/abs/1904.09751)", ICLR 2020: top p. A. Fan, M. Lewis, Y. Dauphin, "[Hierarchical Neural Story Generation](https://arxiv.org/abs/1805.04833)", ACL 2018: top k.
+# - P. Michel, O. Levy, G. Neubig, "[Are Sixteen Heads Really Better than One?](https://arxiv.org/abs/1905.10650)", NeurIPS 2019; S. Jain, B. C. Wallace, "[Attention is not Explanation](https://arxiv.org/abs/1902.10186)", NAACL 2019.
+# - M. McCloskey, N. J. Cohen, "[Catastrophic Interference in Connectionist Networks](https://doi.org/10.1016/S0079-7421%2808%2960536-8)", 1989.
+# - H. Touvron et al., "[Llama 2](https://arxiv.org/abs/2307.09288)", 2023, and A. Dubey et al., "[The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783)", 2024: the sizes in *What it costs*.
+# - transformers' documentation: "[Attention backends](https://huggingface.co/docs/transformers/attention_interface)", "[Generation strategies](https://huggingface.co/docs/transformers/generation_strategies)", "[Caching](https://huggingface.co/docs/transformers/cache_explanation)"; [its source](https://github.com/huggingface/transformers), Apache-2.0. PyTorch's: [`torch.nn.functional.scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html).

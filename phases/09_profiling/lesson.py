@@ -392,7 +392,7 @@ profiled.export_chrome_trace(str(file))
 print(f"{file.stat().st_size / 1e6:.1f} MB")
 
 # %% [markdown]
-# That file is a *Chrome trace*, JSON that a page draws: put it into ui.perfetto.dev, which reads it in your browser and sends it nowhere, or into Chrome's own chrome://tracing. Every profiler writes this format or can be brought to. What does an event need, so that it can be drawn?
+# That file is a *Chrome trace*, JSON that a page draws: put it into [ui.perfetto.dev](https://ui.perfetto.dev), which reads it in your browser and sends it nowhere, or into Chrome's own chrome://tracing. Every profiler writes this format or can be brought to. What does an event need, so that it can be drawn?
 
 # %%
 import json
@@ -1034,7 +1034,7 @@ messages.causes()
 # %% [markdown]
 # 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both are a "device-side assert": told late, at some later line, and the process can't go on. Run the same thing on a CPU, and you get these messages.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
 #
-# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same; of 15 the words are PyTorch's (`c10/cuda/CUDACachingAllocator.cpp`), the figures those of a public report, pytorch/pytorch issue 16417, comment of March 2024.
+# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same; of 15 the words are PyTorch's ([`c10/cuda/CUDACachingAllocator.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/c10/cuda/CUDACachingAllocator.cpp)), the figures those of a public report, [pytorch/pytorch issue 16417](https://github.com/pytorch/pytorch/issues/16417), comment of March 2024.
 
 # %%
 library = Path(torch.__file__).parent / "lib"
@@ -1299,9 +1299,9 @@ print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quic
 # %% [markdown]
 # ## Sources
 #
-# - PyTorch's documentation: `torch.profiler`, `torch.utils.benchmark`, "Autograd mechanics" (anomaly detection, hooks), "Understanding CUDA Memory Usage", "CUDA semantics" (asynchronous execution), "Gradcheck mechanics"; the recipes "PyTorch Benchmark" and "Performance Tuning Guide".
-# - G. M. Amdahl, "Validity of the single processor approach to achieving large scale computing capabilities", AFIPS 1967.
-# - T. Kalibera, R. Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013; and T. Mytkowicz and others, "Producing Wrong Data Without Doing Anything Obviously Wrong!", ASPLOS 2009.
-# - B. Gregg, "The Flame Graph", CACM 2016. H. He, "Making Deep Learning Go Brrrr From First Principles", 2022.
-# - P. Micikevicius and others, "Mixed Precision Training", ICLR 2018.
-# - NVIDIA, manual page of `nvidia-smi`, and "NVML API Reference" (`nvmlUtilization_t`). Google, "Trace Event Format".
+# - PyTorch's documentation: [`torch.profiler`](https://docs.pytorch.org/docs/stable/profiler.html), [`torch.utils.benchmark`](https://docs.pytorch.org/docs/stable/benchmark_utils.html), "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)" (anomaly detection, hooks), "[Understanding CUDA Memory Usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)", "[CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution)" (asynchronous execution), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)"; the recipes "[PyTorch Benchmark](https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html)" and "[Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)".
+# - G. M. Amdahl, "[Validity of the single processor approach to achieving large scale computing capabilities](https://doi.org/10.1145/1465482.1465560)", AFIPS 1967.
+# - T. Kalibera, R. Jones, "[Rigorous Benchmarking in Reasonable Time](https://kar.kent.ac.uk/33611/)", ISMM 2013; and T. Mytkowicz and others, "[Producing Wrong Data Without Doing Anything Obviously Wrong!](https://doi.org/10.1145/1508244.1508275)", ASPLOS 2009.
+# - B. Gregg, "[The Flame Graph](https://doi.org/10.1145/2909476)", CACM 2016. H. He, "[Making Deep Learning Go Brrrr From First Principles](https://horace.io/brrr_intro.html)", 2022.
+# - P. Micikevicius and others, "[Mixed Precision Training](https://arxiv.org/abs/1710.03740)", ICLR 2018.
+# - NVIDIA, [manual page of `nvidia-smi`](https://docs.nvidia.com/deploy/nvidia-smi/index.html), and "[NVML API Reference](https://docs.nvidia.com/deploy/nvml-api/latest/index.html)" (`nvmlUtilization_t`). Google, "[Trace Event Format](https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU/preview)".

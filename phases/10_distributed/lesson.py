@@ -1109,7 +1109,7 @@ choice(
 #
 # Where to go on, now that there is no phase 11:
 #
-# - *Read what you have rebuilt.* `torch/nn/parallel/distributed.py` and the reducer under it (`torch/csrc/distributed/c10d/reducer.cpp`), `torch/distributed/fsdp/_fully_shard`, `torch/csrc/autograd/engine.cpp`, `torch/_dynamo`. You know what must be in there; that is the best way to read.
+# - *Read what you have rebuilt.* [`torch/nn/parallel/distributed.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py) and the reducer under it ([`torch/csrc/distributed/c10d/reducer.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp)), `torch/distributed/fsdp/_fully_shard`, [`torch/csrc/autograd/engine.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/autograd/engine.cpp), `torch/_dynamo`. You know what must be in there; that is the best way to read.
 # - *Train something that matters to you*, on one GPU, to the end, with phase 07's habits: overfit a batch, write the checkpoint first, look at the data. Then torchtitan or nanochat, to see the same with many.
 # - *Write kernels*: Triton's own tutorials, and GPU MODE's lectures and puzzles, on real hardware, with phase 09's rules for whatever you measure.
 # - *Give something back.* PyTorch's issues carry labels for newcomers, and a report with ten lines that reproduce the bug is worth as much as a mend. You know how to make one.
@@ -1119,10 +1119,10 @@ choice(
 # %% [markdown]
 # ## Sources
 #
-# - P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009: the ring. R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH", 2005: trees, butterflies, and when which.
-# - S. Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020: buckets, overlap, unused parameters.
-# - S. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020. Y. Zhao et al., "PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel", VLDB 2023.
-# - M. Shoeybi et al., "Megatron-LM", 2019: the cuts of MLP and attention. D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021: the three together.
-# - Y. Huang et al., "GPipe", NeurIPS 2019. D. Narayanan et al., "PipeDream", SOSP 2019: 1F1B.
-# - H. Touvron et al., "LLaMA", 2023: the sizes of the 7-billion model. NVIDIA, data sheet of the H100 (SXM).
-# - PyTorch's documentation: "Distributed communication package", "DistributedDataParallel" and its design note, `fully_shard`, `torch.distributed.tensor`, `torchrun`.
+# - P. Patarasuk, X. Yuan, "[Bandwidth optimal all-reduce algorithms for clusters of workstations](https://doi.org/10.1016/j.jpdc.2008.09.002)", JPDC 2009: the ring. R. Thakur, R. Rabenseifner, W. Gropp, "[Optimization of Collective Communication Operations in MPICH](https://doi.org/10.1177/1094342005051521)", 2005: trees, butterflies, and when which.
+# - S. Li et al., "[PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704)", VLDB 2020: buckets, overlap, unused parameters.
+# - S. Rajbhandari et al., "[ZeRO: Memory Optimizations Toward Training Trillion Parameter Models](https://arxiv.org/abs/1910.02054)", SC 2020. Y. Zhao et al., "[PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel](https://arxiv.org/abs/2304.11277)", VLDB 2023.
+# - M. Shoeybi et al., "[Megatron-LM](https://arxiv.org/abs/1909.08053)", 2019: the cuts of MLP and attention. D. Narayanan et al., "[Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM](https://arxiv.org/abs/2104.04473)", SC 2021: the three together.
+# - Y. Huang et al., "[GPipe](https://arxiv.org/abs/1811.06965)", NeurIPS 2019. D. Narayanan et al., "[PipeDream](https://doi.org/10.1145/3341301.3359646)", SOSP 2019: 1F1B.
+# - H. Touvron et al., "[LLaMA](https://arxiv.org/abs/2302.13971)", 2023: the sizes of the 7-billion model. NVIDIA, [data sheet of the H100 (SXM)](https://resources.nvidia.com/en-us-gpu-resources/h100-datasheet-24306).
+# - PyTorch's documentation: "[Distributed communication package](https://docs.pytorch.org/docs/stable/distributed.html)", "[DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)" and [its design note](https://docs.pytorch.org/docs/stable/notes/ddp.html), [`fully_shard`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html), [`torch.distributed.tensor`](https://docs.pytorch.org/docs/stable/distributed.tensor.html), [`torchrun`](https://docs.pytorch.org/docs/stable/elastic/run.html).

@@ -172,3 +172,46 @@ def test_the_same_script_at_jupyters_own_origin_does_raise_the_grade(page, lab, 
     with gradebook(lab) as found:
         found.find_grade("test", HW, HW, "eve").manual_score = None
         found.db.commit()
+
+
+HOSTILE_ANSWER = """\
+import os, sys
+import builtins
+builtins.AssertionError = type("Quiet", (BaseException,), {})
+for fd in range(3, 64):
+    try:
+        os.write(fd, b'{"content": {"name": "stdout", "text": "full marks"}}')
+    except OSError:
+        pass
+for path in ("gradebook.db", "../../source", "/etc/shadow", os.path.expanduser("~/.ssh")):
+    try:
+        print("read", len(os.listdir(path) if os.path.isdir(path) else open(path).read()))
+    except OSError:
+        pass
+x = 7
+os._exit(0)
+"""
+
+
+def test_formgraders_button_grades_a_hostile_submission_in_the_sandbox(page, lab, graded):
+    folder = lab.course / "submitted" / "mallory" / HW
+    shutil.copytree(lab.course / "release" / HW, folder)
+    nb = nbformat.read(folder / f"{HW}.ipynb", as_version=4)
+    nb.cells[0].source = HOSTILE_ANSWER
+    nbformat.write(nb, folder / f"{HW}.ipynb")
+    before = {path: path.read_bytes() for path in (lab.course / "source").rglob("*.ipynb")}
+    page.request.get(f"{lab.address}/api/me?token={lab.token}")
+    page.goto(f"{lab.address}/formgrader/manage_submissions/{HW}")
+    row = page.get_by_role("row").filter(has_text="mallory")
+    row.locator(".autograde a").click()
+    expect(page.get_by_role("dialog")).to_contain_text("autograde", ignore_case=True)
+    expect(row).to_contain_text("0 / 3")
+    with gradebook(lab) as found:
+        assert found.find_submission(HW, "mallory").score == 0
+        assert found.find_grade("test", HW, HW, "eve").manual_score is None
+    told = nbformat.read(lab.course / "autograded" / "mallory" / HW / f"{HW}.ipynb", as_version=4)
+    outputs = str([cell.get("outputs") for cell in told.cells])
+    assert "full marks" not in outputs
+    assert "read " not in outputs
+    assert "died" in outputs or "exit" in outputs
+    assert {path: path.read_bytes() for path in (lab.course / "source").rglob("*.ipynb")} == before

@@ -278,10 +278,11 @@ def test_the_item_that_decides_is_found_by_trying_and_others_may_be_wrong_too():
 def test_a_long_call_is_laid_out_in_lines():
     def cases(draw):
         weights = {f"w{k}": draw.tensor((4, 4)) * 0.5 for k in range(3)}
-        yield case("p", weights, draw.integer(1, 9))
+        yield case("p", weights, draw.integer(1, 9), name="día")
 
-    check = made(lambda weights, k: sum(w.sum() for w in weights.values()) * k, cases)
-    lines = found(check, lambda weights, k: torch.tensor(0.0))
+    check = made(lambda weights, k, name: sum(w.sum() for w in weights.values()) * k, cases)
+    lines = found(check, lambda weights, k, name: torch.tensor(0.0))
+    assert ")" in lines
     assert lines[0] == "f("
     assert lines[2].startswith("        'w0': (torch.arange(")
     names = {"torch": torch, "f": check.right}
