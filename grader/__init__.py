@@ -73,8 +73,8 @@ gradebook.
 Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
 class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
 sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
-judge in a person's own notebook, where `solutions` shows a worked solution. `verdict` and `run_record` are the data that the steps hand on,
-the second under the key of `metadata`.
+judge in a person's own notebook, where `solutions` shows a worked solution. `verdict` and
+`run_record` are the data that the steps hand on, the second under the key of `metadata`.
 `phase_paths` knows where things are, `whole_file` writes files that are never half written,
 `inside.long_lived` makes imports cheaper, and `backquotes` shows `code` in texts.
 CONTRIBUTING.md ("Where a change goes") says which module to open for a change.

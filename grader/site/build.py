@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
 from sphinx.application import Sphinx
 
 from grader import UserError
@@ -131,8 +132,8 @@ def build(
 def pins(root: Path) -> list[tuple[str, str]]:
     """Return the packages that a reader asks for first, each with its pinned version."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found = dict(one.split("==") for one in project["dependencies"] if "==" in one)
-    return [(name, found[name].partition(";")[0].strip()) for name in ("torch", "triton")]
+    found = {Requirement(one).name: Requirement(one) for one in project["dependencies"]}
+    return [(name, str(found[name].specifier).lstrip("=")) for name in ("torch", "triton")]
 
 
 def forget(site: Path, every: Sequence[Page]) -> None:

@@ -165,12 +165,17 @@ function offerCopy(block) {
 
 // Search ------------------------------------------------------------------------------------------
 
-// Whoever comes from the search lands where the word stands, and not on top of a long page.
+// Whoever comes from the search lands where the word stands, at a heading if there is one with it, and
+// not on top of a long page. Sphinx marks the words a moment after the page is there.
 window.addEventListener("load", () => {
-  const found = location.hash ? null : document.querySelector("span.highlighted");
-  const fold = found?.closest("details");
-  if (fold) fold.open = true;
-  found?.scrollIntoView({ block: "center" });
+  if (location.hash) return;
+  setTimeout(() => {
+    const marked = (where) => document.querySelector(`article ${where} span.highlighted`);
+    const found = marked("h2") ?? marked("h3") ?? marked("");
+    const fold = found?.closest("details");
+    if (fold) fold.open = true;
+    found?.scrollIntoView({ block: "center" });
+  }, 100);
 });
 
 document.querySelectorAll("form.drill").forEach(answerDrill);
