@@ -38,8 +38,8 @@ START_HERE = (
     "[get a kernel](run.html).*"
 )
 EXECUTED = (
-    "*Executed with {}, on a CPU. The drills answer here, and the views move; to change a cell and "
-    "run it, [get a kernel](../run.html).*"
+    "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
+    "[get a kernel](../run.html).*"
 )
 # The figures' own colours (utils.style), which is also how the site marks what they stand for.
 LIGHT = {
@@ -103,7 +103,7 @@ def build(
     staged = set()
     code = own_digest()
     titles = [[one.title, one.docname] for one in every]
-    executed = EXECUTED.format(" and ".join(" ".join(pin) for pin in pins(root)))
+    executed = " and ".join(" ".join(pin) for pin in pins(root))
     for page in every:
         # Every page shows the contents and its neighbours, so it is made again when they change.
         more: dict[str, Any] = {"code": code, "contents": titles}
@@ -111,7 +111,8 @@ def build(
             more["top"] = DOWNLOAD.format(f"../{DOWNLOADS}/{page.notebook.name}")
             copy(page.notebook, site / DOWNLOADS)
         elif page.docname.startswith(f"{LESSONS}/"):
-            more["top"] = executed
+            moving_too = ", and the views move" if page.phase in views else ""
+            more["top"] = EXECUTED.format(executed, moving_too)
         elif page.docname == INDEX:
             more["top"] = START_HERE
         if not page.is_lab and not page.is_words and page.phase in views:
