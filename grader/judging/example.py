@@ -186,8 +186,9 @@ class _Recorder:
             raise _NoExample(str(error)) from None
         called = request.get("name", self._check.name)
         if "driver" in request:
-            module, _, called = request["driver"].partition(":")
-            before = [f"from utils.drivers.{module} import {called}", *_imports((args, kwargs))]
+            module, _, function = request["driver"].partition(":")
+            called = f"driver.{function}"  # as labs call it, since their own names may be the same
+            before = [f"from utils.drivers import {module} as driver", *_imports((args, kwargs))]
             words.insert(0, self._thing(request.get("name")))
         elif "made" in request:
             before, called = self._sessions[request["made"]], self._instances[request["made"]]

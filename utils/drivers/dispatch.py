@@ -370,3 +370,15 @@ def measure(
         else:
             results[name] = (type(came).__name__, came)
     return results
+
+
+def table(op: str) -> str:
+    """Return the dispatcher's table of ``aten::<op>``, without the folders of this machine."""
+    lines = torch._C._dispatch_dump_table(f"aten::{op}").splitlines()
+    cut = [
+        line.replace(line[line.find(" at /") + 4 : line.rfind("/torch/")], "/pytorch")
+        if "site-packages" in line
+        else line
+        for line in lines
+    ]
+    return "\n".join(cut)

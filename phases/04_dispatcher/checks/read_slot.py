@@ -1,8 +1,7 @@
 """Lab 04, exercise 7: Read the real table"""
 
-import torch
-
 from utils.checks import Case, Check, Paste, edited
+from utils.drivers.dispatch import table
 
 read_slot = Check(
     "read_slot",
@@ -62,12 +61,11 @@ def _(draw):
     ]  # fmt: skip
     asked += [(draw.choice(OPERATORS), draw.choice(KEYS)) for _ in range(12)]
     for op, key in asked:
-        dump = _dump(op)
+        dump = table(op)
         shown = f"{key} in the table of aten::{op}, {_line(dump, key)}"
         for at, part in enumerate(read_slot.parts):
             play = lambda f, d=dump, k=key, at=at: f(d, k)[at]  # noqa: E731
-            table = "read_slot(torch._C._dispatch_dump_table({}), {})"
-            paste = Paste(f"{table}[{at}]", (f"aten::{op}", key), {"": "{}"})
+            paste = Paste(f"read_slot(driver.table({{}}), {{}})[{at}]", (op, key), {"": "{}"})
             yield Case(part, play, shown=shown, paste=paste)
 
 
@@ -78,18 +76,6 @@ def _line(dump, key):
         return "where it has no line"
     through = "`fallthrough` and " * ("fallthrough" in line)
     return f"whose line has {through}`{line[line.rindex('[') :]}`"
-
-
-def _dump(op):
-    """The table of an operator, with the folders of the machine that grades left out."""
-    lines = torch._C._dispatch_dump_table(f"aten::{op}").splitlines()
-    cut = [
-        line.replace(line[line.find(" at /") + 4 : line.rfind("/torch/")], "/pytorch")
-        if "site-packages" in line
-        else line
-        for line in lines
-    ]
-    return "\n".join(cut)
 
 
 @read_slot.alternate("a regular expression")
