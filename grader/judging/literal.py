@@ -144,7 +144,8 @@ class _Writer:
             return "torch.nan"
         if math.isinf(value):
             return "torch.inf" if value > 0 else "-torch.inf"
-        if self.digits:
+        # rounded up, the largest number would be infinite
+        if self.digits and abs(value) < 0.99 * torch.finfo(dtype).max:
             text = str(float(f"{value:.{self.digits}g}"))
         elif dtype in NUMPYS:
             text = str(NUMPYS[dtype](value))

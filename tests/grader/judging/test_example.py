@@ -382,4 +382,6 @@ def _is_true(one, wrong, right):
         elif said.split(":")[0].isidentifier() and said not in ("None", "True", "False"):
             yield False  # an exception was promised
         else:
-            yield one.others or agree(value, eval(said, dict(names)), tolerance=ROUNDED)
+            half = getattr(value, "dtype", None) in (torch.bfloat16, torch.float16)
+            digits = Tolerance(1e-2, 1e-3) if half else ROUNDED
+            yield one.others or agree(value, eval(said, dict(names)), tolerance=digits)

@@ -65,6 +65,8 @@ def test_plain_values_come_back(value):
 def test_few_digits_where_they_are_asked_for():
     assert literal(torch.tensor([1 / 3, 2000.0]), 4) == "torch.tensor([0.3333, 2000.])"
     assert literal(2 / 3, 2) == "0.67"
+    most = torch.tensor([torch.finfo(torch.float32).max])
+    assert torch.equal(eval(literal(most, 4), NAMES), most), "rounded up, it would be infinite"
 
 
 @pytest.mark.parametrize(
