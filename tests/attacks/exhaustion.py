@@ -401,7 +401,7 @@ def keeps_descriptors_in_flight(work: Work) -> None:
     )
 
 
-@attack(costs=ALL, tells="new sessions", dangerous=True, cell_seconds=60)
+@attack(costs=ALL, tells="new sessions|MiB of memory", dangerous=True, cell_seconds=60)
 def has_a_new_session_all_the_time(work: Work) -> None:
     """Works in processes that soon hand on to others in new sessions, each with a whole share."""
     work.first(
