@@ -23,6 +23,31 @@ COPY = "copy"  # what a learner's copy was made from
 # A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
 MAY_RAISE = "raises-exception"
 
+# What the build puts around the words that answer a prediction, and below a section's heading.
+OPEN = '<details class="prediction"><summary>What happens, in words</summary>\n\n'
+CLOSE = "\n\n</details>"
+BUTTON = (
+    '<button data-commandlinker-command="notebook:run-all-above" data-commandlinker-args="{}">'
+    "Run all cells above</button>\n\n"
+)
+
+
+def as_text(markdown: str) -> str:
+    """Return a cell's markdown as its text has it, without what the build adds for JupyterLab."""
+    return without_button(unfolded(markdown))
+
+
+def unfolded(markdown: str) -> str:
+    """Return a cell's markdown without the fold around its first words."""
+    if not markdown.startswith(OPEN):
+        return markdown
+    return markdown.removeprefix(OPEN).replace(CLOSE, "", 1)
+
+
+def without_button(markdown: str) -> str:
+    """Return a cell's markdown without the button below its heading."""
+    return markdown.replace(BUTTON, "", 1).removesuffix(f"\n\n{BUTTON}".rstrip("\n"))
+
 
 def fingerprint(kind: str, source: str, header: Mapping[str, Any]) -> str:
     """Return eight hex digits of a hash of a cell of a text; equal for equal cells."""
@@ -31,6 +56,7 @@ def fingerprint(kind: str, source: str, header: Mapping[str, Any]) -> str:
 
 
 def fingerprint_of(cell: NotebookNode) -> str:
-    """Return the fingerprint of a notebook's cell that is none of nbgrader's."""
+    """Return the fingerprint of a cell that is none of nbgrader's, as the text has the cell."""
     header = {"tags": list(cell.metadata.tags)} if cell.metadata.get("tags") else {}
-    return fingerprint(cell.cell_type, cell.source.rstrip("\n"), header)
+    source = as_text(cell.source) if cell.cell_type == "markdown" else cell.source
+    return fingerprint(cell.cell_type, source.rstrip("\n"), header)

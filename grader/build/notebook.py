@@ -11,11 +11,9 @@ import nbformat.v4
 from nbformat import NotebookNode
 
 from grader.build.cells import cell_ids, from_node, to_node
-from grader.build.predictions import unfolded
 from grader.build.problems import Problem
-from grader.build.run_above import without_button
 from grader.build.text import Text, TextCell
-from grader.metadata import KEY
+from grader.metadata import KEY, as_text
 
 LANGUAGE = {
     "name": "python",
@@ -86,7 +84,7 @@ def read(path: Path) -> NotebookNode | None:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
-                cell.source = without_button(unfolded(cell.source))
+                cell.source = as_text(cell.source)
         return notebook
     except FileNotFoundError:
         return None

@@ -10,12 +10,11 @@ from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from grader.build.cells import HIDE_INPUT
+from grader.metadata import CLOSE, OPEN, unfolded
 
 # At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
 ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)
 BLOCKS = MarkdownIt("commonmark").enable("table")
-OPEN = '<details class="prediction"><summary>What happens, in words</summary>\n\n'
-CLOSE = "\n\n</details>"
 
 
 def asks(paragraph: str) -> bool:
@@ -26,13 +25,6 @@ def asks(paragraph: str) -> bool:
 def without_blank(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Return a cell's outputs without the one that :func:`fold_answers` puts before an answer."""
     return [output for output in outputs if output.get("data") != {}]
-
-
-def unfolded(markdown: str) -> str:
-    """Return a cell's markdown as its text has it, before :func:`fold_answers`."""
-    if not markdown.startswith(OPEN):
-        return markdown
-    return markdown.removeprefix(OPEN).replace(CLOSE, "", 1)
 
 
 def folded(markdown: str) -> str:

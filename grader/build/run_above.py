@@ -7,21 +7,13 @@ from __future__ import annotations
 
 from nbformat import NotebookNode
 
-BUTTON = (
-    '<button data-commandlinker-command="notebook:run-all-above" data-commandlinker-args="{}">'
-    "Run all cells above</button>\n\n"
-)
+from grader.metadata import BUTTON, without_button
 
 
 def with_button(markdown: str) -> str:
     """Return a section's first cell with the button below its heading."""
     heading, _, words = markdown.partition("\n\n")
     return f"{heading}\n\n{BUTTON}{words}" if words else f"{heading}\n\n{BUTTON}".rstrip("\n")
-
-
-def without_button(markdown: str) -> str:
-    """Return a cell's markdown as its text has it, before :func:`add_buttons`."""
-    return markdown.replace(BUTTON, "", 1).removesuffix(f"\n\n{BUTTON}".rstrip("\n"))
 
 
 def add_buttons(notebook: NotebookNode) -> None:
