@@ -54,7 +54,7 @@ demo: build tools
 # Learners' code runs in sandboxes that bubblewrap builds, and torch.compile needs a C++ compiler and
 # Python.h; where apt may install them, it does. Without a compiler the rest goes on, and that is said.
 tools: $(STAMP)
-	@{ command -v bwrap && $(RUN) python -m utils.toolchain; } >/dev/null || \
+	@{ command -v bwrap && $(RUN) python -m utils.instruments.toolchain; } >/dev/null || \
 	  $(RUN) python -m grader doctor --install
 
 check: WORKERS = $(CORES)

@@ -1,4 +1,4 @@
 """Measurements of the course's own kernels, and the records that they leave on a real GPU.
 
-`python -m benchmarks.gpu` makes a record; `utils.records.load()` reads one.
+`python -m benchmarks.gpu` makes a record; `utils.instruments.records.load()` reads one.
 """

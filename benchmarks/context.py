@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.provenance import ROOT
-from utils.toolchain import inductor_lacks, triton_lacks
+from utils.instruments.toolchain import inductor_lacks, triton_lacks
 
 
 class NotRun(Exception):

@@ -25,7 +25,7 @@ from benchmarks.context import Context, NotRun
 from benchmarks.provenance import provenance, slug
 from benchmarks.softmax_timing import softmax_section
 from benchmarks.tune import tune_section
-from utils.records import RECORDS
+from utils.instruments.records import RECORDS
 
 Section = Callable[[Context], dict[str, Any]]
 SECTIONS: dict[str, Section] = {

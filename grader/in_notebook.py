@@ -1,4 +1,4 @@
-"""The verdict in a learner's own notebook: what ``utils.verdict`` calls.
+"""The verdict in a learner's own notebook: what ``utils.notebook.verdict`` calls.
 
 The exercise is judged in the learner's process, as :func:`grader.verify.verify` does it, and shown
 with a link to the lesson, where one leads there. Nothing is recorded.
@@ -18,7 +18,7 @@ from grader.lesson_links import link_to
 from grader.solutions import worked
 from grader.verdict import FULL, Cause
 from grader.verify import judged
-from utils import cell_clock
+from utils.notebook import cell_clock
 
 
 class CellStopped(Exception):

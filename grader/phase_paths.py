@@ -89,7 +89,7 @@ class PhasePaths:
 
 def opened(notebook: Path, root: Path) -> Path:
     """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
-    from utils.course import copy_of  # here, because it imports IPython
+    from utils.notebook.course import copy_of  # here, because it imports IPython
 
     place = copy_of(notebook.relative_to(root))
     return root / place if place and (root / place).is_file() else notebook

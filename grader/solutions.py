@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.build.text import parse
 from grader.phase_paths import PhasePaths
-from utils.checks import Check
+from utils.checks.exercise import Check
 
 FILE = "solutions.md"
 MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n?", re.MULTILINE)

@@ -14,7 +14,7 @@ from IPython import get_ipython
 
 if TYPE_CHECKING:
     from grader.verdict import Verdict
-    from utils.checks import Check
+    from utils.checks.exercise import Check
 
 SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 NO_EXAMPLES_VARIABLE = "OPEN_THE_HOOD_NO_EXAMPLES"

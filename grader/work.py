@@ -41,7 +41,7 @@ from nbgrader.utils import compute_checksum
 
 from grader.metadata import CELLS, COPY, EXECUTED, KEY, fingerprint_of
 from grader.whole_file import why_not_written, write_whole
-from utils.course import ROOT, WORK, copy_of
+from utils.notebook.course import ROOT, WORK, copy_of
 
 # The copy's original, as it was at the last refresh, in a file that is no longer written.
 OLD_BASE = ".released.ipynb"

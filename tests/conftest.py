@@ -31,7 +31,7 @@ from grader.inside.long_lived import long_lived
 from grader.phase_paths import ROOT
 from tests.costs import Costs
 from tests.proven import Packages, Proven
-from utils.toolchain import inductor_lacks
+from utils.instruments.toolchain import inductor_lacks
 
 MANY_SEEDS = 20
 # The marks of the tests that do not run, by width.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.phase_paths import ROOT
-from utils.toolchain import inductor_lacks
+from utils.instruments.toolchain import inductor_lacks
 
 # What a lab's proof depends on: its own folders, and files that all labs share.
 OWN = ("phases", "source", "release")

@@ -54,7 +54,7 @@ def proven(width, cache):
         (f"release/{LAB}/{LAB}.ipynb", {"own"}),
         ("phases/98_other/lab.py", set()),
         ("grader/inside/bubblewrap.py", {"shared"}),
-        ("utils/checks.py", {"shared"}),
+        ("utils/checks/exercise.py", {"shared"}),
         ("pyproject.toml", {"shared"}),
         ("tests/grader/proof/test_lab_proof.py", {"shared"}),
         ("grader/__pycache__/sandbox.pyc", set()),

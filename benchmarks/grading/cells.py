@@ -16,7 +16,7 @@ from benchmarks.grading.course import Course
 from grader.build.execute import this_python
 from grader.submission.rebuild import rebuild
 from grader.verify import SEED_VARIABLE
-from utils.audience import TEXT_ONLY
+from utils.notebook.audience import TEXT_ONLY
 
 CPU = "__import__('time').process_time()"
 

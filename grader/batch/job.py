@@ -23,7 +23,7 @@ from grader.submission.digest import digest_of
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, ungraded, unreadable
 from grader.submission.rebuild import rebuild
-from utils.toolchain import inductor_lacks
+from utils.instruments.toolchain import inductor_lacks
 
 
 @dataclass(frozen=True)

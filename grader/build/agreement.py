@@ -14,7 +14,7 @@ from grader.build.text import Text, TextCell, at
 from grader.phase_paths import anchor
 
 if TYPE_CHECKING:
-    from utils.checks import Check
+    from utils.checks.exercise import Check
 
 
 def check_problems(

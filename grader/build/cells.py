@@ -25,7 +25,7 @@ REGIONS = {
 }
 VERIFY_IMPORT = "from grader.verify import verify"
 # A lab may be opened where the course is not installed, such as in a folder that was fetched.
-CHECK_IMPORT = "from utils.verdict import check"
+CHECK_IMPORT = "from utils.notebook.verdict import check"
 WITHOUT_UTILS = f"""\
 try:
     {CHECK_IMPORT}

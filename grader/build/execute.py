@@ -21,7 +21,7 @@ from grader.build.text import Text, TextCell, at
 from grader.judging.graded_cell import plain
 from grader.metadata import MAY_RAISE
 from grader.phase_paths import environment_with
-from utils.audience import BUILD
+from utils.notebook.audience import BUILD
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes
@@ -169,7 +169,9 @@ def data_problems(text: Text, cell: TextCell, data: dict[str, Any]) -> Iterator[
     for mime in sorted(data):
         if mime.startswith("image/"):
             yield at(
-                text, cell, f"an {mime} output has no alternative text: use utils.figures.show"
+                text,
+                cell,
+                f"an {mime} output has no alternative text: use utils.notebook.figures.show",
             )
     for _, element in silent_images("".join(data.get("text/html", ""))):
         yield at(text, cell, f"the output holds {element} without alternative text")

@@ -40,7 +40,7 @@ ENVIRONMENT = {
     "XDG_CONFIG_HOME": f"{HOME}/.config",
     "XDG_DATA_HOME": f"{HOME}/.local/share",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
-    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.audience
+    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.notebook.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
     "TORCHINDUCTOR_CACHE_DIR": CACHE,
     "TRITON_CACHE_DIR": "/tmp/triton",

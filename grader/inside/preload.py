@@ -112,7 +112,7 @@ TRACER = (
     "triton.backends.nvidia.compiler",
     "utils.softmax",
     "utils.softmax.interpreter",
-    "utils.launching",
+    "utils.instruments.launching",
 )
 
 # For labs that make optimizers.
@@ -143,7 +143,7 @@ PROFILER = (
     "torch.profiler",
     "torch.utils.benchmark",
     "utils.drivers.profiling",
-    "utils.traces",
+    "utils.instruments.traces",
 )
 
 # Modules with functions that call a learner's code, directly or not.
@@ -166,16 +166,16 @@ ON_THE_STACK = (
 
 # Modules of the project.
 OURS = (
-    "utils.accesses",
-    "utils.compare",
-    "utils.course",
-    "utils.expect",
-    "utils.figures",
+    "utils.instruments.accesses",
+    "utils.checks.compare",
+    "utils.notebook.course",
+    "utils.notebook.expect",
+    "utils.notebook.figures",
     "utils.minigpt.generation",
     "utils.minigpt.weights",
-    "utils.progress",
+    "utils.notebook.progress",
     "utils.views",
-    "utils.world.gloo",
+    "utils.instruments.world.gloo",
     "grader.inside.rpc_server",
     "grader.inside.codec",
     "grader.inside.kernel_app",

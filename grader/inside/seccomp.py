@@ -19,7 +19,7 @@ example from ``clone3`` to ``clone``, whose flags a filter can read.
 
 A request for a file lock reports success and takes no lock. Compilation in a sandbox asks for
 locks, but one process alone uses its files, so it does not need them. Processes of a sandbox that
-share a file can't rely on a lock (:mod:`utils.world.gloo` renames files instead). ``sync`` succeeds
+share a file can't rely on a lock (`world.gloo` renames files). ``sync`` succeeds
 likewise: files of a sandbox are in memory, and the disks are the machine's.
 """
 

@@ -15,9 +15,9 @@ from grader.judging.difference import OTHER_KIND, differs
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import Subject, SubjectRaised
 from grader.verdict import Cause
-from utils.checks import Candidate, Case, Check
+from utils.checks.exercise import Candidate, Case, Check
 from utils.drivers import NoDriver
-from utils.world import WorldError
+from utils.instruments.world import WorldError
 
 # Answer keys to cache: more than the exercises of a lab, which are graded in turn for each
 # submission.

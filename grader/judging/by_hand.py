@@ -1,6 +1,6 @@
 """Enforce the rules of exercises that must be solved by hand: what an answer may not use.
 
-A rule (:class:`utils.checks.ByHand`) is enforced in two ways. The learner's process records the
+A rule (`ByHand` of a check) is enforced in two ways. The learner's process records the
 operators that touch an input (:mod:`grader.inside.rpc_server`). And this module analyses the
 notebook's cells:
 
@@ -54,7 +54,7 @@ from grader.judging.dangers import dangers
 from grader.judging.flow import LIBRARIES, Analysis, Hidden, Reading, Use
 from grader.judging.hostile import allowed, fits, hostile
 from grader.judging.learner_source import Written
-from utils.checks import ByHand, Check
+from utils.checks.exercise import ByHand, Check
 
 
 class RuleReader:

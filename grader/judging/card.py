@@ -8,7 +8,7 @@ from typing import Any
 from grader.backquotes import in_code
 from grader.judging.report import VerdictReport
 from grader.verdict import FULL, PartResult, Status, Verdict, in_points
-from utils.style import GRADIENT, MUTED, VIEW
+from utils.notebook.style import GRADIENT, MUTED, VIEW
 
 # JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
 CARD = (

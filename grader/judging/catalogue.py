@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader import UserError
 from grader.phase_paths import ROOT, PhasePaths, check_files, phases
-from utils.checks import Check
+from utils.checks.exercise import Check
 
 
 @cache

@@ -25,7 +25,7 @@ from grader.judging.hostile import (
     is_installed,
 )
 from grader.judging.learner_source import CodeCell, Written, words
-from utils.checks import ByHand
+from utils.checks.exercise import ByHand
 
 FILES = re.compile(r"(\w+)\.py\b")
 RUNS_TEXT = frozenset({"exec", "eval", "compile", "__import__", "globals", "get_ipython"})

@@ -21,7 +21,7 @@ from functools import cached_property
 
 from grader.judging.answer_key import AnswerKey, CaseOutcome
 from grader.judging.difference import alike, differs
-from utils.checks import Candidate, Case
+from utils.checks.exercise import Candidate, Case
 
 Played = tuple[Case, CaseOutcome, CaseOutcome]  # the case, the learner's outcome, the reference's
 

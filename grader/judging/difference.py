@@ -1,6 +1,6 @@
 """Describe how two outcomes of the same case differ, in words without hidden values.
 
-The words for two values that differ are in :mod:`utils.compare`.
+The words for two values that differ are in :mod:`utils.checks.compare`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from utils.checks import Check, Place
-from utils.compare import MISSING_RETURN, Difference, agree, compare, with_article
+from utils.checks.compare import MISSING_RETURN, Difference, agree, compare, with_article
+from utils.checks.exercise import Check, Place
 
 if TYPE_CHECKING:
     from grader.judging.answer_key import CaseOutcome
 
 OTHER_KIND = "something of another kind than was asked for"
 
-Places = Mapping[str, str | Place]  # as utils.checks.Case has them
+Places = Mapping[str, str | Place]  # as utils.checks.exercise.Case has them
 NOWHERE: Places = MappingProxyType({})
 
 

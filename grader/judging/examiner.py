@@ -25,7 +25,7 @@ from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.phase_paths import PhasePaths
 from grader.sandbox import SandboxedKernelManager
 from grader.verdict import Cause, Example, Verdict
-from utils.checks import Check
+from utils.checks.exercise import Check
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
 

@@ -1,7 +1,7 @@
 """Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
 The cases of the grading run stay hidden. After the verdict, the check draws other cases from a
-public seed. :class:`utils.draw.SmallDraw` keeps them small. They still have every property that a
+public seed. :class:`SmallDraw` keeps them small. They still have every property that a
 generator guarantees, such as sizes that fit together. The right result is computed on this side,
 and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
 the same way becomes the example. A call through a driver becomes a call of that driver, and a
@@ -37,9 +37,9 @@ from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import SubjectRaised
 from grader.verdict import LINE, Example
-from utils.checks import Case, Check
-from utils.compare import kind_of
-from utils.draw import SmallDraw
+from utils.checks.compare import kind_of
+from utils.checks.draw import SmallDraw
+from utils.checks.exercise import Case, Check
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from grader.judging.flow import LIBRARIES
 from grader.judging.learner_source import words
-from utils.checks import ByHand
+from utils.checks.exercise import ByHand
 
 # Modules that an answer may import. All are loaded before a learner's code runs, so no file beside
 # the notebook can replace one.

@@ -21,7 +21,7 @@ from grader.judging.example import find_examples
 from grader.judging.learner_source import Written
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
-from utils.checks import Case, Check
+from utils.checks.exercise import Case, Check
 from utils.drivers import INPUTS_KEPT
 
 # Operators that hardly anybody calls by name: what stands in the learner's code.

@@ -19,7 +19,7 @@ from grader.inside.codec import NotByValue
 from grader.inside.rpc_server import address, find_driver, stored_in
 from grader.judging.rpc_client import Connection
 from grader.untrusted import seen
-from utils.compare import kind_of
+from utils.checks.compare import kind_of
 from utils.drivers import Declared, NoDriver, declared
 
 MAX_MESSAGE = 240

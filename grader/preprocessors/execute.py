@@ -40,8 +40,8 @@ from grader.sandbox.compiled_headers import prepared_headers
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
-from utils.one_line import NBGRADER
-from utils.toolchain import inductor_lacks
+from utils.instruments.toolchain import inductor_lacks
+from utils.notebook.one_line import NBGRADER
 
 if TYPE_CHECKING:
     from grader.judging.examiner import Examiner

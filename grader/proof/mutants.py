@@ -3,7 +3,7 @@
 A mutant is the lab's own solution or an alternate with one small change
 (:mod:`grader.proof.mutate`). Each is judged like an answer, on several seeds. A mutant that earns
 full points on any seed survives. Then the check needs another case, or a line that says why the
-change makes no difference (:meth:`utils.checks.Check.equivalent`).
+change makes no difference (:meth:`utils.checks.exercise.Check.equivalent`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from grader.judging.rpc_client import InProcess, OutOfTime
 from grader.phase_paths import ROOT
 from grader.proof.mutate import Mutant, mutants
 from grader.proof.selftest import LabCode, add_selection, drawn, selection
-from utils.checks import Check, Equivalent
+from utils.checks.exercise import Check, Equivalent
 
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
 # ten times what the unchanged code takes.

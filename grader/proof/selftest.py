@@ -34,7 +34,7 @@ from grader.judging.learner_source import Written, names_read_by
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause, Verdict
-from utils.checks import Candidate, Check
+from utils.checks.exercise import Candidate, Check
 
 T = TypeVar("T")
 

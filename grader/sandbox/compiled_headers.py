@@ -25,7 +25,7 @@ from grader.inside import headers
 from grader.phase_paths import ROOT
 from grader.sandbox.stage import environment_folders
 from grader.sandbox.warm_process import environment
-from utils.toolchain import cxx
+from utils.instruments.toolchain import cxx
 
 SECONDS = 1800
 

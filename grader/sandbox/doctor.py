@@ -14,7 +14,7 @@ from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.manager import SandboxedKernelManager
 from grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
-from utils.toolchain import cxx, inductor_lacks
+from utils.instruments.toolchain import cxx, inductor_lacks
 
 
 def problems() -> list[Obstacle]:

@@ -23,7 +23,7 @@ from grader import UserError
 from grader.inside import cgroup
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.stage import environment_folders, hidden_folders, make_stage
-from utils.toolchain import cxx
+from utils.instruments.toolchain import cxx
 
 # The end of the zygote is heard at once, so these are for one that hangs. On a busy machine the
 # three seconds that its imports take can be a hundred.

@@ -23,7 +23,7 @@ from grader.site.frames import Views, frames_of, read_views
 from grader.site.links import faults, sweep
 from grader.site.outputs import IMAGES, VIEWS
 from grader.site.pages import INDEX, LABS, LESSONS, Page, pages, stage
-from utils.style import GRADIENT, INK, RULE, STORAGE, VIEW
+from utils.notebook.style import GRADIENT, INK, RULE, STORAGE, VIEW
 
 STATIC = Path(__file__).parent / "static"
 TITLE = "Open the Hood"
@@ -41,7 +41,7 @@ EXECUTED = (
     "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
     "[get a kernel](../run.html).*"
 )
-# The figures' own colours (utils.style), which is also how the site marks what they stand for.
+# The figures' own colours (utils/notebook/style.py), and how the site marks what they stand for.
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
     "font-stack--monospace": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',

@@ -27,7 +27,7 @@ from grader.build.steps import read_texts
 from grader.build.text import Text
 from grader.phase_paths import PhasePaths
 from grader.whole_file import write_whole
-from utils.audience import FRAMES
+from utils.notebook.audience import FRAMES
 from utils.views._frames import MIME
 
 VIEWS = "views.json"

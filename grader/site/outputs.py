@@ -23,7 +23,7 @@ from grader.site.pages import link, uri
 from grader.whole_file import write_whole
 
 IMAGES, VIEWS = "_images", "_views"
-# As utils.figures writes it.
+# As utils.notebook.figures writes it.
 IMAGE = re.compile(
     r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
     r"(?:<style>[^<]*</style>)?"  # the site has its own

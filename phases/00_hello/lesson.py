@@ -14,9 +14,9 @@
 # %%
 import torch
 
-from utils.accesses import accesses
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
+from utils.instruments.accesses import accesses
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.softmax import compile_kernel
 from utils.views import block_mask, course_path, kernel_ptx, machine_report
 
@@ -342,7 +342,7 @@ true_false(
 # **Predict.** Half of 8 is 4. Will this check agree?
 
 # %%
-from utils.expect import ExpectationFailed, expect_equal
+from utils.notebook.expect import ExpectationFailed, expect_equal
 
 
 def half(n):

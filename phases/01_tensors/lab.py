@@ -32,15 +32,15 @@ import math
 import torch
 from einops import rearrange
 
-from utils.expect import (
+from utils.minigpt import MiniGPTConfig
+from utils.notebook.expect import (
     expect_close,
     expect_equal,
     expect_raises,
     expect_shape,
     expect_shares_storage,
 )
-from utils.minigpt import MiniGPTConfig
-from utils.verdict import check
+from utils.notebook.verdict import check
 from utils.views import broadcast_aligner, roofline, share_map, stride_explorer
 
 # %% [markdown]

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import (
     broadcast_aligner,
     course_path,

@@ -39,9 +39,9 @@
 # %% given="setup"
 import torch
 
-from utils.expect import expect_close, expect_equal, expect_shape
 from utils.minigpt import load_minigpt, load_tokenizer
-from utils.verdict import check
+from utils.notebook.expect import expect_close, expect_equal, expect_shape
+from utils.notebook.verdict import check
 from utils.views import autograd_graph, backward_stepper, finite_difference_error
 
 # %% [markdown]

@@ -17,9 +17,9 @@ import math
 import torch
 import torch.nn.functional as F
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
 from utils.minigpt import load_minigpt, load_tokenizer
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import (
     autograd_graph,
     backward_stepper,

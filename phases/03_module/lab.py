@@ -36,10 +36,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from utils.expect import expect_close, expect_equal, expect_raises, expect_shape
+from utils.drivers.module_spec import assemble, drive
 from utils.minigpt import MiniGPTConfig, load_config, load_tokenizer, load_weights, numpy_forward
-from utils.module_spec import assemble, drive
-from utils.verdict import check
+from utils.notebook.expect import expect_close, expect_equal, expect_raises, expect_shape
+from utils.notebook.verdict import check
 from utils.views import dropout_modes, module_tree, port_difference
 
 # %% [markdown]
@@ -691,7 +691,7 @@ verify("RunningNorm", RunningNorm)
 #   children, at any depth.
 #
 # `run_module` is given. It is how the grader, which can send values only, asks for a tree of your
-# modules and puts questions to it; `drive` makes it (in `utils/module_spec.py`).
+# modules and puts questions to it; `drive` makes it (in `utils/drivers/module_spec.py`).
 #
 # <details><summary>Where do I keep the parameters?</summary>
 #

@@ -29,9 +29,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.drivers import dispatch as driver
 from utils.drivers.dispatch import FALLTHROUGH
-from utils.expect import expect_equal
 from utils.minigpt import MiniGPT, MiniGPTConfig
-from utils.verdict import check
+from utils.notebook.expect import expect_equal
+from utils.notebook.verdict import check
 from utils.views import dispatch_bars, flops_by_operator, key_explorer
 
 # %% [markdown]

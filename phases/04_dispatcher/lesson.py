@@ -21,10 +21,10 @@ from torch._subclasses import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils import dispatch
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
+from utils.instruments import dispatch
 from utils.minigpt import load_minigpt
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, dispatch_bars, dispatch_table, flops_by_operator, key_explorer
 
 # %% [markdown]
@@ -93,7 +93,7 @@ print(len(heard.names), "operators;", heard.names.count("addmm"), "addmm")
 # %% [markdown]
 # ## A call is a look-up
 #
-# What Python calls `x @ w` ends, in C++, as a call of an operator with a name: `aten::mm`. (ATen is PyTorch's library of operators; the colons are C++'s.) The operator itself holds no code. It holds a *table*, one slot for each *dispatch key*, and in a slot there may be a pointer to a function. PyTorch can print it, and `utils.dispatch` reads what it prints. Here are six of some hundred slots.
+# What Python calls `x @ w` ends, in C++, as a call of an operator with a name: `aten::mm`. (ATen is PyTorch's library of operators; the colons are C++'s.) The operator itself holds no code. It holds a *table*, one slot for each *dispatch key*, and in a slot there may be a pointer to a function. PyTorch can print it, and `utils.instruments.dispatch` reads what it prints. Here are six of some hundred slots.
 
 # %%
 def slots(op, *keys):
@@ -359,7 +359,7 @@ choice(
 # %% [markdown]
 # ## The LM head seen from above
 #
-# Put it together on the course's own layer. A profiler sees calls as they nest, and for each of them `utils.dispatch` works out the keys at which it started and the slots that it passed through. Below the bars stands the whole story of the one that is framed: who won, what the slot held, and the file and line in which it was registered. Move the lower slider to frame another.
+# Put it together on the course's own layer. A profiler sees calls as they nest, and for each of them `utils.instruments.dispatch` works out the keys at which it started and the slots that it passed through. Below the bars stands the whole story of the one that is framed: who won, what the slot held, and the file and line in which it was registered. Move the lower slider to frame another.
 
 # %%
 head = model.lm_head

@@ -34,10 +34,10 @@ import triton
 import triton.language as tl
 
 from utils.drivers import custom_op as driver
-from utils.expect import expect_close, expect_equal
-from utils.launching import launch
+from utils.instruments.launching import launch
 from utils.minigpt import MiniGPT, MiniGPTConfig
-from utils.verdict import check
+from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · Into tiles

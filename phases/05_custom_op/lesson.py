@@ -23,10 +23,10 @@ import triton.language as tl
 from torch.autograd import gradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
-from utils.launching import launch
+from utils.instruments.launching import launch
 from utils.minigpt import load_minigpt
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.softmax import run, softmax
 from utils.views import course_path, dispatch_table, kernel_ptx, kernel_steps, row_lanes
 
@@ -862,7 +862,7 @@ print(len(graphs), "graph; its last calls:", *[str(node.target) for node in grap
 # **Predict.** This kernel rounds its numbers to half precision if there are many of them. In the interpreter it runs. Does it compile?
 
 # %%
-from utils.launching import ptx_of, recorded_launches
+from utils.instruments.launching import ptx_of, recorded_launches
 
 
 @triton.jit

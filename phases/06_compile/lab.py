@@ -28,10 +28,10 @@ import torch
 from torch.nn import functional as F
 
 from utils.drivers import compiling as driver
-from utils.expect import expect_close, expect_equal
 from utils.minigpt import MiniGPT
+from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.verdict import check
 from utils.softmax import softmax
-from utils.verdict import check
 
 # %% [markdown]
 # ## 1 · What a backend gets

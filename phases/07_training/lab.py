@@ -30,9 +30,9 @@ import torch.nn.functional as F
 from torch.utils.data import DataLoader, Dataset
 
 from utils.drivers import training as driver
-from utils.expect import expect_close, expect_equal
 from utils.minigpt import MiniGPT, MiniGPTConfig, baselines, evaluation_lines, training_lines
-from utils.verdict import check
+from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · Which rows, in which order?

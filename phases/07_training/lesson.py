@@ -23,9 +23,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_tokenizer, training_lines
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import adamw_explorer, course_path, fitted_line, loss_curves
 
 torch.set_num_threads(1)  # tensors this small gain nothing from a second one
@@ -1202,7 +1202,7 @@ def one_step(step):
 
 
 # %%
-from utils.progress_bar import progress_bar
+from utils.notebook.progress_bar import progress_bar
 
 history, checks, says = [], {split: {} for split in unseen}, {}
 for step in progress_bar(range(1, 301), "training"):

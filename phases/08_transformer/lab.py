@@ -34,7 +34,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils.drivers import transformer as driver
-from utils.expect import expect_close, expect_equal
 from utils.minigpt import (
     WITHOUT_IMPERFECT,
     MiniGPT,
@@ -47,7 +46,8 @@ from utils.minigpt import (
 )
 from utils.minigpt.hf import GPT2LMHeadModel, MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
-from utils.verdict import check
+from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · Who may look where?

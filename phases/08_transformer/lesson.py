@@ -25,10 +25,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
 from utils.minigpt import attention_maps, evaluation_lines, generate, load_minigpt, load_tokenizer
 from utils.minigpt.hf import save_folder  # before transformers: it switches the hub off
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import attention_heads, cache_growth, course_path, mask_builder, next_word
 
 torch.set_num_threads(1)  # tensors this small gain nothing from a second one
@@ -1108,7 +1108,7 @@ print("<imperfect>:", generate("yo", verb="hablar", tense="imperfect", model=sma
 # Now it shall learn the missing tense. There are a few hundred lines of it, and the loop is phase 07's. Only the new lines are shown, for the others are known already.
 
 # %%
-from utils.progress_bar import progress_bar
+from utils.notebook.progress_bar import progress_bar
 
 torch.set_grad_enabled(True)
 inputs, targets = training_lines()

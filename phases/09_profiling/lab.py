@@ -35,10 +35,10 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils import benchmark
 
 from utils.drivers import profiling as driver
-from utils.expect import expect_close, expect_equal
+from utils.instruments.traces import KINDS, Allocation, Event, drawn, of_profile, recorded_step
 from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_shapes
-from utils.traces import KINDS, Allocation, Event, drawn, of_profile, recorded_step
-from utils.verdict import check
+from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · Faster, or luck?

@@ -29,10 +29,10 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.benchmark import Timer
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
-from utils.instruments import Device, Neighbour, batches_by_length
+from utils.instruments.stand_ins import Device, Neighbour, batches_by_length
 from utils.minigpt import MiniGPT, load_minigpt, training_lines
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, timing_spread
 from utils.views.step_counts import counts
 
@@ -272,7 +272,7 @@ for row in [*ranked[:12], *asked]:  # by total, and in any case the two that we 
 # The same profile as a picture, time from left to right, each call below its caller. The strips at the feet show total, and live a tick at *self time* leaves only what is each one's own. **Predict.** Before you tick it: whose strips will vanish?
 
 # %%
-from utils.traces import of_profile
+from utils.instruments.traces import of_profile
 from utils.views import flame_chart
 
 events = of_profile(profiled)
@@ -402,7 +402,7 @@ spans = [event for event in trace if event.get("ph") == "X" and event["name"].st
 print(len(spans), "of them, such as", {key: spans[20][key] for key in ("name", "ph", "ts", "dur", "pid", "tid")})
 
 # %% [markdown]
-# A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
+# A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.instruments.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
 #
 # Looking isn't free. **Predict.** How much slower is a step under the profiler, under the profiler with shapes, stacks and memory, under `detect_anomaly`, of which more below? Order them.
 
@@ -445,7 +445,7 @@ number(
 #
 # A GPU is another computer. Your Python, on the *host*, does not add or multiply there: it puts orders into a queue and goes on. The *device* takes them out, one after the other, in its own time. Whoever looks at the host's clock sees how long it takes to give orders.
 #
-# There is no GPU here. But one can stand in for it: a thread with a queue, `Device` of `utils/instruments.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
+# There is no GPU here. But one can stand in for it: a thread with a queue, `Device` of `utils/instruments/stand_ins.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
 
 # %%
 device, big = Device(), torch.randn(1000, 1000)
@@ -461,10 +461,10 @@ for line in ("launch", "launch", "launch", "item"):
 #
 # So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you. (None of this was run here.)
 #
-# Next a trace with both sides. It is *drawn*: a small program in `utils.traces` plays host and queue, with durations and noise such as a present GPU has. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
+# Next a trace with both sides. It is *drawn*: a small program in `utils.instruments.traces` plays host and queue, with durations and noise such as a present GPU has. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
 
 # %%
-from utils.traces import drawn
+from utils.instruments.traces import drawn
 from utils.views import two_lanes
 
 two_lanes({"a healthy step (drawn)": drawn("compute", 1, steps=1, covered="nothing")}, at=60)
@@ -497,7 +497,7 @@ true_false(
 # A profile with `profile_memory=True` notes each time that memory is fetched or given back. Summed up from the left, that is a curve. Here it is for the marked step of above. **Predict.** Where is the peak, in the forward, in the backward or in the optimizer? And who holds most of it?
 
 # %%
-from utils.traces import allocations_of_profile
+from utils.instruments.traces import allocations_of_profile
 from utils.views import memory_timeline
 
 with profile(activities=CPU, profile_memory=True) as profiled:
@@ -593,7 +593,7 @@ for letter, events in drawn_traces.items():
 # %%
 from torch.utils.data import DataLoader
 
-from utils.instruments import by_self
+from utils.instruments.stand_ins import by_self
 
 
 class Slow(list):
@@ -769,10 +769,10 @@ print(f"value {loss.item():.3f}; parameters with a gradient that isn't finite: {
 # %% [markdown]
 # The value is right, and all gradients are lost. `where` chooses between two *values*; both have been computed. Backward, it hands a gradient of 0 to the branch that wasn't chosen, and that branch computes on: 0 times log p, 0 times −∞, NaN again. The loss looks fine, and one step later the model is gone.
 #
-# Who tells where? `detect_anomaly` looks at what each node of the backward returns. (`anomaly` of `utils/instruments.py` runs a backward under it, and gives what it says in short.) **Predict.** Which operator will it name: `where`, `log` or the product?
+# Who tells where? `detect_anomaly` looks at what each node of the backward returns. (`anomaly` of `utils/instruments/stand_ins.py` runs a backward under it, and gives what it says in short.) **Predict.** Which operator will it name: `where`, `log` or the product?
 
 # %%
-from utils.instruments import Messages, anomaly, tried
+from utils.instruments.stand_ins import Messages, anomaly, tried
 
 print(anomaly(lambda: entropy_where(guesses(model, x[:4]))))
 

@@ -53,11 +53,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.drivers import distributed as driver
-from utils.expect import expect_close, expect_equal
+from utils.instruments.world import Deadlock, Each, run
+from utils.instruments.world.gloo import show_over_gloo
 from utils.minigpt import load_minigpt
-from utils.verdict import check
-from utils.world import Deadlock, Each, run
-from utils.world.gloo import show_over_gloo
+from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · A tree

@@ -24,13 +24,13 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from utils.course import PHASES
-from utils.drills import choice, number, true_false
+from utils.instruments.world import Deadlock, Each, Mismatch, run
+from utils.instruments.world.gloo import NoGloo, over_gloo, show_over_gloo
+from utils.instruments.world.processes import in_processes, torchrun
 from utils.minigpt import load_minigpt, training_lines
+from utils.notebook.course import PHASES
+from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, memory_a_rank, message_lines, pipeline_gantt, ring_stepper
-from utils.world import Deadlock, Each, Mismatch, run
-from utils.world.gloo import NoGloo, over_gloo, show_over_gloo
-from utils.world.processes import in_processes, torchrun
 
 # %% [markdown]
 # ## Where we are
@@ -855,7 +855,7 @@ for name, sizes in (("equal", [256, 256]), ("unequal", [450, 62])):
 # Next, its buckets: eight layers of 400 × 400 and a limit of 1 MB (`bucket_cap_mb`). `reduced_buckets` lists how many numbers each bucket has that is sent; it uses DDP's *communication hook*, which is made for compressing gradients. **Predict.** How many buckets go in the first step, how many in the second, and how many in `no_sync()`?
 
 # %%
-from utils.world.observed import collectives, reduced_buckets
+from utils.instruments.world.observed import collectives, reduced_buckets
 
 
 def buckets_of_ddp(rank, world):
@@ -911,7 +911,7 @@ print(f"house, at both: {some(house_0)} | {some(house_1)}")
 # **Predict.** Which of them end in an error, and in which step? (`Returns` calls a model and wraps what comes of it; `tensor_in` takes it out again. A trial says how long the gradient of `second` is at rank 1, or where there was an error, and which.)
 
 # %%
-from utils.world.observed import Returns
+from utils.instruments.world.observed import Returns
 
 
 def trial(rank, world, kind, users, find, steps):

@@ -42,7 +42,9 @@ FIELDS = "'{\"array\": [0, 0, \"' + ','.join(['i1'] * 2_000_000) + '\", [0], \"C
 LISTS = "'[' + '[],' * ((1 << 24) // 3 - 100) + '[]]'"
 OBJECTS = "'[' + '{\"\":0},' * ((1 << 24) // 7 - 100) + '0]'"
 DIGITS = "'[' + ','.join(['9' * 4300] * 3800) + ']'"
-CONFIG = '\'{"config": ["utils.compare", "Tolerance", {"rtol": [[]], "atol": 0, "reason": ""}]}\''
+CONFIG = (
+    '\'{"config": ["utils.checks.compare", "Tolerance", {"rtol": [[]], "atol": 0, "reason": ""}]}\''
+)
 
 
 @attack(costs=("row_sums", "corner"), tells="not text", cell_seconds=20)

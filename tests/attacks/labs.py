@@ -380,8 +380,8 @@ forge(
     """
     torch.Tensor.nbytes = torch.Tensor.numel = property(lambda self: 0)
     torch.Tensor.element_size = lambda self: 0
-    import utils.module_spec, utils.compare
-    utils.compare.compare = utils.compare.agree = lambda *a, **k: None
+    import utils.drivers.module_spec, utils.checks.compare
+    utils.checks.compare.compare = utils.checks.compare.agree = lambda *a, **k: None
     """,
 )
 forge(
@@ -428,8 +428,8 @@ forge(
         return [Yes() for _ in requests]
     """,
     """
-    import utils.module_spec
-    utils.module_spec.drive = lambda cls, plan, *requests: [True for _ in requests]
+    import utils.drivers.module_spec
+    utils.drivers.module_spec.drive = lambda cls, plan, *requests: [True for _ in requests]
     """,
 )
 

@@ -70,11 +70,11 @@ def replaces_utils(work: Work) -> None:
     work.first(
         """
         import sys, types
-        import utils.compare, utils.checks, utils.draw
-        utils.compare.compare = lambda *args, **kwargs: None
-        utils.checks.Check.points = 0
-        utils.draw.Draw.tensor = lambda *args, **kwargs: torch.zeros(2, 2)
-        sys.modules["utils.guess"] = types.ModuleType("utils.guess")
+        import utils.checks.compare, utils.checks.exercise, utils.checks.draw
+        utils.checks.compare.compare = lambda *args, **kwargs: None
+        utils.checks.exercise.Check.points = 0
+        utils.checks.draw.Draw.tensor = lambda *args, **kwargs: torch.zeros(2, 2)
+        sys.modules["utils.checks.guess"] = types.ModuleType("utils.checks.guess")
         """
     )
 

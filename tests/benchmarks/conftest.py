@@ -2,7 +2,7 @@ import pytest
 
 from benchmarks.gpu import main
 from tests.once import made_once
-from utils.records import Record, load
+from utils.instruments.records import Record, load
 
 QUICK = ["minigpt", "softmax", "inductor", "trace", "dispatch"]
 

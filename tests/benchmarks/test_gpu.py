@@ -9,7 +9,7 @@ import torch
 from benchmarks import gpu, sections
 from benchmarks.context import NotRun
 from benchmarks.provenance import provenance, slug, source_hash
-from utils.records import RECORDS, load
+from utils.instruments.records import RECORDS, load
 
 pytestmark = pytest.mark.slow(15)
 

@@ -10,8 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from grader import work
 from grader.metadata import COPY, KEY
-from utils.course import PHASES, ROOT
-from utils.progress import read_lab
+from utils.notebook.course import PHASES, ROOT
+from utils.notebook.progress import read_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(150)]
 

@@ -20,8 +20,8 @@ from grader.phase_paths import ROOT, phases
 from grader.site.frames import keep
 from grader.site.pages import slug
 from tests.browser.conftest import MILLISECONDS
-from utils import audience
-from utils.drills import read_number
+from utils.notebook import audience
+from utils.notebook.drills import read_number
 from utils.views import backward_stepper
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(40)]

@@ -19,7 +19,7 @@ from grader.submission.notebook import read_submission
 from grader.submission.rebuild import rebuild
 from grader.whole_file import write_whole
 from tests.grader.tiny import CONFIG, LAB, cell, released, source_notebook, write
-from utils.course import PHASES, ROOT
+from utils.notebook.course import PHASES, ROOT
 
 RELEASE = Stamp(config=CONFIG).preprocess(released(source_notebook()), {})[0]
 ANSWER = "def twice(x):\n    return 2 * x\n"

@@ -7,8 +7,8 @@ from torch import nn
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.judge import judge
-from utils import records
-from utils.checks import edited
+from utils.checks.exercise import edited
+from utils.instruments import records
 
 
 @pytest.fixture(autouse=True, scope="module")

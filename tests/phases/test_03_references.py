@@ -14,7 +14,7 @@ from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.judge import judge, play
 from grader.judging.learner_source import Written
-from utils import records
+from utils.instruments import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
 
 pytestmark = pytest.mark.slow(8)

@@ -9,7 +9,7 @@ from grader.judging.example import REACHES
 from grader.phase_paths import phases
 from grader.proof.selftest import LabCode, prove
 from tests.phases import dear
-from utils.draw import SmallDraw
+from utils.checks.draw import SmallDraw
 
 CHECKS = [
     pytest.param(phase, check, id=f"{phase.name}: {check.name}")

@@ -10,10 +10,10 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_d
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
-from utils.world import Each
-from utils.world.gloo import NoGloo
-from utils.world.observed import Returns, collectives, reduced_buckets
-from utils.world.processes import in_processes, torchrun
+from utils.instruments.world import Each
+from utils.instruments.world.gloo import NoGloo
+from utils.instruments.world.observed import Returns, collectives, reduced_buckets
+from utils.instruments.world.processes import in_processes, torchrun
 
 pytestmark = pytest.mark.slow(8)
 

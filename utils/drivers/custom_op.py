@@ -20,7 +20,7 @@ import triton.language as tl
 from torch._subclasses import FakeTensorMode
 
 from utils.drivers import INPUTS_KEPT, WHOLE, driver
-from utils.launching import launch, ptx_of, recorded_launches
+from utils.instruments.launching import launch, ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
 GRAPHS = "how many graphs there were"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from utils.figures import show
 from utils.minigpt.generation import Attention
-from utils.style import CARD, CSS_DPI, INK, RULE, WIDTH, course_style, points
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, CSS_DPI, INK, RULE, WIDTH, course_style, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from utils.accelerator import triton_target
+from utils.instruments.accelerator import triton_target
 from utils.softmax.launch import Direction, Launch, choose
 from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from utils.accelerator import kernel_devices
+from utils.instruments.accelerator import kernel_devices
 from utils.softmax import run
 
 NAMESPACE = "open_the_hood"

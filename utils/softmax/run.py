@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from utils.accelerator import compiles_for
+from utils.instruments.accelerator import compiles_for
 from utils.softmax.launch import Direction, Launch, choose, choose_interpreted, power_of_two
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

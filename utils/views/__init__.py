@@ -4,7 +4,7 @@ In Jupyter a view that can move has controls; everywhere else, and while lessons
 one image.
 """
 
-from utils import cell_clock  # noqa: F401
+from utils.notebook import cell_clock  # noqa: F401
 from utils.views.adamw_explorer import adamw_explorer
 from utils.views.attention_heads import attention_heads
 from utils.views.autograd_graph import autograd_graph

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from utils.style import MUTED, RULE
+from utils.notebook.style import MUTED, RULE
 from utils.views._canvas import Canvas, Point
 
 TEXT = 14  # CSS pixels: 7 where the sheet is 420 wide

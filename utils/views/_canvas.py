@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
 
-from utils.audience import text_only
-from utils.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
+from utils.notebook.audience import text_only
+from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
 from utils.views._text_outlines import MIDDLE, text_path, wrap
 
 MARGIN = 26  # CSS pixels around what a card shows
@@ -46,7 +46,7 @@ class Canvas:
     """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before.
 
     Attributes:
-        unseen: whether it stays empty, because nobody looks (`utils.audience.text_only`).
+        unseen: whether it stays empty, because nobody looks (`audience.text_only`).
     """
 
     def __init__(self, height: float) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from utils.figures import png, rasterize, require_alt
+from utils.notebook.figures import png, rasterize, require_alt
 
 MIME = "application/vnd.open-the-hood.frames+json"
 MOST = 64  # pictures of a view

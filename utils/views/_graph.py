@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Step(Protocol):
-    """A phase as a path needs it: any object with these three (`utils.course.Phase` is one)."""
+    """A phase as a path needs it: any object with these three (`notebook.course.Phase` is one)."""
 
     @property
     def number(self) -> int: ...

@@ -9,8 +9,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.audience import can_move, filming
-from utils.figures import (
+from utils.notebook.audience import can_move, filming
+from utils.notebook.figures import (
     CARD_CLASS,
     DARK_RULE,
     RADIUS,
@@ -19,7 +19,7 @@ from utils.figures import (
     narrowest,
     show,
 )
-from utils.style import CSS_DPI
+from utils.notebook.style import CSS_DPI
 
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 # The page cuts the corners of a picture that moves.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from utils.expect import storage_key
+from utils.notebook.expect import storage_key
 from utils.views._strides import Geometry, geometry
 
 
@@ -56,7 +56,7 @@ class Storage:
 def storages(tensors: Mapping[str, Tensor]) -> list[Storage]:
     """Return the distinct storages of the named tensors, in the order of their first tensor.
 
-    Which tensors share one, `utils.expect.storage_key` tells.
+    Which tensors share one, `utils.notebook.expect.storage_key` tells.
     """
     groups: dict[tuple[str, int], list[Placed]] = {}
     sizes: dict[tuple[str, int], int] = {}

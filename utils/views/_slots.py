@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from utils.dispatch import COMPOSITE, Entry
-from utils.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
+from utils.instruments.dispatch import COMPOSITE, Entry
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import Canvas
 from utils.views._text_outlines import text_width
 

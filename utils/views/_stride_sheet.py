@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import IDLE, INK, MUTED, STORAGE, VIEW
+from utils.notebook.style import IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import BODY, INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes, short
 from utils.views._strides import Geometry, Number, plain, storage_values, window

@@ -14,7 +14,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.path import Path
 
-from utils.style import DENSITY
+from utils.notebook.style import DENSITY
 
 FAMILIES = {False: "DejaVu Sans", True: "DejaVu Sans Mono"}
 MIDDLE = 0.36  # from the baseline to the middle of a digit, as a part of the font size

@@ -1,6 +1,6 @@
 """Events of a trace as a tree: what lies inside what, how much of it is its own, and its phase.
 
-Times are in nanoseconds, as `utils.traces.Event` has them.
+Times are in nanoseconds, as `instruments.traces.Event` has them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from utils.style import GRADIENT, KERNEL, PARAMETER, STORAGE, Part
-from utils.traces import Event
+from utils.instruments.traces import Event
+from utils.notebook.style import GRADIENT, KERNEL, PARAMETER, STORAGE, Part
 
 # The phases of a training step; what runs before the first backward node is forward.
 FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"

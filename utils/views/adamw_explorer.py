@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW, WIDTH
+from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes, round_steps
 from utils.views._canvas import MARGIN, Canvas, title_height

@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, VIEW, WIDTH
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._text_outlines import clipped

@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.figures import show
-from utils.style import CARD, GRADIENT, IDLE, MUTED, PARAMETER, STORAGE
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._layers import GAP, layout
 from utils.views._numbers import count, human_bytes

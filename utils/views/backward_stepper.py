@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from matplotlib.figure import Figure
 
-from utils.style import CARD, GRADIENT, IDLE, INK, MUTED
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._layers import LANE, layout

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import CARD, INK, MUTED, VIEW
+from utils.notebook.style import CARD, INK, MUTED, VIEW
 from utils.views import _interactive
 from utils.views._broadcasting import Alignment, Shape, align, parse_shape
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height

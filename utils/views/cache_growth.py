@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from utils.minigpt.config import MiniGPTConfig
-from utils.style import GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW, WIDTH
+from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes
 from utils.views._canvas import MARGIN, Canvas, title_height

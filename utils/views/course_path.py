@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from matplotlib.figure import Figure
 
-from utils.figures import show
-from utils.style import CARD, IDLE, INK, MUTED, RULE
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Point, title_height
 from utils.views._graph import Step, places
 from utils.views._numbers import listed

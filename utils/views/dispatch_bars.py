@@ -11,9 +11,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils import dispatch
-from utils.dispatch import Call
-from utils.style import CARD, IDLE, INK, MUTED, PARAMETER, RULE
+from utils.instruments import dispatch
+from utils.instruments.dispatch import Call
+from utils.notebook.style import CARD, IDLE, INK, MUTED, PARAMETER, RULE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
 from utils.views._numbers import count, listed

@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils import dispatch
-from utils.style import CARD, INK, MUTED, RULE
+from utils.instruments import dispatch
+from utils.notebook.style import CARD, INK, MUTED, RULE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed

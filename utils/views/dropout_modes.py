@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from utils.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
+from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import short

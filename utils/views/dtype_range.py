@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from matplotlib.figure import Figure
 
-from utils.figures import show
-from utils.style import CARD, MUTED, RULE, STORAGE
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, MUTED, RULE, STORAGE
 from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._floats import Format, format_of
 from utils.views._numbers import number

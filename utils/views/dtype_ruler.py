@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from matplotlib.figure import Figure
 
-from utils.style import INK, MUTED, RULE, STORAGE
+from utils.notebook.style import INK, MUTED, RULE, STORAGE
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, SMALL, Box, Canvas, title_height
 from utils.views._floats import Stored, format_of, store

@@ -10,7 +10,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW, WIDTH
+from utils.notebook.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import number, short

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from utils.style import INK, MUTED, STORAGE, VIEW, WIDTH
+from utils.notebook.style import INK, MUTED, STORAGE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes, round_steps
 from utils.views._canvas import MARGIN, Canvas, title_height

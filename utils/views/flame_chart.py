@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.style import CARD, IDLE, INK, MUTED, RULE
-from utils.traces import Event
+from utils.instruments.traces import Event
+from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
 from utils.views._numbers import count
@@ -54,7 +54,7 @@ def flame_chart(
 ) -> None:
     """Show the events of a trace, each above what it calls; live, the picture can be moved.
 
-    events: names, starts, durations and lanes (`utils.traces.Event`); where they lie in several
+    events: names, starts, durations and lanes (`instruments.traces.Event`); where there are several
     lanes, the host thread with most events is drawn.
     zoom: one of 1, 2, 4 to 128; start: where the picture begins, in per cent of the trace.
     self_time: whether strips and list show each event's own time in place of its total.

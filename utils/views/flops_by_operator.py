@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE, VIEW, WIDTH
+from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import count, listed, si

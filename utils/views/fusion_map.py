@@ -10,8 +10,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.compiling import Pass, written
-from utils.style import INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
+from utils.instruments.compiling import Pass, written
+from utils.notebook.style import INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import listed

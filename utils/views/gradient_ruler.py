@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import GRADIENT, IDLE, INK, MUTED, STORAGE, WIDTH
+from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT
 from utils.views._canvas import MARGIN, Canvas, title_height

@@ -12,8 +12,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.compiling import Answer, replay
-from utils.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, VIEW
+from utils.instruments.compiling import Answer, replay
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, VIEW
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count

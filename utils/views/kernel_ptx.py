@@ -9,8 +9,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from utils.notebook.style import INK, KERNEL, MUTED
 from utils.softmax.compiled import Compiled
-from utils.style import INK, KERNEL, MUTED
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from utils.accesses import Access, accesses
-from utils.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE
+from utils.instruments.accesses import Access, accesses
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count

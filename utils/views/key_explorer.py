@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils import dispatch
-from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
+from utils.instruments import dispatch
+from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, TITLE, Canvas, title_height
 from utils.views._numbers import listed

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.audience import building
-from utils.figures import show
-from utils.machine import Machine, this_machine
-from utils.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.toolchain import Lack
+from utils.instruments.machine import Machine, this_machine
+from utils.instruments.toolchain import Lack
+from utils.notebook.audience import building
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
 from utils.views._canvas import INNER, LEADING, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import text_width, wrap

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from torch import nn
 
-from utils.style import GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, VIEW, WIDTH, Part
+from utils.notebook.style import GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, VIEW, WIDTH, Part
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._numbers import count, si

@@ -7,8 +7,8 @@ from itertools import cycle
 
 from matplotlib.figure import Figure
 
-from utils.figures import show
-from utils.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import human_bytes
 from utils.views._text_outlines import text_width

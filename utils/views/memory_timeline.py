@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.style import INK, MUTED, WIDTH
-from utils.traces import Allocation, Event
+from utils.instruments.traces import Allocation, Event
+from utils.notebook.style import INK, MUTED, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes, round_steps
 from utils.views._canvas import MARGIN, Canvas, title_height
@@ -68,7 +68,8 @@ def memory_timeline(
 ) -> None:
     """Show what is held at each moment of a profiled step; live, a cursor moves through it.
 
-    events, allocations: as `utils.traces` reads them from a profile with `profile_memory=True`.
+    events, allocations: as `instruments.traces` reads them from a profile with
+    `profile_memory=True`.
     moment: where the cursor stands at first, in half per cent (0 to 200); by default at the peak.
     Raises ValueError if there are no events, or no allocations, or for a moment outside.
     """

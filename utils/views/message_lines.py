@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE, WIDTH
+from utils.instruments.world import Collective, Computed, Message, Outcome, WorldError
+from utils.notebook.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, Point, title_height
 from utils.views._numbers import count, human_bytes, listed
 from utils.views._text_outlines import wrap
-from utils.world import Collective, Computed, Message, Outcome, WorldError
 
 LEFT, ROW, BAR, TEXT, LINE = 78, 58, 14, 14, 21
 MOST, MOST_EVENTS, PLACES = 8, 400, 100
@@ -51,7 +51,7 @@ def message_lines(
 ) -> None:
     """Show what the ranks of a simulated world sent each other, and when; live, move a cursor.
 
-    runs: what `utils.world.run` returned or raised, or several of them by name (then a slider
+    runs: what `instruments.world.run` returned or raised, or several of them by name (then a slider
     chooses). run: the one shown at first. moment: where the cursor stands, in per cent.
     Raises ValueError for no run, an unknown one, more than 8 ranks or 400 events, a moment outside
     0 to 100, or a run whose messages take no time (give `run` a latency).

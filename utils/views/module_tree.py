@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from utils.figures import show
-from utils.style import GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
+from utils.notebook.figures import show
+from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import cut, text_width

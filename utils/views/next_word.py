@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
+from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._text_outlines import clipped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.style import CARD, GRADIENT, IDLE, MUTED, STORAGE, WIDTH
+from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE, WIDTH
 from utils.views import _interactive
 from utils.views._axes import round_steps
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height

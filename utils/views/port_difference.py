@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from utils.figures import show
-from utils.style import GRADIENT, INK, MUTED, RULE, VIEW, WIDTH
+from utils.notebook.figures import show
+from utils.notebook.style import GRADIENT, INK, MUTED, RULE, VIEW, WIDTH
 from utils.views._canvas import MARGIN, SMALL, Canvas, title_height
 from utils.views._numbers import number
 from utils.views._text_outlines import text_width

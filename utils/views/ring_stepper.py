@@ -10,7 +10,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.style import CARD, IDLE, INK, MUTED, RULE, STORAGE, VIEW
+from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
 from utils.views._numbers import human_bytes, short

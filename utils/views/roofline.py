@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from utils.figures import show
-from utils.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
+from utils.notebook.figures import show
+from utils.notebook.style import CARD, INK, KERNEL, MUTED, STORAGE, WIDTH
 from utils.views import _interactive
 from utils.views._canvas import MARGIN, Canvas, title_height
 from utils.views._label_placement import Point, Rect, along, place

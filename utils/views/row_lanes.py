@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from utils.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
+from utils.notebook.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count

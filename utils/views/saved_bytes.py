@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.compiling import split
-from utils.style import CARD, INK, KERNEL, MUTED, STORAGE
+from utils.instruments.compiling import split
+from utils.notebook.style import CARD, INK, KERNEL, MUTED, STORAGE
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import count, human_bytes, listed

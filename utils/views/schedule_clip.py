@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from utils.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE, WIDTH
+from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE, WIDTH
 from utils.views import _interactive
 from utils.views._axes import TEXT, Axes, round_steps
 from utils.views._canvas import MARGIN, Canvas, title_height

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.figures import show
-from utils.style import MUTED, STORAGE, VIEW
+from utils.notebook.figures import show
+from utils.notebook.style import MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height
 from utils.views._numbers import human_bytes, listed
 from utils.views._sharing import Placed, Storage, storages

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from utils.drivers.profiling import Counter
-from utils.style import GRADIENT, IDLE, INK, MUTED, STORAGE
+from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE
 from utils.views import _interactive
 from utils.views._axes import TEXT
 from utils.views._canvas import INNER, MARGIN, Canvas, title_height

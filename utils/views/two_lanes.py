@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from utils.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
-from utils.traces import Event
+from utils.instruments.traces import Event
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views import _interactive
 from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
 from utils.views._numbers import count
@@ -33,7 +33,7 @@ def two_lanes(
 ) -> None:
     """Show traces with a host and a device lane, one at a time; live, choose one and move a cursor.
 
-    traces: name -> events (`utils.traces.Event`): names, starts and durations in nanoseconds,
+    traces: name -> events (`instruments.traces.Event`): names, starts and durations in nanoseconds,
     lanes, and a correlation that ties a launch to what it launched. Whole steps are left out.
     at: where the cursor stands, in half per cent.
     Raises ValueError for no trace, an unknown or empty one, or a cursor outside 0 to 200.

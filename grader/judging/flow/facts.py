@@ -20,7 +20,7 @@ from grader.judging.flow.values import (
     Scope,
 )
 from grader.judging.learner_source import Written
-from utils.checks import ByHand
+from utils.checks.exercise import ByHand
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from nbgrader.utils import is_grade, is_solution
 from grader import UserError
 from grader.build.release import generate
 from grader.judging.catalogue import load_checks
-from utils.checks import Candidate, Check
+from utils.checks.exercise import Candidate, Check
 
 SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 

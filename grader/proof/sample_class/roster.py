@@ -13,7 +13,7 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.proof.sample_class import accidents
 from grader.proof.sample_class.lab import SampleExercise, SampleLab
-from utils.checks import Candidate
+from utils.checks.exercise import Candidate
 
 PREFIX = "sample-"
 

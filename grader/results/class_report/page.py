@@ -23,7 +23,7 @@ from grader.results.class_report.todo import GROUPS, as_sentence, todos, worth_a
 from grader.results.marks import duration
 from grader.results.reasons import ReasonKind
 from grader.verdict import in_points
-from utils import style
+from utils.notebook import style
 
 TEMPLATES = Path(__file__).parent / "templates"
 ADVICE = {

@@ -5,7 +5,7 @@ const hood = (window.hood = { views: {} });
 
 // Drills ------------------------------------------------------------------------------------------
 
-// The number that a reader typed, or NaN: the same rules as utils.drills.read_number.
+// The number that a reader typed, or NaN: the same rules as utils.notebook.drills.read_number.
 hood.readNumber = (typed, unit) => {
   let plain = typed.trim().toLowerCase();
   if (unit && plain.endsWith(unit.toLowerCase())) plain = plain.slice(0, -unit.length);

@@ -6,7 +6,7 @@ import math
 import torch
 from einops import rearrange
 
-from utils.checks import Check, case
+from utils.checks.exercise import Check, case
 
 attention_scores = Check(
     "attention_scores",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from utils.checks import Case, Check, case, edited
+from utils.checks.exercise import Case, Check, case, edited
 from utils.minigpt import MiniGPTConfig
 
 model_costs = Check(

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Check, case, edited
+from utils.checks.exercise import ByHand, Check, case, edited
 
 result_dtype = Check(
     "result_dtype",

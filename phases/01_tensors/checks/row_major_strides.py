@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks import ByHand, Check, case
+from utils.checks.exercise import ByHand, Check, case
 
 from .shared import ASKS_WHERE
 

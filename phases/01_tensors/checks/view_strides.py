@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check, Place, edited
+from utils.checks.exercise import ByHand, Case, Check, Place, edited
 
 from .shared import ASKS_WHERE, ignore_size_one
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Check, case
+from utils.checks.exercise import ByHand, Check, case
 
 from .shared import BY_WAY_OF_NUMPY
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Check, case
+from utils.checks.exercise import Check, case
 
 from .shared import BY_HAND, KINDS, SUMS, laid_out
 

@@ -1,6 +1,6 @@
 """Lab 02, exercise 3: In which order does backward go?"""
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 backward_order = Check(
     "backward_order",

@@ -4,8 +4,8 @@ from functools import cache
 
 import torch
 
-from utils.checks import Case, Check, case, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, case, edited
 from utils.minigpt import load_minigpt, load_tokenizer
 
 from .shared import BY_HAND, FLOATS, KINDS, laid_out, sum_to

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks import ByHand, Case, Check, case, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import ByHand, Case, Check, case, edited
 
 from .shared import AUTOGRAD
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check, edited
+from utils.checks.exercise import ByHand, Case, Check, edited
 
 from .shared import FLOATS, KINDS, SUMS, laid_out, sum_to
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check
+from utils.checks.exercise import Case, Check
 
 from .shared import BY_HAND_WITH_NUMBERS
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import torch
 
-from utils.checks import ByHand
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import ByHand
 
 # Families, so that no fused backward and no wrapper of autograd need be listed.
 AUTOGRAD = frozenset(

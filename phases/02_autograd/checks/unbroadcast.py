@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Check, case, edited
+from utils.checks.exercise import Check, case, edited
 
 from .shared import BY_HAND, KINDS, SUMS, laid_out
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks import Check, case, edited
-from utils.module_spec import assemble
+from utils.checks.exercise import Check, case, edited
+from utils.drivers.module_spec import assemble
 
 bytes_moved = Check(
     "bytes_moved",

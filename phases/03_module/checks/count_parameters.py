@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from utils.checks import ByHand, Case, Check
+from utils.checks.exercise import ByHand, Case, Check
 from utils.minigpt import MiniGPTConfig, parameter_count
 
 count_parameters = Check(

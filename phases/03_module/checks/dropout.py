@@ -5,8 +5,8 @@ import math
 import torch
 from torch import nn
 
-from utils.checks import ByHand, Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import ByHand, Case, Check, edited
 
 from .shared import RULE, in_eval
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from utils.checks import ByHand, Case, Check, edited
+from utils.checks.exercise import ByHand, Case, Check, edited
 
 from .shared import RAW, RULE, SUMS, places_of_pull, pull, rough, shapes_of
 

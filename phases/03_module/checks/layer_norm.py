@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from utils.checks import ByHand, Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import ByHand, Case, Check, edited
 
 from .shared import LAYOUTS, RAW, RULE, laid_out, places_of_pull, pull
 

@@ -6,11 +6,11 @@ from functools import cache
 import torch
 from torch import nn
 
-from utils.checks import ByHand, Case, Check, case, edited, not_run
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import ByHand, Case, Check, case, edited, not_run
+from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
-from utils.parity import TOLERANCES, GpuRun, agree, gpu_run
-from utils.records import NoRecord
+from utils.minigpt.parity import TOLERANCES, GpuRun, agree, gpu_run
 
 minigpt_logits = Check(
     "minigpt_logits",

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from utils.checks import ByHand, Case, Check, edited
-from utils.module_spec import drive
+from utils.checks.exercise import ByHand, Case, Check, edited
+from utils.drivers.module_spec import drive
 
 from .shared import SUMS
 
@@ -23,8 +23,8 @@ run_module = Check(
     by_hand=ByHand(
         "torch's own modules do not count here, as a base class or as a part inside: write what a "
         "module knows of its parts yourself, with `nn.Parameter` alone",
-        forbid_names=frozenset({"torch.nn.*", "torch.ao.*", "utils.module_spec.*", "utils.minigpt.*"}),
-        allow_names=frozenset({"torch.nn.Parameter", "torch.nn.parameter", "utils.module_spec.drive"}),
+        forbid_names=frozenset({"torch.nn.*", "torch.ao.*", "utils.drivers.module_spec.*", "utils.minigpt.*"}),
+        allow_names=frozenset({"torch.nn.Parameter", "torch.nn.parameter", "utils.drivers.module_spec.drive"}),
         attributes=True,
     ),
 )

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 stack = Check(
     "Stack",

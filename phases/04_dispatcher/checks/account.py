@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.dispatch import STEPS
 from utils.minigpt import MiniGPTConfig
 

@@ -1,6 +1,6 @@
 """Lab 04, exercise 4: A dispatcher"""
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.dispatch import FALLTHROUGH
 
 ORDER = ("Tracer", "Autocast", "Autograd", "ADInplaceOrView", "Python", "CUDA", "CPU")

@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.checks import ByHand, Case, Check, edited
+from utils.checks.exercise import ByHand, Case, Check, edited
 from utils.minigpt import MiniGPTConfig
 
 from .shared import LISTENING

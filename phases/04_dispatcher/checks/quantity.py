@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 quantity = Check(
     "Quantity",

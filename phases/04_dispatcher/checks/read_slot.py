@@ -1,6 +1,6 @@
 """Lab 04, exercise 7: Read the real table"""
 
-from utils.checks import Case, Check, Paste, edited
+from utils.checks.exercise import Case, Check, Paste, edited
 from utils.drivers.dispatch import table
 
 read_slot = Check(

@@ -4,8 +4,8 @@ import contextlib
 
 import torch
 
-from utils import dispatch
-from utils.checks import ByHand, Case, Check, case, edited
+from utils.checks.exercise import ByHand, Case, Check, case, edited
+from utils.instruments import dispatch
 
 from .shared import LISTENING
 

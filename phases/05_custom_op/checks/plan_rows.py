@@ -2,7 +2,7 @@
 
 import triton
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 plan_rows = Check(
     "plan_rows",

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.custom_op import compile_softmax
 
 read_ptx = Check(

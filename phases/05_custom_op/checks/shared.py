@@ -5,9 +5,9 @@ import math
 import torch
 import triton
 
-from utils.checks import ByHand, Case, Paste
+from utils.checks.exercise import ByHand, Case, Paste
 from utils.drivers.custom_op import cut, surroundings
-from utils.launching import INTERPRETER_OPS, launch
+from utils.instruments.launching import INTERPRETER_OPS, launch
 
 # Of the result, what rounding to half precision may change; Triton's interpreter cuts bfloat16 off
 # where a GPU rounds it.
@@ -21,7 +21,7 @@ IN_A_KERNEL = ByHand(
     because="the exercise is to compute it in a Triton kernel of your own",
     allow_ops=INTERPRETER_OPS,
     forbid_names=frozenset({"*softmax*", "interpreted", "custom_op"}),
-    allow_names=frozenset({"triton.next_power_of_2", "triton.cdiv", "utils.launching.launch"}),
+    allow_names=frozenset({"triton.next_power_of_2", "triton.cdiv", "utils.instruments.launching.launch"}),
 )
 
 

@@ -4,9 +4,9 @@ import torch
 import triton
 import triton.language as tl
 
-from utils.checks import Check, edited
+from utils.checks.exercise import Check, edited
 from utils.drivers.custom_op import cut
-from utils.launching import launch
+from utils.instruments.launching import launch
 
 from .shared import IN_A_KERNEL, compiles, launched, room_for, written
 

@@ -4,11 +4,11 @@ import math
 
 import torch
 
-from utils.checks import Case, Check, edited, not_run
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited, not_run
+from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig
-from utils.parity import gpu_run
-from utils.records import NoRecord
+from utils.minigpt.parity import gpu_run
 
 swap_softmax = Check(
     "swap_softmax",

@@ -3,11 +3,11 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, Place, edited, not_run
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, Place, edited, not_run
+from utils.instruments.toolchain import inductor_lacks
 from utils.minigpt import MiniGPT
 from utils.softmax import softmax
-from utils.toolchain import inductor_lacks
 
 compiled_head = Check(
     "compiled_head",

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import ByHand, Case, Check, edited
+from utils.checks.exercise import ByHand, Case, Check, edited
 
 count_graphs = Check(
     "count_graphs",

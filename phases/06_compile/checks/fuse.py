@@ -1,6 +1,6 @@
 """Lab 06, exercise 6: A fusion pass"""
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 fuse_check = Check(
     "fuse",

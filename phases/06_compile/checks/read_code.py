@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.compiling import written
 
 read_code = Check(

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, Place, edited
+from utils.checks.exercise import Case, Check, Place, edited
 
 reporting_backend = Check(
     "reporting_backend",

@@ -1,6 +1,6 @@
 """Lab 06, exercise 5: What is saved"""
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.compiling import joint_graph
 
 saved_check = Check(

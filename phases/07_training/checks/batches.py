@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks import Case, Check, case, edited
+from utils.checks.exercise import Case, Check, case, edited
 
 batches = Check(
     "batches",

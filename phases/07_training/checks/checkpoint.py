@@ -4,8 +4,8 @@ import copy
 
 import torch
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 checkpoint = Check(
     "checkpoint",

@@ -4,8 +4,8 @@ import copy
 
 import torch
 
-from utils.checks import ByHand, Check, case, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import ByHand, Check, case, edited
 
 optimizers = Check(
     "optimizers",

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks import Case, Check, Place, edited
+from utils.checks.exercise import Case, Check, Place, edited
 
 scaler = Check(
     "Scaler",

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks import Check, case, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Check, case, edited
 
 schedule = Check(
     "schedule",

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 token_windows = Check(
     "TokenWindows",

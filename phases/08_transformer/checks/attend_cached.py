@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, case, edited
+from utils.checks.exercise import Case, Check, case, edited
 
 from .shared import SUMS, attention_weights
 

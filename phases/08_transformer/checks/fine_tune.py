@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.training import perplexity, sentences
 from utils.minigpt import (
     WITHOUT_IMPERFECT,

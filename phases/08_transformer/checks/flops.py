@@ -1,6 +1,6 @@
 """Lab 08, exercise 6: What it costs"""
 
-from utils.checks import Check, case, edited
+from utils.checks.exercise import Check, case, edited
 from utils.minigpt import MiniGPTConfig
 
 from .shared import named

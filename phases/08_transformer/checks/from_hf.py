@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 from .shared import SUMS, named
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, Paste, edited
+from utils.checks.exercise import Case, Check, Paste, edited
 from utils.drivers.transformer import tiny_weights
 
 generate = Check(

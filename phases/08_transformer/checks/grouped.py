@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 from utils.minigpt import MiniGPTConfig
 
 from .shared import SUMS, attention_weights, named

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from utils.checks import ByHand, Case, Check, edited
+from utils.checks.exercise import ByHand, Case, Check, edited
 
 from .shared import SUMS, attention_weights
 

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from utils.checks import Check, case, edited
+from utils.checks.exercise import Check, case, edited
 
 pick = Check(
     "pick",

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks import Case, Check, case, edited
+from utils.checks.exercise import Case, Check, case, edited
 
 visible = Check(
     "visible",

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from utils.checks import Case, Check, edited
-from utils.traces import KINDS, Event, drawn
-from utils.traces.drawn import LOADER
+from utils.checks.exercise import Case, Check, edited
+from utils.instruments.traces import KINDS, Event, drawn
+from utils.instruments.traces.drawn import LOADER
 
 bottleneck = Check(
     "bottleneck",

@@ -6,8 +6,8 @@ import sys
 
 import torch
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 compare_runs = Check(
     "compare_runs",

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers.profiling import Chain
 
 first_bad = Check(

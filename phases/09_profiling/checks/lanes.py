@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from utils.checks import Case, Check, edited
-from utils.traces import Event, drawn
+from utils.checks.exercise import Case, Check, edited
+from utils.instruments.traces import Event, drawn
 
 lanes = Check(
     "lanes",

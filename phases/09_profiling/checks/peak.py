@@ -1,7 +1,7 @@
 """Lab 09, exercise 5: Memory, and who holds it"""
 
-from utils.checks import Case, Check, edited
-from utils.traces import Allocation
+from utils.checks.exercise import Case, Check, edited
+from utils.instruments.traces import Allocation
 
 peak = Check(
     "peak",

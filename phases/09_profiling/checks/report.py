@@ -2,10 +2,10 @@
 
 import math
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
+from utils.instruments.traces import recorded_step
 from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_count, parameter_shapes
-from utils.traces import recorded_step
 
 report = Check(
     "report",

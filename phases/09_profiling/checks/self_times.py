@@ -1,7 +1,7 @@
 """Lab 09, exercise 2: Total and self"""
 
-from utils.checks import Case, Check, edited
-from utils.traces import Event
+from utils.checks.exercise import Case, Check, edited
+from utils.instruments.traces import Event
 
 self_times = Check(
     "self_times",

@@ -5,8 +5,8 @@ from collections import Counter
 
 import torch
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 worse_in_half = Check(
     "worse_in_half",

@@ -2,8 +2,8 @@
 
 import math
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 cost = Check(
     "cost",

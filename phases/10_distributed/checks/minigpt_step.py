@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 from utils.drivers import distributed as driver
 
 from .shared import as_run, driven, others, with_driver

@@ -3,8 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 from .shared import as_run, others, ranks
 

@@ -1,7 +1,7 @@
 """Lab 10, exercise 7: The pipeline"""
 
-from utils.checks import Case, Check, case, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, case, edited
 
 pipeline = Check(
     "pipeline",

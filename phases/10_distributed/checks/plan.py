@@ -1,7 +1,7 @@
 """Lab 10, exercise 8: A thousand ranks"""
 
-from utils.checks import Case, Check, edited
-from utils.compare import Tolerance
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, edited
 
 plan = Check(
     "plan",

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks import Case, Check, edited
+from utils.checks.exercise import Case, Check, edited
 
 from .shared import SUMS, as_run, others, ranks
 

@@ -1,9 +1,9 @@
 """What several exercises of lab 10 need."""
 
-from utils.checks import Paste
-from utils.compare import Tolerance
-from utils.world import connect
-from utils.world.events import Computed, Message
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Paste
+from utils.instruments.world import connect
+from utils.instruments.world.events import Computed, Message
 
 # The ranks are generators in one process: the network is seen, and what they tell each other
 # beside it is not.

@@ -18,7 +18,7 @@ from grader.submission.notebook import Unreadable
 from tests.grader.batch.small import HW, folders, hand_in, job_of, make_small, source
 from tests.grader.submission.test_files import special
 from tests.grader.tiny import write
-from utils.toolchain import Lack
+from utils.instruments.toolchain import Lack
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
         path = tmp_path / "grader" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch() if path.suffix else path.mkdir()
-    first = write("utils/guess.py")
+    first = write("utils/checks/guess.py")
     decides = (
         "grader/judging/judge.py",
         "utils/minigpt/data/weights.safetensors",

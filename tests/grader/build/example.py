@@ -29,7 +29,7 @@ LAB = (
 import math
 
 import utils
-from utils.verdict import check
+from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## Bytes of a tensor
@@ -93,7 +93,7 @@ raise ValueError("meant to be seen")
 """
 
 CHECKS = """\
-from utils.checks import Check
+from utils.checks.exercise import Check
 
 tensor_bytes = Check("tensor_bytes", parts={"any shape": 2}, reads="Bytes under a tensor")
 """

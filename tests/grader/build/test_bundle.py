@@ -20,7 +20,7 @@ from grader.build.text import parse
 from grader.phase_paths import ROOT
 from tests.grader.build.answers import answers
 from tests.grader.build.example import CHECKS, PYPROJECT, lab, readable
-from utils.one_line import NBGRADER
+from utils.notebook.one_line import NBGRADER
 
 RELEASE = "release/01_rows/01_rows.ipynb"
 
@@ -159,7 +159,7 @@ def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
     # in a run by nbgrader, check() is silent
     quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
     code = (
-        "from utils.verdict import check\n"
+        "from utils.notebook.verdict import check\n"
         "def grid_size(n, block): return n // block\n"
         "check('grid_size')\n"
         "import utils, grader\n"

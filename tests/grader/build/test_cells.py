@@ -61,7 +61,9 @@ def test_each_header_expands_and_comes_back(header, expected):
 
 
 def test_a_labs_first_cell_says_what_to_install_where_utils_is_missing(tmp_path):
-    text = TextCell("code", "import math\n\nfrom utils.verdict import check", {"given": "setup"})
+    text = TextCell(
+        "code", "import math\n\nfrom utils.notebook.verdict import check", {"given": "setup"}
+    )
     node = to_node(text, "setup")
     assert from_node(node) == text
     words = [sys.executable, "-IS", "-c", node.source]  # -S: without this environment's packages

@@ -7,7 +7,9 @@ CODE = HEADER + "# %%\n%matplotlib inline\nfrom utils.views import strip\n"
 
 
 def test_the_imported_part_of_utils_and_the_data_beside_it(project):
-    project.write("utils/views/__init__.py", "from utils import style\nfrom .strip import strip\n")
+    project.write(
+        "utils/views/__init__.py", "from utils.notebook import style\nfrom .strip import strip\n"
+    )
     project.write("utils/views/strip.py", "import numpy\n")
     project.write("utils/views/weights.json", "{}")
     project.write("utils/views/.hidden", "")
@@ -15,13 +17,13 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
     project.write("utils/views/data/.cache/model", "")
     project.write("utils/views/other/__init__.py", "")
     project.write("utils/views/other/numbers.json", "")
-    project.write("utils/style.py", "")
+    project.write("utils/notebook/style.py", "")
     project.write("utils/unused.py", "")
     used = used_files(lesson(CODE), project.root)
     files = [path.relative_to(project.root).as_posix() for path in used]
     assert files == [
         "utils/__init__.py",
-        "utils/style.py",
+        "utils/notebook/style.py",
         "utils/views/__init__.py",
         "utils/views/data/trained/model.safetensors",
         "utils/views/strip.py",

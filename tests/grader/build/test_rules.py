@@ -5,7 +5,7 @@ import pytest
 from grader.build.agreement import check_lines, check_problems, headings
 from grader.build.rules import lab_problems, page_problems
 from tests.grader.build.example import HEADER, LAB, LESSON, lab, lesson
-from utils.checks import Check
+from utils.checks.exercise import Check
 
 
 def line_of(content: str, words: str) -> int:

@@ -183,7 +183,7 @@ T = [0, 8, "float32", 0, [2], [1], ""]
         ({"dict": [1, 2]}, b""),
         ({"dtype": "save"}, b""),
         ({"config": ["os", "system", {}]}, b""),
-        ({"config": ["utils.checks", "case", {}]}, b""),
+        ({"config": ["utils.checks.exercise", "case", {}]}, b""),
         ({"tensor": T}, b""),
         ({"tensor": [0, 8, "float32", 1, [2], [1], ""]}, b"x" * 8),
         ({"tensor": [0, 8, "float32", 0, [2], [2], ""]}, b"x" * 8),
@@ -210,9 +210,9 @@ def test_what_a_message_names_as_a_class_must_be_one(monkeypatch):
         def __call__(self) -> str:
             raise AssertionError("called")
 
-    monkeypatch.setattr("utils.compare.EXACT", Caller())
+    monkeypatch.setattr("utils.checks.compare.EXACT", Caller())
     with pytest.raises(NotByValue):
-        unpack(message({"config": ["utils.compare", "EXACT", {}]}))
+        unpack(message({"config": ["utils.checks.compare", "EXACT", {}]}))
 
 
 def test_a_message_loads_no_module(monkeypatch):

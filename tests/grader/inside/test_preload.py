@@ -10,7 +10,7 @@ import pytest
 from grader.phase_paths import phases
 from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
-from utils.toolchain import inductor_lacks
+from utils.instruments.toolchain import inductor_lacks
 
 pytestmark = pytest.mark.slow(25)
 

@@ -7,9 +7,9 @@ import torch
 from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key
 from grader.judging.judge import difference, judge
 from grader.judging.subject import SubjectRaised
-from utils.checks import Case, Check, case
+from utils.checks.exercise import Case, Check, case
 from utils.drivers import INPUTS_KEPT, NoDriver
-from utils.world import connect
+from utils.instruments.world import connect
 
 
 def doubling(played: list) -> Check:

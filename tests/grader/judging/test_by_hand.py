@@ -14,7 +14,7 @@ from grader.judging.examiner import read_call
 from grader.judging.graded_cell import verified_parts
 from grader.judging.learner_source import Written
 from grader.phase_paths import ROOT
-from utils.checks import ByHand
+from utils.checks.exercise import ByHand
 
 SETUP = """
 import math
@@ -616,7 +616,7 @@ def test_an_attribute_that_the_code_gave_itself_is_its_own():
 
 
 MODULE = """
-from utils.module_spec import drive
+from utils.drivers.module_spec import drive
 class Module:
     def __init__(self):
         {}
@@ -651,7 +651,10 @@ def test_where_attributes_are_the_exercise_their_keeping_may_be_written(made, as
         ("self.kept = getattr(nn, 'Mod' + 'ule')()", "only known when it runs"),
         ("self.kept = vars(nn)['Mod' + 'ule']()", "all names of a module"),
         ("self.kept = Inner()", "uses `Module`"),
-        ("from utils.module_spec import assemble; self.kept = assemble({})", "uses `assemble`"),
+        (
+            "from utils.drivers.module_spec import assemble; self.kept = assemble({})",
+            "uses `assemble`",
+        ),
         ("from utils.minigpt import load_minigpt; self.kept = load_minigpt()", "`load_minigpt`"),
         ("exec('self.kept = nn.Module()')", "runs text as code"),
     ],

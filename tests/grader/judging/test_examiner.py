@@ -27,7 +27,10 @@ def test_a_check_that_does_not_fit_is_the_courses_fault(hidden, points, says):
 
 
 def test_checks_that_cannot_be_loaded_are_named_and_stop_no_other_phase(tmp_path):
-    good = 'from utils.checks import Check\n\nmine = Check("mine", parts={"a": 1}, reads="A")\n'
+    good = (
+        "from utils.checks.exercise import Check\n\n"
+        'mine = Check("mine", parts={"a": 1}, reads="A")\n'
+    )
     broken = {"checks/__init__.py": "raise ValueError('x')"}
     for name, files in {"70_a": {"checks.py": good}, "71_b": broken}.items():
         for file, code in {"lab.py": "", **files}.items():

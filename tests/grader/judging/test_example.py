@@ -15,9 +15,9 @@ from grader.judging.rpc_client import InProcess
 from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode
 from grader.verdict import Status
-from utils.checks import Case, Check, case
-from utils.compare import Tolerance, agree
-from utils.draw import SmallDraw
+from utils.checks.compare import Tolerance, agree
+from utils.checks.draw import SmallDraw
+from utils.checks.exercise import Case, Check, case
 
 ROUNDED = Tolerance(2e-3, 1e-3)
 

@@ -12,7 +12,7 @@ from grader.judging.report import VerdictReport
 from grader.judging.subject import SubjectRaised
 from grader.proof.selftest import LabCode, prove
 from grader.verdict import VERDICT_MIME, Cause
-from utils.checks import ByHand, Case, Check, Place, case, not_run
+from utils.checks.exercise import ByHand, Case, Check, Place, case, not_run
 from utils.minigpt import MiniGPTConfig
 
 scaled = Check(

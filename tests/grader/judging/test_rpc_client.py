@@ -15,7 +15,7 @@ from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
 from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.judging.subject import Subject, SubjectRaised
-from utils.checks import Case, Check, case
+from utils.checks.exercise import Case, Check, case
 
 pytestmark = pytest.mark.slow(12)
 

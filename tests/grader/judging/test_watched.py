@@ -11,7 +11,7 @@ from grader.judging import watched
 from grader.judging.judge import judge
 from grader.judging.watched import Watched
 from grader.verdict import Cause
-from utils.checks import Check, case
+from utils.checks.exercise import Check, case
 
 doubled = Check("doubled", parts={"small": 1, "large": 2}, reads="r")
 doubled.reference(lambda k: 2 * k)

@@ -15,7 +15,7 @@ from grader.sandbox import CannotSandbox
 from grader.verdict import VERDICT_MIME
 from tests.grader.judging.test_graded_cell import graded_cell
 from tests.grader.sandbox.inmate import descendants
-from utils.checks import Check, case
+from utils.checks.exercise import Check, case
 
 pytestmark = pytest.mark.slow(20)
 

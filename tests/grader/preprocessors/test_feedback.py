@@ -100,7 +100,7 @@ def test_a_learner_may_write_the_markers_of_a_region():
 
 def test_paths_of_the_machine_are_shortened():
     library = sysconfig.get_path("purelib")
-    text = f"{library}/torch/x.py:1: UserWarning\n{ROOT}/utils/expect.py"
+    text = f"{library}/torch/x.py:1: UserWarning\n{ROOT}/utils/notebook/expect.py"
     outputs = [
         new_output("stream", name="stdout", text=text),
         new_output("display_data", data={"text/plain": text, "text/html": text}),

@@ -7,7 +7,7 @@ from grader.proof.sample_class import Learner
 from grader.proof.sample_class.accidents import HandedIn, untouched
 from grader.proof.sample_class.lab import SampleExercise, SampleLab, find
 from grader.proof.sample_class.roster import enrol, right
-from utils.checks import Candidate
+from utils.checks.exercise import Candidate
 
 # Of one exercise, so many misconceptions are in a sample.
 SAMPLED = 3

@@ -18,7 +18,7 @@ from grader.judging.rpc_client import InProcess
 from grader.proof.mutants import LATE, _Alarm, _Judge, add_arguments, rights, run, survey
 from grader.proof.mutate import mutants
 from grader.proof.selftest import LabCode
-from utils.checks import Case, Check, case
+from utils.checks.exercise import Case, Check, case
 
 LAB = '''# %% [markdown]
 # # A lab

@@ -71,7 +71,7 @@ def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
     allowed = {path.stem for path in (ROOT / "grader" / "inside").glob("*.py")}
     assert {name.partition(".")[0] for name in files} == allowed
     assert "ModuleNotFoundError" in shared.run("import grader.judging.judge")
-    assert shared.value("import utils.course\nutils.course.__file__").startswith(stage)
+    assert shared.value("import utils.notebook.course\nutils.course.__file__").startswith(stage)
 
 
 def test_the_parents_of_what_it_sees_list_nothing_else(shared: Inmate) -> None:
@@ -223,7 +223,7 @@ def test_it_writes_nowhere_but_in_its_own_files(shared: Inmate, path: str) -> No
 
 
 def test_it_cannot_change_what_it_imports(shared: Inmate) -> None:
-    for module in ("torch", "utils.course", "os", "grader.inside.confinement"):
+    for module in ("torch", "utils.notebook.course", "os", "grader.inside.confinement"):
         said = shared.run(f"import importlib as i; open(i.import_module({module!r}).__file__, 'a')")
         assert "Read-only file system" in said or "Permission denied" in said
 

@@ -17,7 +17,7 @@ from grader.sandbox import CannotSandbox, doctor, remedies, stage
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.warm_process import Warm
 from tests.grader.conftest import demand_sandboxes
-from utils.toolchain import Lack, cxx
+from utils.instruments.toolchain import Lack, cxx
 
 
 @pytest.mark.slow(4)

@@ -57,7 +57,7 @@ def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
 def test_ranks_find_each_other_though_no_file_can_be_locked() -> None:
     """Torch's `FileStore` needs locks: every twentieth run hung, or took a gigabyte."""
     code = """
-        from utils.world.gloo import over_gloo
+        from utils.instruments.world.gloo import over_gloo
         import torch
         def summed(rank, world, tensor):
             return (yield "all_reduce", tensor, "sum")
@@ -74,7 +74,7 @@ def test_what_was_traced_starts_no_thread_that_a_fork_would_lack() -> None:
     code = """
         import os, torch
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from utils.world.gloo import over_gloo
+        from utils.instruments.world.gloo import over_gloo
         def gradient():
             x = torch.ones(1, requires_grad=True)
             (2 * x).sum().backward()

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from grader.site.outputs import Place, html
-from utils.figures import mime_bundle
+from utils.notebook.figures import mime_bundle
 
 
 def test_a_figure_as_the_course_writes_it_becomes_a_file_without_the_notebooks_style(tmp_path):

@@ -16,7 +16,7 @@ from grader.site.folds import CODE, DRILL, OUTPUTS, folded
 from grader.site.links import faults, sweep
 from grader.site.pages import Page, docname_of, link, uri
 from grader.site.parser import markdown_parser
-from utils import drills
+from utils.notebook import drills
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._inductor import config
 
-from utils.compiling import written
 from utils.drivers import compiling as driver
+from utils.instruments.compiling import written
 from utils.softmax import softmax
 
 pytestmark = pytest.mark.slow(20)

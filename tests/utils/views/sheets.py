@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from utils.figures import jpeg, mime_bundle
-from utils.style import WIDTH
+from utils.notebook.figures import jpeg, mime_bundle
+from utils.notebook.style import WIDTH
 from utils.views._canvas import TITLE, Canvas
 from utils.views._text_outlines import text_width
 

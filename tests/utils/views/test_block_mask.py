@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from utils.figures import mime_bundle
+from utils.notebook.figures import mime_bundle
 
 view = importlib.import_module("utils.views.block_mask")
 

@@ -10,7 +10,7 @@ import torch
 
 from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
-from utils.compiling import captured, replay
+from utils.instruments.compiling import captured, replay
 
 pytestmark = pytest.mark.slow(15)
 

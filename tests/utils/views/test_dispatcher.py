@@ -9,15 +9,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.utils.test_style import contrast
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.utils.test_style import contrast
 from tests.utils.views.sheets import assert_legible, assert_quick, check
-from utils import dispatch, views
+from utils import views
+from utils.instruments import dispatch
 from utils.minigpt import MiniGPT, MiniGPTConfig
-from utils.style import CARD, IDLE, INK, KERNEL, MUTED, PARAMETER
+from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, PARAMETER
 from utils.views import _slots
 from utils.views._canvas import INNER
 from utils.views._text_outlines import text_width

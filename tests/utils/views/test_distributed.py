@@ -10,7 +10,7 @@ from torch import nn
 
 from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
-from utils.world import Deadlock, Each, run
+from utils.instruments.world import Deadlock, Each, run
 
 pytestmark = pytest.mark.slow(4)
 

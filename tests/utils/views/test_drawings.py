@@ -14,8 +14,8 @@ from torch import nn
 
 from tests.utils.views.sheets import check
 from utils import views
-from utils.course import PHASES
-from utils.figures import jpeg, png
+from utils.notebook.course import PHASES
+from utils.notebook.figures import jpeg, png
 from utils.views._floats import format_of
 from utils.views._roofline_model import Roof, works
 from utils.views._sharing import storages

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from utils import audience
-from utils.figures import rasterize
+from utils.notebook import audience
+from utils.notebook.figures import rasterize
 from utils.views import _frames
 from utils.views._frames import MOST, Control, page_controls, places, spread
 

@@ -9,17 +9,17 @@ import warnings
 
 import pytest
 import torch
-
 from tests.utils.test_style import contrast
+
 from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
-from utils.style import CARD, GRADIENT, IDLE, INK, MUTED, STORAGE, VIEW
+from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._roofline_model import Roof, works
 
 triton = pytest.importorskip("triton", reason="Triton has no build for this system")
 import triton.language as tl  # noqa: E402
 
-from utils.accesses import accesses  # noqa: E402
+from utils.instruments.accesses import accesses  # noqa: E402
 
 
 def view(name):

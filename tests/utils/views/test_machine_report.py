@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from utils import audience
-from utils.figures import mime_bundle
-from utils.machine import Gpu, Machine
-from utils.toolchain import Lack
+from utils.instruments.machine import Gpu, Machine
+from utils.instruments.toolchain import Lack
+from utils.notebook import audience
+from utils.notebook.figures import mime_bundle
 from utils.views import machine_report
 
 report = importlib.import_module("utils.views.machine_report")

@@ -9,7 +9,7 @@ import torch
 
 from tests.utils.views.sheets import assert_legible, assert_quick, check
 from utils import views
-from utils.traces import KINDS, Allocation, Event, drawn, recorded_step
+from utils.instruments.traces import KINDS, Allocation, Event, drawn, recorded_step
 
 pytestmark = pytest.mark.slow(6)
 

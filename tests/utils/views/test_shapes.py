@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from utils.course import PHASES
+from utils.notebook.course import PHASES
 from utils.views._broadcasting import align, parse_shape
 from utils.views._graph import places
 from utils.views._label_placement import Rect, place

@@ -4,7 +4,7 @@ import textwrap
 
 from grader.judging.flow import Analysis, Reading
 from grader.judging.learner_source import Written
-from utils.checks import ByHand
+from utils.checks.exercise import ByHand
 
 
 def analysed(*cells: str, hostile=lambda path: "", **rule) -> Reading:

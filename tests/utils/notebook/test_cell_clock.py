@@ -1,0 +1,58 @@
+"""The clock below a cell that takes long."""
+
+import re
+
+import pytest
+
+from tests.live_kernel import live_kernel, run_cell
+
+
+@pytest.fixture(scope="module")
+def client():
+    with live_kernel() as (_, client):
+        run_cell(client, "import time, utils.notebook.cell_clock as clock; clock.UNNOTICED = 1.0")
+        yield client
+
+
+def pages(shown):
+    return [data["text/html"] for data in shown]
+
+
+def test_a_cell_that_takes_long_has_a_clock_and_says_in_the_end_what_it_took(client):
+    shown, ended = run_cell(client, "time.sleep(3)")
+    first, *between, last = pages(shown)
+    assert re.search("running … 1 s<", first)
+    assert any(re.search("running … 2 s<", page) for page in between)
+    assert re.search("running: [3-9] s taken", last)
+    assert ended == ""
+
+
+def test_a_cell_says_what_it_does(client):
+    shown, _ = run_cell(client, "clock.say('a < b'); time.sleep(1.5)")
+    assert all("a &lt; b" in page for page in pages(shown))
+    assert shown
+    assert "running" in pages(run_cell(client, "time.sleep(1.5)")[0])[0]
+
+
+def test_a_cell_that_ends_at_once_shows_nothing(client):
+    assert run_cell(client, "1 + 1; None") == ([], "")
+
+
+def test_a_cell_that_raises_keeps_its_error_and_its_clock_ends(client):
+    shown, ended = run_cell(client, "time.sleep(1.5); 1 / 0")
+    assert "taken" in pages(shown)[-1]
+    assert "ZeroDivisionError" in ended
+    assert run_cell(client, "import threading; print(threading.active_count())")[1] == ""
+
+
+def test_a_progress_bar_takes_the_place_of_the_clock(client):
+    run_cell(client, "from utils.notebook.progress_bar import progress_bar")
+    shown, _ = run_cell(client, "for _ in progress_bar(range(3), 'trying'): time.sleep(0.7)")
+    assert all("trying" in page for page in pages(shown))
+
+
+def test_where_nobody_waits_there_is_none(monkeypatch):
+    monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
+    with live_kernel() as (_, client):
+        run_cell(client, "import time, utils.notebook.cell_clock as clock; clock.UNNOTICED = 0.1")
+        assert run_cell(client, "time.sleep(0.5)") == ([], "")

@@ -1,0 +1,152 @@
+"""The list of phases is consistent, agrees with what is on disk, and links only to what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from utils.notebook import audience
+from utils.notebook.course import PHASES, ROOT, contents_html, contents_text, copy_of
+
+
+def touch(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+    return path
+
+
+def test_phases_are_numbered_along_the_path_and_names_say_the_number():
+    assert [item.number for item in PHASES] == list(range(11))
+    assert all(item.name.startswith(f"{item.number:02d}_") for item in PHASES)
+
+
+def test_a_phase_needs_only_earlier_phases():
+    assert all(need < item.number for item in PHASES for need in item.needs)
+
+
+def test_every_folder_of_phases_is_on_the_path():
+    folders = {path.name for path in (ROOT / "phases").iterdir() if (path / "lab.py").exists()}
+    assert folders <= {item.name for item in PHASES}
+
+
+def test_lessons_carry_the_title_that_the_path_announces():
+    for item in PHASES:
+        text = ROOT / "phases" / item.name / "lesson.py"
+        if text.exists():
+            assert f'title: "{item.title}"' in text.read_text(encoding="utf-8")
+
+
+def test_a_lesson_or_lab_that_is_absent_is_none(tmp_path):
+    tensors = PHASES[1]
+    assert tensors.lesson(tmp_path) is None
+    assert tensors.lab(tmp_path) is None
+    lesson = touch(tmp_path / "notebooks" / "01_tensors.ipynb")
+    lab = touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    assert tensors.lesson(tmp_path) == lesson
+    assert tensors.lab(tmp_path) == lab
+
+
+def test_a_learners_copy_of_a_lab_goes_before_the_released_one(tmp_path):
+    touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    mine = touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
+    assert PHASES[1].lab(tmp_path) == mine
+    assert "../work/01_tensors/01_tensors.ipynb" in contents_html(tmp_path)
+
+
+def test_a_learners_copy_of_a_lesson_goes_before_the_lesson_and_has_another_name(
+    tmp_path, monkeypatch
+):
+    for name in ("01_tensors", "01_tensors.es"):
+        touch(tmp_path / "notebooks" / f"{name}.ipynb")
+    mine = touch(tmp_path / "work" / "lesson_01_tensors.ipynb")
+    translated = touch(tmp_path / "work" / "lesson_01_tensors.es.ipynb")
+    assert PHASES[1].lesson(tmp_path) == mine
+    assert PHASES[1].translations(tmp_path) == {"es": translated}
+    assert '"../work/lesson_01_tensors.ipynb"' in contents_html(tmp_path)
+    monkeypatch.chdir(tmp_path / "work")
+    assert '"lesson_01_tensors.ipynb"' in contents_html(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("notebook", "place"),
+    [
+        ("notebooks/start.ipynb", "work/start.ipynb"),
+        ("notebooks/06_compile.ipynb", "work/lesson_06_compile.ipynb"),
+        ("notebooks/06_compile.es.ipynb", "work/lesson_06_compile.es.ipynb"),
+        ("release/06_compile/06_compile.ipynb", "work/06_compile/06_compile.ipynb"),
+        ("notebooks/06_compile-Copy1.ipynb", None),
+        ("notebooks/Untitled.ipynb", None),
+        ("release/06_compile/data.csv", None),
+        ("README.md", None),
+    ],
+)
+def test_a_copys_place_and_no_two_copies_have_one_name(notebook, place):
+    assert copy_of(Path(notebook)) == (Path(place) if place else None)
+    names = [
+        copy_of(Path(original)).name
+        for item in PHASES
+        for original in (f"notebooks/{item.name}.ipynb", f"release/{item.name}/{item.name}.ipynb")
+    ]
+    assert len(set(names)) == 2 * len(PHASES)
+
+
+def test_what_is_built_links_the_released_lab_whoever_works_on_a_copy(tmp_path, monkeypatch):
+    released = touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
+    monkeypatch.setenv(audience.BUILD, "1")
+    assert PHASES[1].lab(tmp_path) == released
+    assert "../work/" not in contents_html(tmp_path)
+
+
+def test_only_what_exists_is_linked_and_links_lead_there_from_the_start_page(tmp_path):
+    touch(tmp_path / "notebooks" / "01_tensors.ipynb")
+    touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
+    links = re.findall(r'href="([^"]*)"', contents_html(tmp_path))
+    assert links == ["01_tensors.ipynb", "../release/01_tensors/01_tensors.ipynb"]
+    assert all((tmp_path / "notebooks" / link).resolve().is_file() for link in links)
+
+
+def test_translations_of_a_lesson_are_linked_behind_it(tmp_path):
+    for name in ("01_tensors", "01_tensors.es", "01_tensors.pt", "02_autograd", "01_tensors-old"):
+        touch(tmp_path / "notebooks" / f"{name}.ipynb")
+    html = contents_html(tmp_path)
+    assert re.findall(r'href="([^"]*)">([^<]*)<', html) == [
+        ("01_tensors.ipynb", "lesson"),
+        ("01_tensors.es.ipynb", "lesson (es)"),
+        ("01_tensors.pt.ipynb", "lesson (pt)"),
+        ("02_autograd.ipynb", "lesson"),
+    ]
+    text = contents_text(tmp_path).splitlines()[1]
+    assert "(lesson 01_tensors.ipynb, lesson (es) 01_tensors.es.ipynb, lesson (pt)" in text
+
+
+def test_the_text_says_what_the_table_links(tmp_path):
+    touch(tmp_path / "notebooks" / "01_tensors.ipynb")
+    lines = contents_text(tmp_path).splitlines()
+    assert lines[1] == "01 Tensors: storage and view (lesson 01_tensors.ipynb)"
+    assert lines[2] == "02 Autograd by hand (not written yet)"
+
+
+def test_the_table_shows_the_whole_road(tmp_path):
+    html = contents_html(tmp_path)
+    assert "href" not in html
+    assert html.count("not written yet") == len(PHASES)
+
+
+def test_the_table_says_how_far_somebody_is(tmp_path):
+    begun = contents_html(tmp_path, {1: "4 of <11>"})
+    assert "4 of &lt;11&gt;" in begun
+    assert begun.count("<th") - contents_html(tmp_path).count("<th") == 1
+    assert begun.count("<td") - contents_html(tmp_path).count("<td") == len(PHASES)
+
+
+HOURS = {"ten minutes": 0.2, "two hours": 2, "two and a half hours": 2.5, "three hours": 3}
+HOURS |= {"three and a half hours": 3.5, "four hours": 4}
+
+
+@pytest.mark.parametrize("phase", PHASES, ids=lambda phase: phase.name)
+def test_the_table_says_of_a_lab_what_the_lab_says(phase):
+    text = (ROOT / "phases" / phase.name / "lab.py").read_text()
+    said = re.search(r"points,\s(?:#\s)?(?:about |a little over )?([\w ]*?(?:hours|minutes))", text)
+    assert said is not None
+    assert HOURS[said[1]] == phase.hours[1]

@@ -1,0 +1,55 @@
+"""Which errors a notebook shows in one line, and that all others keep their traceback."""
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from utils.notebook import one_line
+
+STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")'
+COMPILES = "import torch; torch._dynamo.reset(); torch.compile(lambda x: x * 3 + 1)(torch.ones(5))"
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    made = InteractiveShell()
+    monkeypatch.setattr(one_line, "get_ipython", lambda: made)
+    monkeypatch.delenv(one_line.NBGRADER, raising=False)
+    one_line.install()
+    return made
+
+
+def test_an_unwritten_answer_is_one_line(shell, capsys):
+    shell.run_cell(STUB)
+    capsys.readouterr()
+    result = shell.run_cell("f(1)")
+    assert isinstance(result.error_in_exec, NotImplementedError)  # so Run All stops
+    said = capsys.readouterr().out.strip()
+    assert said == "f: not written yet. Your answer takes the place of its `raise` line."
+
+
+def test_an_unwritten_method_is_named_with_its_class(shell, capsys):
+    shell.run_cell("class A:\n" + "\n".join(f"    {line}" for line in STUB.splitlines()))
+    shell.run_cell("A.f(1)")
+    assert capsys.readouterr().out.strip().startswith("A.f: not written yet.")
+
+
+@pytest.mark.slow(3)
+@pytest.mark.usefixtures("nothing_compiles")
+def test_what_cannot_be_compiled_is_one_line_with_the_command(shell, capsys):
+    for code in (COMPILES, "from utils.instruments import toolchain; toolchain.require_compiler()"):
+        result = shell.run_cell(code)
+        assert isinstance(result.error_in_exec, RuntimeError)
+        said = capsys.readouterr().out.strip()
+        assert said.startswith("not run, because torch.compile writes C++ and there is no g++")
+        assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "error", ['NotImplementedError("no kernel for this dtype")', 'RuntimeError("CppCompileError")']
+)
+def test_other_errors_keep_their_traceback(shell, capsys, error, monkeypatch):
+    monkeypatch.setattr(one_line, "inductor_lacks", lambda: None)
+    shell.run_cell(f"raise {error}")
+    said = capsys.readouterr().out
+    assert "Traceback" in said
+    assert error.split('"')[1] in said

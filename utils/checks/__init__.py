@@ -1,0 +1,1 @@
+"""The language in which graded exercises are described; grading loads it, no notebook does."""

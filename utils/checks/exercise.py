@@ -1,0 +1,518 @@
+"""Describe a graded exercise: parts, cases, misconceptions, alternates.
+
+A phase's ``checks`` hold one :class:`Check` for each exercise::
+
+    twice = Check("twice", parts={"any tensor": 2}, reads="A heading of the lesson")
+
+    @twice.reference
+    def _(x):
+        return 2 * x
+
+    @twice.cases
+    def _(draw):
+        for _ in range(3):
+            yield case("any tensor", draw.tensor(draw.shape(2)))
+
+    @twice.misconception("squared", "You multiplied the tensor by itself.", earns=0)
+    def _(x):
+        return x * x
+
+    @twice.alternate("a sum")
+    def _(x):
+        return x + x
+
+The description says *what must hold*. The grader runs a learner's code against it, in another
+process. So a case sends values (tensors, arrays, numbers, strings, containers of them) and
+examines the values that come back.
+
+The sample class hands in misconceptions and alternates, too: their functions may use only the names
+that the lab's first cell imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from utils.checks.compare import Tolerance
+from utils.checks.draw import Draw
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place inside of what a play returns, as :attr:`Case.places` describes it.
+
+    Attributes:
+        words: as for a place that is described by words alone.
+        returned: whether what lies there is what the learner's code returned. What it stored, such
+            as a ``.grad``, is not, so that None there is no missing ``return``.
+    """
+
+    words: str
+    returned: bool = True
+
+
+@dataclass(frozen=True)
+class Paste:
+    """How somebody asks in a notebook what a case asks, where that is more than one call.
+
+    Attributes:
+        call: an expression of Python, with ``{}`` in place of each argument.
+        args: the arguments.
+        shows: of what the play returns, by key: the expression for the same, with ``{}`` in place
+            of the call. ``{at}`` stands for the first index where a list differs.
+    """
+
+    call: str
+    args: tuple[Any, ...] = ()
+    shows: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to ask of the learner's code. It belongs to a part of the exercise.
+
+    Attributes:
+        part: the part whose points it decides.
+        play: a function that uses the learner's code and returns what is compared with what the
+            reference returns in the same play. Its argument is a subject: call it like the
+            function it stands for; ``subject["name"]`` is one function of several; a class gives a
+            handle with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a
+            module, ``handle.gradients(upstream, ...)``; ``subject.drive("module:function", ...)``
+            runs a driver, for code that cannot be called with values; ``subject.value()`` is a
+            plain value. What else rests on the word of the learner's process, the play says with
+            ``subject.claim("that ...")``; what a driver observes, the driver declares.
+        of: the function that it asks, if the exercise has several.
+        shown: what the report may say of the inputs, such as ``bool tensor + int``; the inputs
+            themselves stay hidden.
+        places: descriptions of the places inside of what ``play`` returns, such as
+            ``{"[1]": "the weight's gradient"}``. One that ends with a full stop replaces the
+            whole description of a difference there. A :class:`Place` says more than words.
+        against: what the answer is compared with, if that depends on the machine, such as
+            ``the run recorded on an NVIDIA H200``; the report says so.
+        not_run: why this machine cannot run it; see :func:`not_run`.
+        raises: the exception that the reference raises here, such as ``ValueError``, if it is
+            meant to raise one. Any other exception of the reference is an error of the check.
+        paste: how to ask the same in a notebook, for a failing example; None where the calls that
+            the play makes show it.
+    """
+
+    part: str
+    play: Callable[[Any], Any]
+    of: str | None = None
+    shown: str = ""
+    places: Mapping[str, str | Place] = field(default_factory=dict)
+    against: str = ""
+    not_run: str = ""
+    raises: str = ""
+    paste: Paste | None = None
+
+
+def case(
+    part: str,
+    *args: Any,
+    of: str | None = None,
+    shown: str = "",
+    places: Mapping[str, str | Place] | None = None,
+    raises: str = "",
+    **kwargs: Any,
+) -> Case:
+    """Return the usual case: a call of the function (or the one named ``of``) with arguments."""
+
+    def play(subject: Any) -> Any:
+        return (subject if of is None else subject[of])(*args, **kwargs)
+
+    return Case(part, play, of, shown, places or {}, raises=raises)
+
+
+def not_run(part: str, why: str) -> Case:
+    """Return a case for a part that this machine cannot judge, whatever the seed.
+
+    The part is then neither right nor wrong. Its points are withheld, and the report says why.
+
+    Args:
+        part: the part of the exercise.
+        why: what is missing, such as "needs a GPU or a recorded GPU run".
+    """
+    return Case(part, lambda subject: None, not_run=why)
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What an answer may not use, and the reason that the learner reads.
+
+    ``grader/judging/by_hand.py`` enforces it, and says what cannot be seen.
+
+    Attributes:
+        because: the sentence that the learner reads, such as "the point is to find the strides
+            yourself".
+        allow_ops: if given, the only operators that may touch an input's storage, such as
+            ``aten.as_strided``. Operators on the learner's own tensors are not examined.
+        forbid_ops: operators that may not touch an input's storage.
+        forbid_names: names that the answer may not use of a library, or as attributes of values
+            that a library made or the grader passed. A name or pattern such as ``*softmax*``
+            applies to every part of a dotted name outside of NumPy; one with a dot, such as
+            ``torch.autograd.*`` or ``numpy.broadcast*``, to the whole of it. The learner's own
+            functions, classes and attributes may have such names.
+        allow_names: dotted names or patterns that are allowed in any case, with everything below
+            them, such as the module of dispatch modes if the exercise is to write one.
+        tensors: whether the grader passes tensors or arrays. Attributes of plain values are not
+            examined, because they give nothing that a rule forbids.
+        looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
+            the grader passes.
+        max_lines: if given, how many lines the answer may have, with its helpers. A statement is
+            one line, however it is broken; blank lines, comments, docstrings and imports are free.
+        attributes: whether the exercise is about attributes. The answer may then access its own
+            objects by ``__dict__``, ``object.__setattr__`` and the like, and by names that are
+            computed when the code runs.
+    """
+
+    because: str
+    allow_ops: frozenset[str] | None = None
+    forbid_ops: frozenset[str] = frozenset()
+    forbid_names: frozenset[str] = frozenset()
+    allow_names: frozenset[str] = frozenset()
+    tensors: bool = True
+    looks_up: str = ""
+    attributes: bool = False
+    max_lines: int | None = None
+
+    @property
+    def needs_trace(self) -> bool:
+        """Whether operators must be recorded while the code runs."""
+        return self.allow_ops is not None or bool(self.forbid_ops)
+
+    def refused_ops(self, ops: Iterable[str]) -> list[str]:
+        """Return the operators of ``ops`` that may not be used, in order, each once."""
+        return [
+            op
+            for op in dict.fromkeys(ops)
+            if op in self.forbid_ops or (self.allow_ops is not None and op not in self.allow_ops)
+        ]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A solution that is kept beside its check: a misconception or an alternate.
+
+    Attributes:
+        name: short and unique within the check; the field's words for the mistake or the way.
+        thing: what is judged: a function, a class, a value, or a dict of functions.
+        own: what this candidate wrote itself. For an exercise of several functions a candidate
+            may bring some of them; the rest of ``thing`` is the reference's.
+        earns: points that it must earn, exactly, where everything can be run.
+        explanation: for a misconception, what the learner reads: what the code does, never the
+            answer.
+    """
+
+    name: str
+    thing: Any
+    own: tuple[Callable, ...]
+    earns: float
+    explanation: str = ""
+    partial: bool = False
+    function_name: str = ""
+    by_part: Mapping[str, float] | None = None
+
+    def sources(self) -> dict[str, str]:
+        """Return the code of each of the candidate's own functions, by the name it has in a lab."""
+        named = [(function, self.function_name or function.__name__) for function in self.own]
+        return {name: _source_as(function, name) for function, name in named}
+
+    def source(self) -> str:
+        """The candidate's code as a learner would write it in the solution cell.
+
+        A partial candidate has only its own functions: they go below the reference solution.
+
+        Raises:
+            TypeError: if the candidate is a plain value.
+        """
+        if not self.own:
+            raise TypeError(f"candidate {self.name!r} is a value and has no source")
+        return "\n\n\n".join(self.sources().values())
+
+    def cell(self, name: str, solution: str) -> str:
+        """Return the solution cell of a learner who hands this candidate in.
+
+        Args:
+            name: the exercise's.
+            solution: the cell as the lab's own text has it; a partial candidate's functions go
+                below it.
+        """
+        if not self.own:
+            return f"{name} = {self.thing!r}"
+        return f"{solution}\n\n\n{self.source()}" if self.partial else self.source()
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A change of right code that makes no difference: ``new`` in place of ``old``.
+
+    Attributes:
+        new: None for any text, which may make a difference on some seeds: see :meth:`Check.free`.
+        because: why no case can distinguish them.
+        of: as for :meth:`Check.equivalent`.
+    """
+
+    old: str
+    new: str | None
+    because: str
+    of: str = ""
+
+
+@dataclass(eq=False)  # each is itself: what was worked out for one is not for another
+class Check:
+    """A graded exercise: what must hold, what goes wrong, what else is right.
+
+    Attributes:
+        name: the exercise's id; also the name of the learner's function, unless the exercise has
+            several.
+        parts: what earns points, and how many. A part earns all its points or none.
+        reads: heading of the lesson section that a learner who failed should read again.
+        strides: tensors that come back must have the reference's strides.
+        sharing: tensors that come back must share storage with the arguments where the
+            reference's do, and be copies where the reference's are.
+        changes_inputs: the exercise asks for an in-place change; otherwise one is a mistake.
+        tolerance: for floating-point values; a few units in the last place when not given.
+        by_hand: what may not be used.
+    """
+
+    name: str
+    parts: dict[str, float]
+    reads: str
+    strides: bool = False
+    sharing: bool = False
+    changes_inputs: bool = False
+    tolerance: Tolerance | None = None
+    by_hand: ByHand | None = None
+    misconceptions: list[Candidate] = field(default_factory=list)
+    alternates: list[Candidate] = field(default_factory=list)
+    equivalents: list[Equivalent] = field(default_factory=list)
+    _reference: Any = None
+    _cases: Callable[[Draw], Iterable[Case]] | None = None
+
+    @property
+    def points(self) -> float:
+        """The points of all parts together."""
+        return sum(self.parts.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a learner defines: the exercise's functions, or the one thing of its name."""
+        return tuple(self.right) if isinstance(self.right, dict) else (self.name,)
+
+    def thing_in(self, defined: Mapping[str, Any]) -> Any:
+        """Return what is judged, out of all that a notebook defines, by name.
+
+        Raises:
+            KeyError: when one of :attr:`names` is not defined.
+        """
+        things = {name: defined[name] for name in self.names}
+        return things if isinstance(self.right, dict) else things[self.name]
+
+    def reference(self, thing: Any) -> Any:
+        """Register the plain, obviously right solution (it need not be by hand).
+
+        A decorator for a function or class; a class named ``_`` holds the functions of an
+        exercise that asks for several. A plain value may be given too.
+        """
+        self._reference = _as_thing(thing)
+        return thing
+
+    def cases(self, generate: Callable[[Draw], Iterable[Case]]) -> Callable:
+        """Register the generator of cases. Used as a decorator."""
+        self._cases = generate
+        return generate
+
+    def misconception(
+        self, name: str, explanation: str, *, earns: float | Mapping[str, float]
+    ) -> Callable:
+        """Register a wrong solution that a real learner would hand in. Used as a decorator.
+
+        Args:
+            name: the name that the mistake has in the field.
+            explanation: what the learner reads: what comes of the code, never the answer.
+            earns: points; by part if some part cannot be run everywhere (others earn 0).
+        """
+        return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
+
+    def alternate(self, name: str) -> Callable:
+        """Register another right solution, by a short name. Used as a decorator."""
+        return lambda thing: self._add(self.alternates, name, thing, self.points, "")
+
+    def equivalent(self, *edits: tuple[str, str], because: str, of: str = "") -> None:
+        """Say that small changes of a right solution are right as well, for one reason.
+
+        For ``python -m grader mutants``, which prints each change that no case tells from the
+        solution, and refuses a line that fits none of them.
+
+        Args:
+            edits: (text, what stands there instead), within the lines that it prints.
+            because: why no case could tell, or why the lab promises nothing about it.
+            of: "the lab's solution", or the name of an alternate, where the same change matters
+                in another; any of them when not given.
+        """
+        self.equivalents += [Equivalent(old, new, because, of) for old, new in edits]
+
+    def free(self, *texts: str, because: str, of: str = "") -> None:
+        """Say that parts of a right solution are the learner's choice, such as a learning rate.
+
+        What is chosen must serve, and whether it does may hang on the draw. So for ``python -m
+        grader mutants`` a change within these parts may be right on some seeds and wrong on others.
+
+        Args:
+            texts: parts of the lines that it prints.
+            because: what the lab leaves open.
+            of: as for :meth:`equivalent`.
+        """
+        self.equivalents += [Equivalent(text, None, because, of) for text in texts]
+
+    def not_run(self) -> dict[str, str]:
+        """Return the parts that can't be run on this machine, and why."""
+        return {c.part: c.not_run for c in self.draw_cases("") if c.not_run}
+
+    def earnable(self, missing: Collection[str] | None = None) -> float:
+        """Return the points of the parts that can be run on this machine.
+
+        Args:
+            missing: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
+        """
+        missing = self.not_run() if missing is None else missing
+        return sum(points for part, points in self.parts.items() if part not in missing)
+
+    def expects(self, candidate: Candidate, missing: Collection[str] | None = None) -> float:
+        """What a candidate must earn on this machine.
+
+        Args:
+            missing: as for :meth:`earnable`.
+
+        Raises:
+            LookupError: when that depends on parts that can't be run, and it doesn't say on which.
+        """
+        missing = self.not_run() if missing is None else missing
+        if not missing or candidate.earns == 0:
+            return candidate.earns
+        if candidate.earns == self.points:
+            return self.earnable(missing)
+        if candidate.by_part is None:
+            raise LookupError(
+                f"check {self.name!r}: {', '.join(missing)} can't be run here, so say what "
+                f"{candidate.name!r} earns by part: earns={{part: points}}"
+            )
+        return sum(p for part, p in candidate.by_part.items() if part not in missing)
+
+    @property
+    def right(self) -> Any:
+        """The reference.
+
+        Raises:
+            LookupError: when none was registered.
+        """
+        if self._reference is None:
+            raise LookupError(f"check {self.name!r} has no reference")
+        return self._reference
+
+    def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
+        """Return the cases of one grading run.
+
+        Args:
+            seed: draws them.
+            kind: how numbers are drawn.
+            how: further arguments of ``kind``.
+
+        Raises:
+            LookupError: when no cases were registered, or a part is unknown or has none.
+        """
+        if self._cases is None:
+            raise LookupError(f"check {self.name!r} has no cases")
+        cases = list(self._cases(kind(seed, self.name, **how)))
+        named, declared = {c.part for c in cases}, set(self.parts)
+        if named != declared:
+            raise LookupError(
+                f"check {self.name!r}: its cases belong to {sorted(named)}, "
+                f"its parts are {sorted(declared)}"
+            )
+        return cases
+
+    def _add(
+        self,
+        to: list[Candidate],
+        name: str,
+        thing: Any,
+        earns: float | Mapping[str, float],
+        explanation: str,
+    ) -> Any:
+        own = _as_thing(thing)
+        if isinstance(own, type):
+            own.__name__ = self.name  # as a learner's class is called: torch's errors quote it
+        by_part = earns if isinstance(earns, Mapping) else None
+        if by_part is not None and not set(by_part) <= set(self.parts):
+            raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
+        several = isinstance(self.right, dict) and isinstance(own, dict)
+        to.append(
+            Candidate(
+                name=name,
+                thing={**self.right, **own} if several else own,
+                own=tuple(own.values()) if several else (thing,) if callable(thing) else (),
+                earns=sum(earns.values()) if isinstance(earns, Mapping) else earns,
+                by_part=by_part,
+                explanation=explanation,
+                partial=several and set(own) != set(self.right),
+                function_name="" if several else self.name,
+            )
+        )
+        return thing
+
+
+def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
+    """Return a long solution with some text replaced, so that it goes wrong in one place.
+
+    Args:
+        solution: a candidate of the same file, undecorated or not, or one of several functions.
+        edits: (text, replacement); each text must occur exactly once.
+
+    Raises:
+        ValueError: if a text does not occur, or more than once.
+    """
+    source = _source_as(solution, solution.__name__)
+    for old, new in edits:
+        if source.count(old) != 1:
+            raise ValueError(f"{old!r} is in the solution {source.count(old)} times, expected once")
+        source = source.replace(old, new)
+    module = sys.modules[solution.__module__]
+    names: dict[str, Any] = {}
+    file = f"<edited {solution.__module__}.{solution.__name__} {hash(source):x}>"
+    # What reads a function's source, as Triton's decorators do, finds it there.
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    exec(compile(source, file, "exec"), vars(module), names)
+    (wrong,) = names.values()
+    wrong._source = source  # Python finds none in a file
+    return wrong
+
+
+def _as_thing(thing: Any) -> Any:
+    """Return a class named ``_`` as a dict of its functions, and anything else as it is."""
+    if isinstance(thing, type) and thing.__name__ == "_":
+        return {
+            name: function for name, function in vars(thing).items() if inspect.isfunction(function)
+        }
+    return thing
+
+
+@cache  # Python 3.11 parses the whole file for the source of one class
+def _source_as(function: Callable, name: str) -> str:
+    """Return the function's source without decorators, under another name."""
+    written = getattr(function, "_source", None) or inspect.getsource(function)
+    tree = ast.parse(textwrap.dedent(written))
+    node = tree.body[0]
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    node.decorator_list = []
+    node.name = name
+    return ast.unparse(node)

@@ -1,0 +1,1 @@
+"""Instruments to look into PyTorch: traces, compiling, dispatch, devices and simulated ranks."""

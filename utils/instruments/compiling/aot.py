@@ -1,0 +1,94 @@
+"""The joint graph that AOTAutograd makes, and what a partitioner saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, fx
+
+from utils.instruments.compiling.dynamo import fresh
+
+
+@dataclass(frozen=True)
+class Split:
+    """A joint graph, and what a partitioner made of it.
+
+    Attributes:
+        joint: forward and backward in one graph.
+        forward: the part that runs first; its last outputs are what is saved.
+        backward: the part that runs when a gradient comes.
+        saved: what the forward hands to the backward: name -> bytes; a view is told by its base.
+        again: the names of nodes of the forward that stand in the backward, too.
+    """
+
+    joint: fx.Graph
+    forward: fx.Graph
+    backward: fx.Graph
+    saved: dict[str, int]
+    again: tuple[str, ...]
+
+
+def split(
+    function: Callable[..., Any], *args: Any, partition: str = "min-cut", budget: float = 1.0
+) -> Split:
+    """Return the joint graph of `function(*args)`, cut into a forward and a backward.
+
+    partition: "plain" saves what the backward's nodes use; "min-cut", Inductor's, may compute
+    again what is cheaper to compute than to keep. budget: 0 to 1, the part of the bytes that
+    min-cut may save (`activation_memory_budget`).
+
+    Raises:
+        ValueError: for another partition, for several graphs, or where nothing needs a gradient.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch import config, partitioners
+    from torch._inductor.decomposition import select_decomp_table
+
+    cuts: dict[str, Callable[..., Any]] = {
+        "plain": partitioners.default_partition,
+        "min-cut": partitioners.min_cut_rematerialization_partition,
+    }
+    if partition not in cuts:
+        raise ValueError(f"partition: expected one of {', '.join(cuts)}, got {partition!r}")
+    found: list[tuple[fx.Graph, fx.GraphModule, fx.GraphModule, int]] = []
+
+    def cut(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **rest: Any) -> Any:
+        whole = fx.Graph()
+        whole.output(whole.graph_copy(joint.graph, {}))
+        parts = cuts[partition](joint, inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+        found.append((whole, *parts, num_fwd_outputs))
+        return parts
+
+    backend = aot_autograd(
+        fw_compiler=lambda graph, inputs: graph,
+        bw_compiler=lambda graph, inputs: graph,
+        partition_fn=cut,
+        decompositions=select_decomp_table(),
+    )
+    with config.patch(activation_memory_budget=budget):
+        fresh(function, backend)(*args)
+    if len(found) != 1:
+        raise ValueError(f"expected one graph with a gradient, got {len(found)}")
+    joint, forward, backward, outputs = found[0]
+    results: Any = forward.graph.output_node().args[0]
+    bases = [_base(node) for node in results[outputs:] if isinstance(node, fx.Node)]
+    saved = {node.name: nbytes(node) for node in bases}
+    names = {node.name for node in forward.graph.nodes if node.op == "call_function"}
+    inside = [node.name for node in backward.graph.nodes if node.op == "call_function"]
+    again = tuple(name for name in inside if name in names)
+    return Split(joint, forward.graph, backward.graph, saved, again)
+
+
+def _base(node: fx.Node) -> fx.Node:
+    """The node whose bytes a view shows; any other node itself."""
+    while getattr(node.target, "is_view", False) and isinstance(node.args[0], fx.Node):
+        node = node.args[0]
+    return node
+
+
+def nbytes(node: fx.Node) -> int:
+    """The bytes of what a node gives; 0 for what is no tensor."""
+    value = node.meta.get("val", node.meta.get("example_value"))
+    return value.numel() * value.element_size() if isinstance(value, Tensor) else 0

@@ -1,0 +1,250 @@
+"""What Inductor puts into one pass, and the code that it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, fx
+
+from utils.instruments.compiling.dynamo import fresh, listening
+from utils.instruments.toolchain import require_compiler
+
+LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<name>.*)\n\s*(?P<text>.*)')
+KERNEL = re.compile(r'extern "C".*?\n\{\n(.*?)\n\}\n', re.DOTALL)
+# The GPU that Inductor is told of: the figures of an H100's data sheet. None need be there.
+HOPPER = {
+    "multi_processor_count": 132,
+    "major": 9,
+    "regs_per_multiprocessor": 65536,
+    "max_threads_per_multi_processor": 2048,
+    "max_threads_per_block": 1024,
+    "warp_size": 32,
+}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Operations that Inductor's scheduler put together, so that they share their loops.
+
+    Attributes:
+        name: the scheduler's, such as "op0_op1".
+        lines: the lines of Python whose operations are in it, in the order of the file.
+        operators: what it computes, by the operators' names.
+        reads: buffers and inputs that it loads: name -> bytes.
+        writes: buffers that it stores: name -> bytes. What lives only within a pass is not there.
+        library: whether it is a call of a library, and not code that Inductor wrote.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    operators: tuple[str, ...]
+    reads: dict[str, int]
+    writes: dict[str, int]
+    library: bool
+
+
+@dataclass(frozen=True)
+class Written:
+    """One module that Inductor wrote.
+
+    Attributes:
+        code: its text.
+        passes: the scheduler's groups, in order.
+        backward: whether it is the backward's.
+    """
+
+    code: str
+    passes: tuple[Pass, ...]
+    backward: bool
+
+
+def written(
+    function: Callable[..., Any], *args: Any, device: str = "cpu", backward: bool = False
+) -> list[Written]:
+    """Return what Inductor writes for `function(*args)`; nothing is built and nothing runs.
+
+    For "cuda" the tensors are fakes, and Inductor is told of an H100 (HOPPER): what it writes is
+    what it would write there, as far as that depends on these figures, and forward alone. With
+    `backward` the backward's module comes too, where an argument requires a gradient.
+
+    Raises:
+        ValueError: for a device other than "cpu" and "cuda".
+        NoCompiler: for "cpu", if this machine can't compile C++: Inductor asks the compiler which
+            of the processor's instructions it knows, and writes accordingly.
+    """
+    from torch._functorch import config as functorch
+    from torch._inductor import config as inductor
+    from torch._inductor.graph import GraphLowering
+
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f'device: expected "cpu" or "cuda", got {device!r}')
+    if device == "cpu":
+        require_compiler()
+    found: list[Written] = []
+
+    class NotBuilt:
+        __file__ = key = ""
+
+        @staticmethod
+        def call(*_: Any) -> None:
+            raise NotRun
+
+    def instead(lowering: Any) -> type[NotBuilt]:
+        code = lowering.codegen()[0].value
+        groups = [node for node in lowering.scheduler.nodes if not _is_part(node)]
+        passes = tuple(_pass(lowering, node) for node in groups)
+        found.append(Written(code, passes, bool(lowering.is_backward)))
+        return NotBuilt
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(GraphLowering, "compile_to_module", instead))
+        # What is caught here must not be kept: another call would be given a module without code.
+        stack.enter_context(inductor.patch(force_disable_caches=True))
+        stack.enter_context(functorch.patch(force_non_lazy_backward_lowering=backward))
+        stack.enter_context(listening())
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # that the caches are off
+        if device == "cuda":
+            args = stack.enter_context(_described_gpu(args))
+        with contextlib.suppress(NotRun):
+            fresh(function, "inductor")(*args)
+    torch._dynamo.reset()
+    return found
+
+
+class NotRun(Exception):
+    """Raised in place of running a module that was written and not built."""
+
+
+def _is_part(group: Any) -> bool:
+    """Whether it only takes one result out of several that a library's call gave."""
+    from torch._inductor.ir import MultiOutput
+
+    return all(isinstance(node.node, MultiOutput) for node in group.get_nodes())
+
+
+def _pass(lowering: Any, group: Any) -> Pass:
+    inner = group.get_nodes()
+    made = [name for node in inner for name in node.get_buffer_names()]
+    if group.is_extern():  # what it is given may be told by the operations that made that
+        made += [user.get_name() for name in made for user in _parts(lowering, name)]
+        origins = {node.node.get_origin_node() for node in inner} - {None}
+    else:
+        others = _called_libraries(lowering)
+        origins = {origin for node in inner for origin in node.node.origins} - others
+    reads = {dep.name for node in inner for dep in node.read_writes.reads} - set(made)
+    names = {node.get_name() for node in inner}
+    outside = [name for name in made if _outlives(lowering, name, names)]
+    lines = sorted({where for origin in origins if (where := _line(origin))})
+    calls = {str(o.target).split(".")[1] for o in origins if o.op == "call_function"}
+    return Pass(
+        name=group.get_name(),
+        lines=tuple(text for _, text in lines),
+        operators=tuple(sorted(calls)),
+        reads={name: size for name in sorted(reads) if (size := _buffer_bytes(lowering, name))},
+        writes={name: size for name in sorted(outside) if (size := _buffer_bytes(lowering, name))},
+        library=bool(group.is_extern()),
+    )
+
+
+def _called_libraries(lowering: Any) -> set[Any]:
+    """The operations that libraries do: a pass that prepares their input does not."""
+    groups = (group for group in lowering.scheduler.nodes if group.is_extern())
+    return {node.node.get_origin_node() for group in groups for node in group.get_nodes()}
+
+
+def _parts(lowering: Any, name: str) -> list[Any]:
+    """The buffers that are single results of a library's call that gave several."""
+    users = (user.node for user in lowering.scheduler.name_to_buf[name].users)
+    parts = (user for user in users if hasattr(user, "get_outputs") and _is_part(user))
+    return [buffer for user in parts for buffer in user.get_outputs()]
+
+
+def _outlives(lowering: Any, name: str, inside: set[str]) -> bool:
+    """Whether a buffer is used outside its group, or is a result."""
+    buffer = lowering.scheduler.name_to_buf[name]
+    users = {user.get_name() for user in buffer.users}
+    return not users <= inside and name not in lowering.removed_buffers
+
+
+def _line(node: fx.Node) -> tuple[int, str] | None:
+    """The number and text of the line of the compiled function that a node comes from."""
+    found = LINE.findall(node.meta.get("stack_trace") or "")
+    return (int(found[0][1]), found[0][3].strip()) if found else None
+
+
+def _buffer_bytes(lowering: Any, name: str) -> int:
+    buffer = lowering.try_get_buffer(name)
+    size = None if buffer is None else buffer.maybe_get_size()
+    if size is None:  # several results at once, each of which has a buffer of its own
+        return 0
+    return math.prod(int(length) for length in size) * buffer.get_dtype().itemsize
+
+
+@contextlib.contextmanager
+def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Fakes of the tensors on a GPU that is only described, while Inductor writes for it."""
+    from torch._inductor import scheduler
+    from torch._inductor.fx_passes import joint_graph
+    from torch._inductor.runtime.hints import DeviceProperties
+    from torch._subclasses import FakeTensorMode
+
+    told = DeviceProperties(type="cuda", index=0, cc=90, **HOPPER)
+    # A torch built without CUDA takes any GPU for AMD's, and asks for the name of its architecture.
+    names = {"name": "H100", "gcnArchName": "H100"}
+    shown = types.SimpleNamespace(**HOPPER, **names, minor=0, total_memory=80 * 2**30)
+    joint_graph.lazy_init(torch.device("cpu"))
+    with contextlib.ExitStack() as stack:
+        for where, name, value in (
+            (DeviceProperties, "create", lambda device: told),
+            (torch.cuda, "get_device_properties", lambda device=None: shown),
+            (torch.cuda, "current_device", lambda: 0),
+            (scheduler, "has_triton", lambda: True),
+            (torch.utils._triton, "triton_hash_with_backend", lambda: ""),
+            # Its patterns are traced on tensors of the device, once; those of the CPU are the same.
+            (joint_graph, "lazy_init", lambda device=None: None),
+        ):
+            stack.enter_context(mock.patch.object(where, name, value))
+        stack.enter_context(FakeTensorMode())
+        yield tuple(_fake_on_gpu(arg) if isinstance(arg, Tensor) else arg for arg in args)
+
+
+def _fake_on_gpu(tensor: Tensor) -> Tensor:
+    """A fake like `tensor`. It needs no gradient: autograd asks a real device for a stream."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda:0")
+
+
+def loops(code: str) -> str:
+    """Return the loops of a C++ module that Inductor wrote, easier to read: the same statements.
+
+    Left out are casts of numbers, conditions that always hold, and braces; indentation says what
+    they said.
+    """
+    return "\n\n".join(_tidy(body) for body in KERNEL.findall(code))
+
+
+def _tidy(body: str) -> str:
+    body = re.sub(r"static_cast<(?:int64_t|float|double)>\(([^()]*)\)", r"\1", body)
+    body = re.sub(r"(?<=\d)L\b", "", body).replace("at::vec::", "").replace("int64_t", "int")
+    found: list[str] = []
+    blocks: list[bool] = []  # of each open brace: whether its lines stand further in
+    header = False
+    for line in map(str.strip, body.splitlines()):
+        if line == "{":
+            blocks.append(header)
+            header = False
+        elif line == "}":
+            blocks.pop()
+        elif line and not line.startswith(("if(C10_LIKELY", "int tid")) and "div_error" not in line:
+            found.append("    " * sum(blocks) + line)
+            header = line.startswith(("for", "#pragma omp parallel", "#pragma omp single"))
+    return "\n".join(found)

@@ -1,0 +1,213 @@
+"""Launch a Triton kernel where its tensors are, and compile it for a GPU that is not there.
+
+`kernel[grid](...)` needs a GPU. `launch(kernel, grid, ...)` uses the GPU that the tensors are on,
+and for tensors on the CPU Triton's interpreter. Launches can be recorded, and compiled for a GPU
+without one, which finds code that only the interpreter accepts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from utils.instruments.accelerator import compiles_for, triton_target
+from utils.softmax.compiled import CompileError, pointer_type
+from utils.softmax.run import require_triton
+
+_INT32 = 2**31
+_ALIGNED = 16  # what Triton asks of an address or an integer to be told more than its type
+_recordings: list[list[Launched]] = []
+
+
+@dataclass(frozen=True, eq=False)
+class Launched:
+    """A recorded launch.
+
+    Attributes:
+        kernel: what `@triton.jit` returned.
+        grid: programs along each axis.
+        arguments: all arguments of the kernel, by name.
+        num_warps: warps of 32 threads in a program.
+    """
+
+    kernel: Any
+    grid: tuple[int, ...]
+    arguments: Mapping[str, Any]
+    num_warps: int
+
+
+def launch(
+    kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
+) -> None:
+    """Run a kernel once for each place of a grid, on the device of its tensors.
+
+    A grid with a 0 runs nothing::
+
+        launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
+
+    Args:
+        kernel: what `@triton.jit` returned.
+        grid: programs along each axis.
+        args: the kernel's arguments, tensors and numbers.
+        num_warps: warps of a program; it has no effect in the interpreter.
+        kwargs: further arguments, by name.
+
+    Raises:
+        TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.
+        TritonMissing: if Triton is not installed.
+        Exception: whatever the kernel raises.
+    """
+    require_triton()
+    if hasattr(getattr(kernel, "fn", None), "fn"):
+        raise TypeError(
+            f"launch runs what @triton.jit returned, and got a {type(kernel).__name__} around it: "
+            "take that decorator off, and hand launch the constants that it would choose; without "
+            "a GPU there is nothing to time"
+        )
+    if not hasattr(kernel, "fn"):
+        raise TypeError(
+            f"launch expects what @triton.jit returned, got a {type(kernel).__name__}: "
+            "is the decorator missing?"
+        )
+    if not isinstance(grid, (tuple, list)) or not all(type(size) is int for size in grid):
+        raise TypeError(f"launch expects a tuple of whole numbers as grid, got {grid!r}")
+    bound = inspect.signature(kernel.fn).bind(*args, **kwargs)
+    bound.apply_defaults()
+    arguments = dict(bound.arguments)
+    devices = {value.device for value in arguments.values() if isinstance(value, torch.Tensor)}
+    if len(devices) > 1:
+        raise TypeError(f"launch expects tensors on one device, got {sorted(map(str, devices))}")
+    for found in _recordings:
+        found.append(Launched(kernel, tuple(grid), arguments, num_warps))
+    if 0 in grid:
+        return
+    device = devices.pop() if devices else torch.device("cpu")
+    accelerator = compiles_for(device)
+    if accelerator is not None:
+        with accelerator.current(device):
+            kernel[tuple(grid)](**arguments, num_warps=num_warps)
+    else:
+        from utils.softmax.interpreter import interpreted
+
+        interpreted(kernel)[tuple(grid)](**arguments)
+
+
+@contextmanager
+def recorded_launches() -> Iterator[list[Launched]]:
+    """Yield a list to which each `launch` is appended while the context is open."""
+    found: list[Launched] = []
+    _recordings.append(found)
+    try:
+        yield found
+    finally:
+        # not `remove`, which takes an equal list for this one
+        _recordings[:] = [other for other in _recordings if other is not found]
+
+
+def ptx_of(launched: Launched, target: str = "sm_90") -> str:
+    """Return the PTX that the compiler writes for a launch with these arguments; it needs no GPU.
+
+    The kernel is compiled as a launch on a GPU would compile it, with its helpers and
+    `tl.constexpr` globals: a number that is 1 becomes a constant, and the compiler knows of numbers
+    and addresses whether 16 divides them. The assembler behind PTX is not run.
+
+    Args:
+        launched: the launch.
+        target: what to compile for, such as "sm_90".
+
+    Raises:
+        CompileError: if the kernel does not compile, with the compiler's message.
+        ValueError: if `target` is unknown.
+        TritonMissing: if Triton is not installed.
+    """
+    require_triton()
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.compiler.compiler import make_backend
+    from triton.runtime.jit import JITFunction
+
+    from utils.softmax.interpreter import compiling
+
+    kernel, name = launched.kernel, launched.kernel.fn.__name__
+    if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
+        raise CompileError(f"{name} can't be compiled here: this process has TRITON_INTERPRET set")
+    signature, constants, attributes = _specialised(launched)
+    gpu = GPUTarget(*triton_target(target))
+    with compiling():
+        try:
+            source = ASTSource(kernel, signature, constants, attributes)
+            return _lowered(source, make_backend(gpu), gpu, launched.num_warps)
+        except Exception as error:
+            raise CompileError(f"{name} does not compile for {target}: {_said(error)}") from error
+
+
+def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
+    """Return the PTX, by the stages of Triton's own pipeline."""
+    from triton._C.libtriton import ir
+
+    options = backend.parse_options({"num_warps": num_warps})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, source.language)
+    helpers = backend.get_codegen_implementation(options), backend.get_module_map()
+    module = source.make_ir(gpu, options, *helpers, context)
+    metadata = {"target": gpu, **options.__dict__}
+    for stage, lower in stages.items():
+        module = lower(module, metadata)
+        if stage == "ptx":
+            return module
+    raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
+
+
+def _specialised(launched: Launched) -> tuple[dict[str, str], dict[str, Any], dict]:
+    """Return types, constants and known divisors of the arguments, as a launch finds them."""
+    signature: dict[str, str] = {}
+    constants: dict[str, Any] = {}
+    attributes: dict[tuple[int], list] = {}
+    parameters = {parameter.name: parameter for parameter in launched.kernel.params}
+    for place, (name, value) in enumerate(launched.arguments.items()):
+        parameter = parameters[name]
+        free = not parameter.do_not_specialize
+        one = type(value) is int and value == 1 and free
+        if parameter.is_constexpr or value is None or one:
+            signature[name], constants[name] = "constexpr", value
+            continue
+        number = value.data_ptr() if isinstance(value, torch.Tensor) else value
+        signature[name] = _type_of(name, value)
+        if free and type(number) is int and number % _ALIGNED == 0:
+            attributes[(place,)] = [["tt.divisibility", _ALIGNED]]
+    return signature, constants, attributes
+
+
+def _type_of(name: str, value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return pointer_type(value.dtype)
+    if isinstance(value, bool):
+        return "u1"
+    if isinstance(value, int):
+        return "i32" if -_INT32 <= value < _INT32 else "i64"
+    if isinstance(value, float):
+        return "fp32"
+    raise CompileError(
+        f"{name} is a {type(value).__name__}; a compiled kernel is passed tensors and numbers, and "
+        "what else it takes must be a tl.constexpr"
+    )
+
+
+def _said(error: BaseException) -> str:
+    """Return the last line of the compiler's message; it begins with the code and a caret."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+# What the interpreter itself does to the tensors of a launch: a rule that lists the operators which
+# an answer may use on its inputs has to let it.
+INTERPRETER_OPS = frozenset({"aten.copy_", "aten.new_empty", "aten.set_"})

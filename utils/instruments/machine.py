@@ -1,0 +1,127 @@
+"""Read what a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
+
+`utils.views.machine_report` draws these facts. Nothing here names the machine, its user or a path,
+so a report can be published.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from utils.instruments.accelerator import Gpu, available, kernel_devices
+from utils.instruments.toolchain import Lack, cxx, inductor_lacks, triton_lacks
+
+SYSTEMS = {"Darwin": "macOS"}  # what platform.system() says, where people say something else
+CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Versions and devices.
+
+    Attributes:
+        python: version of the Python that runs the cells.
+        system: "Linux", "macOS" or "Windows".
+        architecture: "x86_64", "arm64", …
+        torch: PyTorch's version.
+        build: what PyTorch was built for: "CPU", "CUDA 12.8", "ROCm 6.4".
+        triton: Triton's version; None if it is not installed.
+        cores: processor cores that this process may use.
+        threads: threads that one PyTorch op may use.
+        instructions: the widest instruction set that PyTorch uses, such as "AVX512".
+        memory: bytes that this process may use at most; None if unknown.
+        gpus: those that PyTorch can use, all of one kind.
+        gpu_device: their device type in PyTorch; "" without any.
+        compiler: name of the C++ compiler that `torch.compile` calls, such as "g++".
+        inductor_lacks: what is missing for `torch.compile`; None if nothing is.
+        triton_lacks: what is missing for a launch of a Triton kernel on a GPU; None if nothing is.
+    """
+
+    python: str
+    system: str
+    architecture: str
+    torch: str
+    build: str
+    triton: str | None
+    cores: int
+    threads: int
+    instructions: str
+    memory: int | None
+    gpus: tuple[Gpu, ...] = ()
+    gpu_device: str = ""
+    compiler: str = "g++"
+    inductor_lacks: Lack | None = None
+    triton_lacks: Lack | None = None
+
+    @property
+    def triton_runs(self) -> str:
+        """Where a Triton kernel runs: "gpu", "interpreter", or "" where it does not run."""
+        if self.triton is None:
+            return ""
+        if self.gpu_device not in kernel_devices():
+            return "interpreter"
+        return "" if self.triton_lacks else "gpu"
+
+
+def this_machine() -> Machine:
+    """Return the facts as this process sees them now."""
+    accelerator = available()
+    return Machine(
+        python=platform.python_version(),
+        system=SYSTEMS.get(platform.system(), platform.system()),
+        architecture=platform.machine(),
+        torch=torch.__version__.partition("+")[0],
+        build=_build(),
+        triton=_triton(),
+        cores=_cores(),
+        threads=torch.get_num_threads(),
+        instructions=torch.backends.cpu.get_cpu_capability(),
+        memory=_memory(),
+        gpus=accelerator.gpus() if accelerator else (),
+        gpu_device=accelerator.device_type if accelerator else "",
+        compiler=Path(cxx()).name,
+        inductor_lacks=inductor_lacks(),
+        triton_lacks=triton_lacks(),
+    )
+
+
+def _build() -> str:
+    if torch.version.hip:
+        return f"ROCm {torch.version.hip.partition('-')[0]}"
+    return f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+
+
+def _triton() -> str | None:
+    # Looked up, not imported: the first import of Triton decides for the whole process whether
+    # kernels are interpreted, and a report should decide nothing.
+    if importlib.util.find_spec("triton") is None:
+        return None
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> int | None:
+    """Return the bytes of main memory, or of this container's share of it; None if unknown."""
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return None
+    with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+        found = min(found, int(CGROUP.read_text()))
+    return found

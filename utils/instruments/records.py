@@ -1,0 +1,130 @@
+"""Read what `python -m benchmarks.gpu` wrote on a real GPU."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RECORDS = Path(__file__).resolve().parents[2] / "benchmarks" / "records"
+
+
+def how_to_make(benchmarks: Path) -> str:
+    """Return how to make a record; a learner's archive has no `benchmarks` to name."""
+    if (benchmarks / "gpu.py").is_file():
+        return "run `python -m benchmarks.gpu` on a machine with a GPU"
+    return "recorded GPU runs come with the repository, and none is here"
+
+
+HOW = how_to_make(RECORDS.parent)
+
+
+class NoRecord(LookupError):
+    """There is no such record; the message says how to make one."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of one GPU.
+
+    Attributes:
+        folder: the folder of its files.
+        sections: maps a section's name to what was written of it.
+    """
+
+    folder: Path
+    sections: dict[str, dict[str, Any]]
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The origin of the section measured last: GPU, driver, versions, date, command, commit."""
+        newest = max(self.sections.values(), key=lambda section: section["provenance"]["date"])
+        return newest["provenance"]
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether this is a rehearsal on a CPU, whose timings mean nothing."""
+        return self.provenance["dry_run"]
+
+    @property
+    def gpu(self) -> str:
+        """The GPU's name."""
+        return "dry run on a CPU" if self.dry_run else self.provenance["gpu"]["name"]
+
+    def result(self, section: str) -> dict[str, Any]:
+        """Return what was measured in a section.
+
+        Raises:
+            NoRecord: if it was not measured, or not to its end.
+        """
+        found = self.sections.get(section)
+        if found is None or not found["complete"]:
+            reason = (found or {}).get("not_run") or "; ".join((found or {}).get("failures", ()))
+            because = f" ({reason})" if reason else ""
+            raise NoRecord(f"no record of {section} for {self.gpu} yet{because}: {HOW}")
+        return found["result"]
+
+    def text(self, name: str) -> str:
+        """Return a text file of the record, such as "softmax_600_float32.ptx".
+
+        Raises:
+            NoRecord: if there is no such file.
+        """
+        path = self.folder / name
+        if not path.is_file():
+            texts = ", ".join(sorted(p.name for p in self.folder.iterdir() if p.suffix != ".json"))
+            raise NoRecord(f"no {name} in the record of {self.gpu}, which has {texts}")
+        if path.suffix == ".gz":
+            return gzip.decompress(path.read_bytes()).decode()
+        return path.read_text(encoding="utf-8")
+
+    def logits(self) -> dict[str, np.ndarray]:
+        """Return MiniGPT's logits.
+
+        Returns:
+            ``tokens`` (2, 32), and (2, 32, 600) ``cpu_float32``, ``float32``, ``float16`` and
+            ``bfloat16`` (as float32).
+
+        Raises:
+            NoRecord: if there are none.
+        """
+        with np.load(self.folder / self.result("minigpt")["file"]) as arrays:
+            return dict(arrays)
+
+    def trace(self) -> dict[str, Any]:
+        """Return the profiler's trace of one MiniGPT step, in Chrome's format.
+
+        Raises:
+            NoRecord: if there is none.
+        """
+        return json.loads(self.text(self.result("trace")["file"]))
+
+
+def load(gpu: str | None = None, root: Path = RECORDS) -> Record:
+    """Return the record of a GPU.
+
+    Args:
+        gpu: the name of its folder, such as "nvidia-h200"; by default that of the newest record.
+        root: the folder of all records.
+
+    Raises:
+        NoRecord: if there is none, with the sentence that says how to make one.
+    """
+    found = {record.folder.name: record for record in map(_read, sorted(root.glob("*/"))) if record}
+    if not found:
+        raise NoRecord(f"no record yet: {HOW}")
+    if gpu is None:
+        return max(found.values(), key=lambda record: record.provenance["date"])
+    if gpu not in found:
+        raise NoRecord(f"no record of {gpu} yet, only of {', '.join(found)}: {HOW}")
+    return found[gpu]
+
+
+def _read(folder: Path) -> Record | None:
+    documents = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    sections = {document["section"]: document for document in documents}
+    return Record(folder, sections) if sections else None

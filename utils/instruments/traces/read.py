@@ -1,0 +1,92 @@
+"""Read events out of `torch.profiler`, by the Chrome trace that it writes: a format that stays."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from utils.instruments.traces.events import Allocation, Event
+
+# Kineto's categories; what is missing is left out, such as Python frames and arrows.
+HOST = {
+    "cpu_op": "op",
+    "user_annotation": "range",
+    "cuda_runtime": "call",
+    "cuda_driver": "call",
+    "privateuse1_runtime": "call",
+}
+DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "copy"}
+_READ: weakref.WeakKeyDictionary[Any, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
+# What the profiler notes of itself.
+ITSELF = ("PyTorch Profiler", "Iteration Start", "Record Window End", "Activity Buffer Request")
+
+
+def of_profile(profile: torch.profiler.profile) -> list[Event]:
+    """Return the events of a profile that has ended, in order of their starts.
+
+    A profile writes its Chrome trace once. Whoever wants the file, too, exports it and reads it
+    with :func:`of_chrome_trace`.
+    """
+    return _events(_trace_events(profile))
+
+
+def allocations_of_profile(profile: torch.profiler.profile) -> list[Allocation]:
+    """Return what was allocated and freed during a profile with ``profile_memory=True``."""
+    found = [
+        Allocation(int(event["args"]["Addr"]), int(event["args"]["Bytes"]), _ns(event["ts"]))
+        for event in _trace_events(profile)
+        if event.get("name") == "[memory]"
+    ]
+    return sorted(found, key=lambda allocation: allocation.time)
+
+
+def of_chrome_trace(path: Path | str) -> list[Event]:
+    """Return the events of a file that ``export_chrome_trace`` wrote, packed (.gz) or not."""
+    data = Path(path).read_bytes()
+    if str(path).endswith(".gz"):
+        data = gzip.decompress(data)
+    return _events(json.loads(data)["traceEvents"])
+
+
+def _trace_events(profile: torch.profiler.profile) -> list[dict[str, Any]]:
+    if profile not in _READ:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "trace.json"
+            profile.export_chrome_trace(str(file))
+            _READ[profile] = json.loads(file.read_bytes())["traceEvents"]
+    return _READ[profile]
+
+
+def _events(trace_events: Iterable[Mapping[str, Any]]) -> list[Event]:
+    found, threads = [], []
+    spans = [event for event in trace_events if event.get("ph") == "X"]
+    for span in sorted(spans, key=lambda span: (span["ts"], -span["dur"])):
+        kind = HOST.get(span.get("cat", ""))
+        device_kind = DEVICE.get(span.get("cat", ""))
+        if (kind is None and device_kind is None) or span["name"].startswith(ITSELF):
+            continue
+        start, end = _ns(span["ts"]), _ns(span["ts"] + span["dur"])
+        args = span.get("args", {})
+        if device_kind is not None:
+            lane, kind = f"gpu {args.get('stream', span['tid'])}", device_kind
+        else:
+            if span["tid"] not in threads:
+                threads.append(span["tid"])
+            number = threads.index(span["tid"])
+            lane = f"cpu {number + 1}" if number else "cpu"
+        correlation = None if kind in ("op", "range") else args.get("correlation")
+        assert kind is not None
+        found.append(Event(span["name"], start, end - start, lane, kind, correlation))
+    return found
+
+
+def _ns(microseconds: float) -> int:
+    """A Chrome trace's microseconds, which have three decimals, as whole nanoseconds."""
+    return round(microseconds * 1000)

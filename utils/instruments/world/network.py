@@ -1,0 +1,489 @@
+"""The network: resumes the programs of all ranks, carries tensors, and notes what happened."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from utils.instruments.world.events import Collective, Computed, Message, Outcome
+
+MAX_REQUESTS = 100_000  # of all ranks together
+# of all tensors that ranks put in, and of all copies that a collective hands out
+MAX_BYTES = 1 << 28
+MAX_SECONDS = 1e9  # of one request to compute
+REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "sum": torch.add,
+    "max": torch.maximum,
+}
+
+
+class WorldError(Exception):
+    """A world that could not come to its end.
+
+    Attributes:
+        outcome: what had happened by then.
+    """
+
+    def __init__(self, message: str, outcome: Outcome):
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class Deadlock(WorldError):
+    """Ranks wait for each other, or for a rank that has come to its end."""
+
+
+class Mismatch(WorldError):
+    """The ranks asked for different collectives, or put in tensors that do not fit together."""
+
+
+class BadRequest(WorldError):
+    """A rank yielded something that is no request."""
+
+
+class Endless(WorldError):
+    """There were more requests, or more bytes, than a world may have."""
+
+
+class Each(list):
+    """Arguments of `run` of which each rank gets its own: a list with one for each rank."""
+
+
+class _Invalid(Exception):
+    """Why something is no request."""
+
+
+@dataclass
+class _Transfer:
+    """One side of a message: a send or a receive."""
+
+    rank: int
+    peer: int
+    tensor: Tensor | None
+    posted: float
+    receives: bool
+    end: float | None = None
+
+
+@dataclass
+class _Rank:
+    """The state of one rank.
+
+    Attributes:
+        resume: lets its program run on; gives ("yield", request) or ("return", result).
+        transfers: what it waits for.
+        answer: what it is resumed with.
+        collective: the collective that it waits for.
+        doing: the same in words.
+    """
+
+    number: int
+    resume: Callable[[Any], tuple[str, Any]]
+    clock: float = 0.0
+    done: bool = False
+    answer: Any = None
+    transfers: list[_Transfer] = field(default_factory=list)
+    collective: tuple | None = None
+    doing: str = ""
+
+
+def run(
+    program: Callable[..., Generator],
+    world: int,
+    *args: Any,
+    rendezvous: bool = True,
+    latency: float = 0.0,
+    bandwidth: float = math.inf,
+) -> Outcome:
+    """Run ``program(rank, world, *args)`` at each rank and return what came of it.
+
+    Each rank gets copies of the arguments, as if they were processes. Of an argument that is an
+    `Each`, every rank gets its own.
+
+    Args:
+        program: a generator function.
+        world: the number of ranks.
+        args: its further arguments.
+        rendezvous: as for `connect`, like ``latency`` and ``bandwidth``.
+        latency: see there.
+        bandwidth: see there.
+
+    Raises:
+        WorldError: as `connect` does.
+        ValueError: if an `Each` has not one item for each rank.
+    """
+    for arg in args:
+        if isinstance(arg, Each) and len(arg) != world:
+            raise ValueError(f"an Each of {len(arg)} for {world} ranks")
+    programs = [
+        program(rank, world, *(copied(a[rank] if isinstance(a, Each) else a) for a in args))
+        for rank in range(world)
+    ]
+    return connect(programs, rendezvous=rendezvous, latency=latency, bandwidth=bandwidth)
+
+
+def connect(
+    programs: Sequence[Any],
+    *,
+    rendezvous: bool = True,
+    latency: float = 0.0,
+    bandwidth: float = math.inf,
+) -> Outcome:
+    """Run generators, the ranks of a world, to their ends.
+
+    Args:
+        programs: a generator for each rank, or anything with ``resume(answer)`` that gives
+            ``("yield", request)`` or ``("return", result)``.
+        rendezvous: whether a send waits until its receiver asks for the tensor. Otherwise the
+            tensor is kept until then, and the sender goes on at once.
+        latency: seconds that each message takes, however small.
+        bandwidth: bytes a second of a message.
+
+    Raises:
+        WorldError: `Deadlock`, `Mismatch`, `BadRequest` or `Endless`.
+        Exception: what a program raises.
+    """
+    return _Network(programs, rendezvous, latency, bandwidth).run()
+
+
+class _Network:
+    """The ranks of one world, and what is on its way between them."""
+
+    def __init__(
+        self, programs: Sequence[Any], rendezvous: bool, latency: float, bandwidth: float
+    ) -> None:
+        self._programs = programs
+        self._ranks = [_Rank(number, _resumer(program)) for number, program in enumerate(programs)]
+        self._rendezvous, self._latency, self._bandwidth = rendezvous, latency, bandwidth
+        # by (source, to): what was posted there and has not found its other side
+        self._sends: dict[tuple[int, int], deque[_Transfer]] = {}
+        self._receives: dict[tuple[int, int], deque[_Transfer]] = {}
+        self._ready = deque(self._ranks)
+        self._requests, self._bytes = 0, 0
+        self._outcome = Outcome([None] * len(self._ranks), clocks=[0.0] * len(self._ranks))
+
+    def run(self) -> Outcome:
+        """Run all ranks to their ends, and close those that did not come there.
+
+        A rank that waits inside of `with torch.no_grad()` leaves that block when it is closed, and
+        would set the caller's mode if that happened some time later.
+        """
+        outside = torch.is_grad_enabled()
+        try:
+            return self._run()
+        finally:
+            for program in self._programs:
+                if isinstance(program, Generator):
+                    with contextlib.suppress(Exception):
+                        program.close()
+            torch.set_grad_enabled(outside)
+
+    def _run(self) -> Outcome:
+        while self._ready:
+            rank = self._ready.popleft()
+            answer, rank.answer, rank.doing = rank.answer, None, ""
+            how, value = rank.resume(answer)
+            if how == "return":
+                rank.done = True
+                self._outcome.results[rank.number] = value
+                continue
+            self._requests += 1
+            if self._requests > MAX_REQUESTS:
+                raise Endless(f"more than {MAX_REQUESTS:,} requests", self._stopped())
+            try:
+                self._post(rank, value)
+            except _Invalid as problem:
+                words = f"rank {rank.number} yielded {_short(value)}: {problem}"
+                raise BadRequest(words, self._stopped()) from None
+        if not all(rank.done for rank in self._ranks):
+            outcome = self._stopped()
+            first = "; ".join(f"rank {rank} {words}" for rank, words in outcome.waiting.items())
+            raise Deadlock(first, outcome)
+        return self._stopped()
+
+    def _stopped(self) -> Outcome:
+        """Return the outcome, with what each rank waits for by now."""
+        self._outcome.clocks = [rank.clock for rank in self._ranks]
+        for rank in self._ranks:
+            if rank.doing:
+                awaited = self._awaited(rank)
+                over = [r for r in awaited if self._ranks[r].done]
+                words = f", and {_have_ended(over)}" if over else ""
+                self._outcome.waiting[rank.number] = rank.doing + words
+                self._outcome.awaits[rank.number] = awaited
+        return self._outcome
+
+    def _awaited(self, rank: _Rank) -> tuple[int, ...]:
+        if rank.collective is not None:
+            return tuple(r.number for r in self._ranks if r.collective is None)
+        return tuple(dict.fromkeys(t.peer for t in rank.transfers if t.end is None))
+
+    def _post(self, rank: _Rank, request: Any) -> None:
+        """Take a request, and do what can be done by now."""
+        if not (isinstance(request, (tuple, list)) and request and isinstance(request[0], str)):
+            raise _Invalid("a request is a tuple whose first item is its name")
+        kind, *rest = request
+        if kind not in SHAPES:
+            raise _Invalid(f"there is no request {kind[:30]!r}; there are {', '.join(SHAPES)}")
+        if len(rest) != len(SHAPES[kind]):
+            raise _Invalid(f"expected ({', '.join([repr(kind), *SHAPES[kind]])})")
+        if kind == "compute":
+            (seconds,) = rest
+            if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SECONDS:
+                raise _Invalid(f"seconds are a number from 0 to {MAX_SECONDS:g}")
+            start, rank.clock = rank.clock, rank.clock + seconds
+            self._outcome.log.append(Computed(rank.number, start, rank.clock))
+            self._ready.append(rank)
+        elif kind in ("send", "recv", "exchange"):
+            self._post_transfers(rank, kind, rest)
+        else:
+            self._post_collective(rank, kind, rest)
+
+    def _post_transfers(self, rank: _Rank, kind: str, rest: list) -> None:
+        to = self._peer(rank, rest[0]) if kind != "recv" else None
+        source = self._peer(rank, rest[-1]) if kind != "send" else None
+        doing = []
+        if to is not None:
+            send = _Transfer(rank.number, to, self._tensor(rest[1]), rank.clock, receives=False)
+            rank.transfers.append(send)
+            self._sends.setdefault((rank.number, to), deque()).append(send)
+            doing.append(f"waits to send to rank {to}")
+        if source is not None:
+            receive = _Transfer(rank.number, source, None, rank.clock, receives=True)
+            rank.transfers.append(receive)
+            self._receives.setdefault((source, rank.number), deque()).append(receive)
+            doing.append(f"waits to receive from rank {source}")
+        rank.doing = " and ".join(doing)
+        if to is not None:
+            if not self._rendezvous:
+                send.end = rank.clock
+            self._match(rank.number, to)
+        if source is not None:
+            self._match(source, rank.number)
+        self._settle(rank)
+
+    def _match(self, source: int, to: int) -> None:
+        """Carry a message if both of its sides are there."""
+        sends = self._sends.get((source, to))
+        receives = self._receives.get((source, to))
+        if not sends or not receives:
+            return
+        send, receive = sends.popleft(), receives.popleft()
+        assert send.tensor is not None
+        size = _bytes(send.tensor)
+        start = max(send.posted, receive.posted) if self._rendezvous else send.posted
+        end = start + self._latency + size / self._bandwidth
+        receive.tensor, receive.end = send.tensor, max(end, receive.posted)
+        send.end = end if self._rendezvous else send.posted
+        message = Message(source, to, size, send.posted, receive.posted, start, end)
+        self._outcome.log.append(message)
+        for transfer in (send, receive):
+            self._settle(self._ranks[transfer.rank])
+
+    def _settle(self, rank: _Rank) -> None:
+        """Let a rank go on if all that it waited for has happened."""
+        if not rank.transfers or any(transfer.end is None for transfer in rank.transfers):
+            return
+        ends = [transfer.end for transfer in rank.transfers if transfer.end is not None]
+        rank.clock = max(rank.clock, *ends)
+        rank.answer = next((t.tensor for t in rank.transfers if t.receives), None)
+        rank.transfers, rank.doing = [], ""
+        self._ready.append(rank)
+
+    def _post_collective(self, rank: _Rank, kind: str, rest: list) -> None:
+        details: tuple = ()
+        given: Any = None
+        if kind in ("all_reduce", "reduce_scatter"):
+            if not (isinstance(rest[1], str) and rest[1] in REDUCTIONS):
+                raise _Invalid(f"expected one of {', '.join(map(repr, REDUCTIONS))}")
+            details = (rest[1],)
+        if kind in ("all_reduce", "all_gather"):
+            given = self._tensor(rest[0])
+            details += (tuple(given.shape), given.dtype)
+        elif kind == "reduce_scatter":
+            if not isinstance(rest[0], (tuple, list)) or len(rest[0]) != len(self._ranks):
+                raise _Invalid("it takes a list of tensors, one for each rank")
+            given = [self._tensor(tensor) for tensor in rest[0]]
+            details += tuple((tuple(tensor.shape), tensor.dtype) for tensor in given)
+        elif kind == "broadcast":
+            source = self._number(rest[1])
+            given = self._tensor(rest[0]) if source == rank.number else None
+            details = (source,)
+        rank.collective, rank.answer = (kind, details), given
+        rank.doing = f"waits in {_in_words(kind, details)}"
+        if all(other.collective is not None for other in self._ranks):
+            self._meet(kind)
+
+    def _meet(self, kind: str) -> None:
+        """Do a collective for which all ranks have come."""
+        first = self._ranks[0].collective
+        assert first is not None
+        for other in self._ranks[1:]:
+            if other.collective != first:
+                assert other.collective is not None
+                words = f"rank 0 {self._ranks[0].doing}, rank {other.number} {other.doing}"
+                raise Mismatch(words, self._stopped())
+        given = [rank.answer for rank in self._ranks]
+        details = first[1]
+        put = given[details[0]] if kind == "broadcast" else given[0]
+        tensors = put if isinstance(put, list) else [] if put is None else [put]
+        world = len(given)
+        # a rank gets one piece of its list, or the tensor of each rank, or one tensor
+        copies = {"reduce_scatter": 1, "all_gather": world**2}.get(kind, world)
+        self._charge(copies * sum(map(_bytes, tensors)))
+        try:
+            answers = _answers(kind, given, details)
+        except RuntimeError as problem:  # of a dtype that knows no sum or no maximum
+            raise BadRequest(f"{self._ranks[0].doing}: {problem}", self._stopped()) from None
+        posted = tuple(rank.clock for rank in self._ranks)
+        end = max(posted)
+        shape = tuple(tensors[0].shape) if tensors else None
+        size = sum(map(_bytes, tensors))
+        self._outcome.log.append(Collective(kind, size, shape, posted, end))
+        for rank, answer in zip(self._ranks, answers, strict=True):
+            rank.clock, rank.answer, rank.collective, rank.doing = end, answer, None, ""
+            self._ready.append(rank)
+
+    def _number(self, rank: Any) -> int:
+        if type(rank) is not int or not 0 <= rank < len(self._ranks):
+            raise _Invalid(f"ranks are whole numbers from 0 to {len(self._ranks) - 1}")
+        return rank
+
+    def _peer(self, rank: _Rank, peer: Any) -> int:
+        if self._number(peer) == rank.number:
+            raise _Invalid("nobody sends to itself")
+        return peer
+
+    def _tensor(self, value: Any) -> Tensor:
+        if not isinstance(value, Tensor):
+            raise _Invalid(f"expected a tensor, got {type(value).__name__}")
+        self._charge(_bytes(value))
+        return value.detach().clone()
+
+    def _charge(self, count: int) -> None:
+        """Count bytes before they are copied: a tensor of one number may have any shape."""
+        self._bytes += count
+        if self._bytes > MAX_BYTES:
+            raise Endless(f"more than {MAX_BYTES >> 20} MiB were sent", self._stopped())
+
+
+# What each request has after its name.
+SHAPES = {
+    "send": ("to", "tensor"),
+    "recv": ("source",),
+    "exchange": ("to", "tensor", "source"),
+    "all_reduce": ("tensor", "'sum'"),
+    "all_gather": ("tensor",),
+    "reduce_scatter": ("tensors", "'sum'"),
+    "broadcast": ("tensor", "source"),
+    "barrier": (),
+    "compute": ("seconds",),
+}
+
+
+def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
+    """Return what lets a program run on: its own ``resume``, or a generator's ``send``."""
+    if hasattr(program, "resume"):
+        return program.resume
+    if not isinstance(program, Generator):
+        raise TypeError(f"a rank's program is a generator, not {type(program).__name__}")
+
+    grad_mode = True
+
+    def resume(answer: Any) -> tuple[str, Any]:
+        nonlocal grad_mode
+        outside = torch.is_grad_enabled()
+        torch.set_grad_enabled(grad_mode)
+        try:
+            return "yield", program.send(answer)
+        except StopIteration as end:
+            return "return", end.value
+        finally:
+            # a rank may yield from inside of `with torch.no_grad()`, and is no matter to the others
+            grad_mode = torch.is_grad_enabled()
+            torch.set_grad_enabled(outside)
+
+    return resume
+
+
+def _answers(kind: str, given: list, details: tuple) -> list:
+    """Return what each rank gets of a collective."""
+    if kind == "all_reduce":
+        total = _reduced(given, details[0])
+        return [total.clone() for _ in given]
+    if kind == "all_gather":
+        return [[tensor.clone() for tensor in given] for _ in given]
+    if kind == "reduce_scatter":
+        return [_reduced(list(column), details[0]) for column in zip(*given, strict=True)]
+    if kind == "broadcast":
+        return [given[details[0]].clone() for _ in given]
+    return [None for _ in given]
+
+
+def _reduced(tensors: list[Tensor], how: str) -> Tensor:
+    """Return the sum or maximum, in the order of the ranks."""
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        total = REDUCTIONS[how](total, tensor)
+    return total.clone()
+
+
+def _in_words(kind: str, details: tuple) -> str:
+    if kind == "broadcast":
+        return f"a broadcast from rank {details[0]}"
+    if kind == "reduce_scatter":
+        op, *tensors = details
+        shapes = ", ".join(str(shape) for shape, _ in tensors[:4])
+        more = ", …" if len(tensors) > 4 else ""
+        return f"a reduce_scatter ({op}) of {shapes}{more}, {_plain(tensors[0][1])}"
+    if kind == "all_reduce":
+        op, shape, dtype = details
+        return f"an all_reduce ({op}) of {shape}, {_plain(dtype)}"
+    if kind == "all_gather":
+        return f"an all_gather of {details[0]}, {_plain(details[1])}"
+    return f"a {kind}"
+
+
+def _plain(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _bytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _short(value: Any) -> str:
+    """Return a request in few characters: tensors as their shapes."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_short, value[:4]))}{', …' if len(value) > 4 else ''})"
+    return repr(value)[:40]
+
+
+def _have_ended(ranks: Sequence[int]) -> str:
+    """Return that these ranks have ended, in words; there is at least one."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]} has ended"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} have ended"
+
+
+def copied(value: Any) -> Any:
+    """Return a copy that shares nothing with the original."""
+    if isinstance(value, Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, nn.Module):
+        return copy.deepcopy(value)
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
+        return type(value)(copied(item) for item in value)
+    return value

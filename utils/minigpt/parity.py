@@ -1,0 +1,92 @@
+"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded.
+
+A check that compares a model with a GPU calls `gpu_run()`. It says where to run the model, what
+must come out, and which of the two it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from utils.instruments import records
+from utils.instruments.accelerator import Accelerator, available
+from utils.instruments.records import NoRecord
+from utils.instruments.toolchain import triton_lacks
+from utils.minigpt import load_minigpt
+
+# The largest difference that is allowed, as a part of the largest logit.
+TOLERANCES = {
+    torch.float32: 1e-5,  # 24 bits; sums in another order leave some 3e-7, a wrong GELU 2e-4
+    torch.float16: 1e-2,  # 11 bits, some twenty roundings in a row: up to 2e-3 was seen
+}
+BATCH = (2, 32)  # sequences, positions: the batch of the records
+
+
+@dataclass(frozen=True)
+class GpuRun:
+    """MiniGPT's logits with the trained weights on a GPU.
+
+    Attributes:
+        device: device type on which the model under test must run: ``cpu`` beside a record.
+        words: what it is compared with, such as ``the run recorded on an NVIDIA H200``.
+        tokens: int64 (B, T).
+        logits: maps the dtype of the GPU's computation to float32 (B, T, V).
+    """
+
+    device: str
+    words: str
+    tokens: np.ndarray
+    logits: Mapping[torch.dtype, np.ndarray]
+
+    def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
+        """Return whether logits (B, T, V) in `dtype` are the GPU's within the tolerance."""
+        return agree(logits, torch.from_numpy(self.logits[dtype]), dtype)
+
+
+def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Return whether logits computed in `dtype` are those wanted, relative to the largest."""
+    if got.shape != want.shape:
+        return False
+    allowed = TOLERANCES[dtype] * want.double().abs().max()
+    return bool((got.double() - want.double()).abs().max() <= allowed)  # NaN is not
+
+
+def gpu_run() -> GpuRun:
+    """Return a run on this machine's GPU, or else the newest recorded one.
+
+    Raises:
+        NoRecord: if there is neither.
+    """
+    gpu = available()
+    # The tolerances were measured on such GPUs, not on Apple's; a model's kernels must run there.
+    if gpu is not None and gpu.triton and not triton_lacks():
+        return _live(gpu)
+    record = records.load(root=records.RECORDS)
+    if record.dry_run:
+        raise NoRecord(f"the newest record is a dry run on a CPU: {records.HOW}")
+    arrays = record.logits()
+    return GpuRun(
+        device="cpu",
+        words=f"the run recorded on an {record.gpu} ({record.provenance['date'][:10]})",
+        tokens=arrays["tokens"],
+        logits={dtype: arrays[_name(dtype)].astype(np.float32) for dtype in TOLERANCES},
+    )
+
+
+def _live(gpu: Accelerator) -> GpuRun:
+    tokens = torch.randint(600, BATCH, generator=torch.Generator().manual_seed(0))
+    logits = {}
+    with torch.inference_mode():
+        for dtype in TOLERANCES:
+            model = load_minigpt().to(gpu.device_type, dtype)
+            logits[dtype] = model(tokens.to(gpu.device_type)).float().cpu().numpy()
+    words = f"a run on this machine's {gpu.gpus()[0].name}"
+    return GpuRun(gpu.device_type, words, tokens.numpy(), logits)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

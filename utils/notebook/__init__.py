@@ -1,0 +1,1 @@
+"""What a notebook's cells ask and show: expectations, verdicts, drills, progress and figures."""

@@ -1,0 +1,109 @@
+"""A clock below a cell that takes more than two seconds, so that nobody waits in the dark.
+
+JupyterLab shows the same sign for a cell that has just begun and for one that never ends. What
+imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for labs.
+Where nobody waits, as in a build or while a class is graded, there is none.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+import time
+from html import escape
+from typing import Any
+
+from utils.notebook.audience import can_move
+
+UNNOTICED = 2.0  # seconds that a cell may take before anybody wonders
+EVERY = 0.5  # seconds between two looks at the clock
+
+
+class _Clock:
+    """The clock of one cell: a line that is redrawn, and in the end says how long the cell took."""
+
+    def __init__(self) -> None:
+        self.what = "running"
+        self._over = threading.Event()
+        self._began = time.monotonic()
+        # in the cell's own context, which tells the kernel below which cell a thread displays
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._show,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _show(self) -> None:
+        handle = None
+        while not self._over.wait(EVERY if handle else UNNOTICED):
+            page = self._page(f"{self.what} … {self._passed()}")
+            if handle is None:
+                handle = display_page(page)
+            else:
+                update_page(handle, page)
+        if handle is not None:
+            update_page(handle, self._page(f"{self.what}: {self._passed()} taken"))
+
+    def _passed(self) -> str:
+        return in_words(time.monotonic() - self._began)
+
+    @staticmethod
+    def _page(words: str) -> str:
+        return f'<div style="opacity:0.7">{escape(words)}</div>'
+
+
+_of_this_cell: _Clock | None = None
+
+
+def say(what: str) -> None:
+    """Let the clock of the cell that runs say what is done, such as "checking bytes_of"."""
+    if _of_this_cell is not None:
+        _of_this_cell.what = what
+
+
+def stop(*_: Any) -> None:
+    """End the clock of the cell that runs, if there is one; IPython calls this after each cell."""
+    global _of_this_cell
+    clock, _of_this_cell = _of_this_cell, None
+    if clock is not None:
+        clock.stop()
+
+
+def start(*_: Any) -> None:
+    """Start the clock of a cell; IPython calls this before each cell."""
+    global _of_this_cell
+    stop()
+    _of_this_cell = _Clock()
+
+
+def install() -> None:
+    """Give this cell and all later ones of the notebook that runs a clock, if there is one."""
+    if can_move():
+        events = sys.modules["IPython"].get_ipython().events
+        events.register("pre_run_cell", start)
+        events.register("post_run_cell", stop)
+        start()
+
+
+def in_words(seconds: float) -> str:
+    """Return a time as people say it: "12 s", "3 min 5 s"."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def display_page(page: str) -> Any:
+    """Display a line of HTML and return the handle with which it can be replaced."""
+    from IPython.display import display
+
+    return display({"text/html": page, "text/plain": ""}, raw=True, display_id=True)
+
+
+def update_page(handle: Any, page: str) -> None:
+    """Replace what :func:`display_page` displayed."""
+    handle.update({"text/html": page, "text/plain": ""}, raw=True)
+
+
+install()

@@ -1,0 +1,237 @@
+"""The course as a list: eleven phases, what each promises and needs, where its notebooks are.
+
+The start page draws the path and its links from here. A phase without a notebook stays on the path
+without a link, so that the page shows what exists and what is planned.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path, PurePath
+from types import MappingProxyType
+
+from IPython.display import display
+
+from utils.notebook.audience import building
+
+ROOT = Path(__file__).resolve().parents[2]  # the folder that holds utils/, notebooks/ and release/
+NOTHING: Mapping[int, str] = MappingProxyType({})
+WORK = "work"  # in it, the folder with the learner's copies
+LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of the course.
+
+    Attributes:
+        number: its place on the path, 0 to 10.
+        name: its folder in phases/ and its notebooks' name, such as "01_tensors".
+        promise: what a learner can do after it, in one line: "you can ...".
+        needs: numbers of the phases that it builds on directly.
+        hours: what the lesson takes, and what the lab takes.
+    """
+
+    number: int
+    name: str
+    title: str
+    promise: str
+    needs: tuple[int, ...] = ()
+    hours: tuple[float, float] = (0, 0)
+
+    def lesson(self, root: Path = ROOT) -> Path | None:
+        """Return the lesson that a learner reads under `root`, or None where there is none."""
+        return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)
+
+    def translations(self, root: Path = ROOT) -> dict[str, Path]:
+        """Return the translations of the lesson under `root`, by language such as "es"."""
+        found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
+        return {
+            path.name.removesuffix(".ipynb")[-2:]: _places(root, path.relative_to(root))[0]
+            for path in found
+        }
+
+    def labs(self, root: Path = ROOT) -> list[Path]:
+        """Return where a learner may have solved the lab under `root`: their copy comes first."""
+        return _places(root, PurePath("release", self.name, f"{self.name}.ipynb"))
+
+    def lab(self, root: Path = ROOT) -> Path | None:
+        """Return the lab that a learner works in under `root`, or None where there is none."""
+        return next(iter(self.labs(root)), None)
+
+
+def copy_of(notebook: PurePath) -> PurePath | None:
+    """Return where a learner's copy of a notebook lies; None for what is not copied.
+
+    A lab's copy keeps its name, by which it is handed in. A lesson's gets another, since the lab
+    has the same, and a tab shows the name alone.
+
+    Args:
+        notebook: relative to the course's folder, as is what is returned.
+    """
+    match notebook.parts:
+        case ("notebooks", "start.ipynb" as name):
+            return PurePath(WORK, name)
+        case ("notebooks", name) if LESSON.fullmatch(name):
+            return PurePath(WORK, f"lesson_{name}")
+        case ("release", folder, name) if name.endswith(".ipynb"):
+            return PurePath(WORK, folder, name)
+    return None
+
+
+def _places(root: Path, notebook: PurePath) -> list[Path]:
+    """Return where a notebook exists: the copy that `python -m grader work` makes, the original.
+
+    What is built is the same whoever has copies, so then only the original counts.
+    """
+    copy = None if building() else copy_of(notebook)
+    return [root / place for place in (copy, notebook) if place and (root / place).is_file()]
+
+
+PHASES = (
+    Phase(
+        0,
+        "00_hello",
+        "Hello",
+        "see what your machine is made of, and run a first Triton kernel on it.",
+        hours=(0.5, 0.2),
+    ),
+    Phase(
+        1,
+        "01_tensors",
+        "Tensors: storage and view",
+        "say, byte by byte, what a tensor is and who shares its memory.",
+        hours=(2, 2),
+    ),
+    Phase(
+        2,
+        "02_autograd",
+        "Autograd by hand",
+        "derive any gradient of a small network on paper, and hold it against autograd's.",
+        needs=(1,),
+        hours=(1, 3),
+    ),
+    Phase(
+        3,
+        "03_module",
+        "nn.Module",
+        "build Module from nothing, port a trained GPT, and prove the port right.",
+        needs=(2,),
+        hours=(1.5, 3.5),
+    ),
+    Phase(
+        4,
+        "04_dispatcher",
+        "The dispatcher",
+        "predict which kernel an op reaches, and say why that one.",
+        needs=(3,),
+        hours=(1.5, 2.5),
+    ),
+    Phase(
+        5,
+        "05_custom_op",
+        "An operator of your own",
+        "write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
+        needs=(2, 4),
+        hours=(1.5, 3),
+    ),
+    Phase(
+        6,
+        "06_compile",
+        "torch.compile",
+        "read the graph the compiler captured and the code it wrote.",
+        needs=(4, 5),
+        hours=(1.5, 3),
+    ),
+    Phase(
+        7,
+        "07_training",
+        "Training",
+        "write the whole training loop, AdamW included, and train a small GPT with it.",
+        needs=(3,),
+        hours=(1.5, 3),
+    ),
+    Phase(
+        8,
+        "08_transformer",
+        "Transformers and Hugging Face",
+        "write attention in under fifty lines, and run the same model the Hugging Face way.",
+        needs=(7,),
+        hours=(3, 3),
+    ),
+    Phase(
+        9,
+        "09_profiling",
+        "Profiling",
+        "find where a training step spends its time, and show the mend as a measured ratio.",
+        needs=(7,),
+        hours=(3, 3.5),
+    ),
+    Phase(
+        10,
+        "10_distributed",
+        "Distributed",
+        "build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",
+        needs=(7,),
+        hours=(2.5, 4),
+    ),
+)
+
+
+def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
+    """Display the table of phases, with links, in the start page of `root` or its copy.
+
+    Args:
+        states: how far the learner is, by the phase's number, in a few words.
+    """
+    page = contents_html(root, states)
+    display({"text/html": page, "text/plain": contents_text(root)}, raw=True)
+
+
+def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str:
+    """Return the phases as a table: number, title, promise, hours, and links under `root`.
+
+    Links are relative to the start page, so that they work wherever the course was put.
+    """
+    rows = []
+    for item in PHASES:
+        links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
+        lesson, lab = (f"{hours:g}" for hours in item.hours)
+        fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
+        state = (escape(states.get(item.number, "")),) if states else ()
+        fields += (f"{lesson} + {lab}", *state, links or "not written yet")
+        rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
+    names = "", "Phase", "When you leave it you can", "Hours", *(("You",) if states else ()), "Open"
+    head = "".join(_cell("th", name) for name in names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def contents_text(root: Path = ROOT) -> str:
+    """Return the same as lines of text, for a page that shows no HTML."""
+    lines = []
+    for item in PHASES:
+        links = ", ".join(f"{name} {link}" for name, link in _links(item, root))
+        lines.append(f"{item.number:02d} {item.title} ({links or 'not written yet'})")
+    return "\n".join(lines)
+
+
+def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
+    """Return (name, link from the start page) of the lesson, its translations and the lab."""
+    others = [(f"lesson ({code})", path) for code, path in item.translations(root).items()]
+    places = [("lesson", item.lesson(root)), *others, ("lab", item.lab(root))]
+    return [(name, link_from_start(path, root)) for name, path in places if path is not None]
+
+
+def link_from_start(path: Path, root: Path = ROOT) -> str:
+    """Return the link to a file from the start page, or from its copy if that is what runs."""
+    mine = root / WORK
+    folder = mine if Path.cwd() == mine.resolve() else root / "notebooks"
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _cell(kind: str, content: str) -> str:
+    return f'<{kind} style="text-align:left">{content}</{kind}>'

@@ -1,0 +1,194 @@
+"""Figures of the course as HTML images that always carry alternative text.
+
+A figure leaves a notebook only through `show`, as `<img alt=… src="data:image/png;base64,…">` of
+type text/html: that survives saving, converting and sanitising, where the alternative text of an
+image/png output is lost. What sanitising drops, the style, is only needed where the window is
+narrow or the theme dark.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import sys
+from typing import TYPE_CHECKING
+
+from utils.notebook.audience import text_only
+from utils.notebook.style import CARD, CSS_DPI, DENSITY
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+CARD_CLASS = "open-the-hood-card"
+# In JupyterLab's dark theme a card's lightness is turned round, as on the site.
+DARK_RULE = (
+    f'[data-jp-theme-light="false"] .{CARD_CLASS} {{ filter: invert(0.9) hue-rotate(180deg) }}'
+)
+NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the words stay legible
+RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
+CORNER_LEVELS = 16  # steps of transparency along a corner
+
+
+def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
+    """Display `figure` as an HTML image with the alternative text `alt`.
+
+    Outside IPython nothing can be displayed, so the alternative text is printed.
+
+    Args:
+        figure: the figure.
+        alt: the alternative text.
+        width: CSS pixels, by default 100 per inch of the figure; the bitmap has twice the density.
+
+    Raises:
+        ValueError: if `alt` is empty.
+    """
+    bundle = mime_bundle(figure, alt=alt, width=width)
+    # pyplot's own figures would be drawn a second time, as image/png, when the cell ends.
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close(figure)
+    if in_ipython():
+        from IPython.display import publish_display_data
+
+        publish_display_data(bundle)
+    else:
+        print(bundle["text/plain"])
+
+
+def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[str, str]:
+    """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
+
+    Where nobody looks (`utils.notebook.audience.text_only`), the image is left out.
+    """
+    alt = require_alt(alt)
+    spoken = {"text/plain": f"[figure] {alt}"}
+    if text_only():
+        return spoken
+    if width is None:
+        width = round(figure.get_figwidth() * CSS_DPI)
+    source = base64.b64encode(png(figure)).decode("ascii")
+    image = (
+        f'<img alt="{html.escape(alt)}" width="{width}" class="{CARD_CLASS}" '
+        f'style="min-width:{narrowest(width)}px" src="data:image/png;base64,{source}">'
+    )
+    return {"text/html": f"{image}<style>{DARK_RULE}</style>"} | spoken
+
+
+def narrowest(width: int) -> int:
+    """Return the CSS pixels below which a picture of `width` CSS pixels is not made smaller."""
+    return min(width, NARROWEST)
+
+
+def require_alt(alt: str) -> str:
+    """Return `alt` with its white space made single.
+
+    Raises:
+        ValueError: if there is no text in it.
+    """
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(
+            f"a figure needs alternative text, got alt={alt!r}: "
+            "say in a sentence what someone sees and should take away"
+        )
+    return " ".join(alt.split())
+
+
+def png(figure: Figure) -> bytes:
+    """Return `figure` as a PNG of twice the CSS density, with rounded transparent corners.
+
+    It has 256 colours, which is a quarter of the bytes of all colours.
+    """
+    image = rasterize(figure)
+    image, opacity = _palette(image, _corners(image.size))
+    buffer = io.BytesIO()
+    image.save(buffer, "png", optimize=True, transparency=opacity)
+    return buffer.getvalue()
+
+
+def jpeg(figure: Figure) -> bytes:
+    """Return `figure` as a JPEG of twice the CSS density, with square corners.
+
+    This is for views while they move: it takes 10 ms of CPU, where a PNG takes 46 for the choice of
+    its filters alone.
+    """
+    buffer = io.BytesIO()
+    rasterize(figure).save(buffer, "jpeg", quality=92, subsampling=0)
+    return buffer.getvalue()
+
+
+def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
+    """Return `image` in 256 colours with `alpha`, and the opacity of each of its colours.
+
+    The most frequent colours stay exact, so that a figure's flat tints stay distinct. The others,
+    at the smoothed edges of letters, take the nearest colour. The last 16 are for the corners.
+    """
+    import numpy as np
+    from PIL import Image
+
+    pixels = np.asarray(image, np.uint32)
+    packed = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
+    colours, counts = np.unique(packed, return_counts=True)
+    kept = colours[np.argsort(-counts, kind="stable")[: 256 - CORNER_LEVELS]]
+
+    def rgb(packed_colours: np.ndarray) -> np.ndarray:
+        return np.stack([packed_colours >> shift & 255 for shift in (16, 8, 0)], -1)
+
+    choices = rgb(kept).astype(float)
+    # In blocks: all distances at once would take half a gigabyte for a photograph.
+    blocks = np.array_split(rgb(colours).astype(float), -(-len(colours) // 2048))
+    nearest = [((block[:, None] - choices) ** 2).sum(-1).argmin(1) for block in blocks]
+    table = np.zeros(1 << 24, np.uint8)
+    table[colours] = np.concatenate(nearest)
+    indexed = table[packed]
+
+    levels = np.asarray(alpha) // CORNER_LEVELS
+    corner = np.asarray(alpha) < 255
+    indexed[corner] = 256 - CORNER_LEVELS + levels[corner]
+    card = int(CARD[1:], 16)
+    entries = np.full(256, card, np.uint32)
+    entries[: len(kept)] = kept
+    opacity = [255] * (256 - CORNER_LEVELS) + [17 * level for level in range(CORNER_LEVELS)]
+    found = Image.frombytes("P", image.size, indexed.tobytes())
+    found.putpalette(rgb(entries).astype(np.uint8).tobytes())
+    return found, bytes(opacity)
+
+
+def rasterize(figure: Figure) -> Image:
+    """Return `figure` drawn on the opaque card, as an RGB image of twice the CSS density."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    before = figure.dpi, figure.get_facecolor(), figure.canvas
+    try:
+        canvas = FigureCanvasAgg(figure)
+        figure.set_dpi(CSS_DPI * DENSITY)
+        figure.set_facecolor(CARD)
+        canvas.draw()
+        size = canvas.get_width_height()
+        return Image.frombuffer("RGBA", size, canvas.buffer_rgba()).convert("RGB")
+    finally:
+        figure.set_dpi(before[0])
+        figure.set_facecolor(before[1])
+        figure.set_canvas(before[2])
+
+
+def _corners(size: tuple[int, int]) -> Image:
+    """Return an alpha mask of `size` pixels: opaque except for rounded, smoothed corners."""
+    from PIL import Image, ImageDraw
+
+    radius, scale = RADIUS * DENSITY, 4
+    big = Image.new("L", (2 * radius * scale, 2 * radius * scale), 0)
+    ImageDraw.Draw(big).ellipse((0, 0, big.width - 1, big.height - 1), fill=255)
+    disc = big.resize((2 * radius, 2 * radius), Image.Resampling.LANCZOS)
+    mask = Image.new("L", size, 255)
+    for x, left in ((0, 0), (size[0] - radius, radius)):
+        for y, top in ((0, 0), (size[1] - radius, radius)):
+            mask.paste(disc.crop((left, top, left + radius, top + radius)), (x, y))
+    return mask
+
+
+def in_ipython() -> bool:
+    """Return whether an IPython shell runs this code, so that something can be displayed."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None

@@ -1,0 +1,77 @@
+"""A progress bar with the time left, for cells of a lesson or lab that take more than seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sized
+from html import escape
+from typing import TypeVar
+
+from utils.notebook import cell_clock
+from utils.notebook.audience import can_move
+from utils.notebook.cell_clock import display_page, in_words, update_page
+from utils.notebook.style import VIEW
+
+T = TypeVar("T")
+EVERY = 0.25  # seconds between two redraws
+
+
+def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
+    """Yield `items` and show how many are done and how long the rest will take.
+
+    In a live notebook it is one line that is redrawn; it ends with the time that was taken. While a
+    lesson is built, and outside a notebook, one line is printed at the end, without times.
+
+    Args:
+        items: what to go through, lazily.
+        name: what is counted, such as "training".
+        total: how many there are; by default their length.
+
+    Raises:
+        ValueError: when `items` has no length and `total` is not given.
+    """
+    if total is None:
+        if not isinstance(items, Sized):
+            raise ValueError("progress_bar needs a total: these items have no length")
+        total = len(items)
+    return _counted(items, name, total)
+
+
+def _counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
+    handle = display_page(_html(name, 0, total, "")) if can_move() else None
+    cell_clock.stop()  # the bar says more
+    began = drawn = time.monotonic()
+    done = 0
+    try:
+        for item in items:
+            yield item
+            done += 1
+            now = time.monotonic()
+            if handle is not None and now - drawn >= EVERY:
+                drawn = now
+                update_page(handle, _html(name, done, total, time_left(done, total, now - began)))
+    finally:
+        if handle is None:
+            print(f"{name}: {done:,} of {total:,}")
+        else:
+            update_page(
+                handle, _html(name, done, total, f"{in_words(time.monotonic() - began)} taken")
+            )
+
+
+def time_left(done: int, total: int, spent: float) -> str:
+    """How long the rest takes if it goes on as before: "12 s left", "3 min 5 s left"."""
+    return f"{in_words(spent / done * max(total - done, 0))} left"
+
+
+def _html(name: str, done: int, total: int, told: str) -> str:
+    """One line: the name, a bar in the course's green, and the count in words."""
+    share = done / total if total else 1.0
+    bar = (
+        '<span style="display:inline-block;width:180px;height:10px;border-radius:5px;'
+        f'border:1px solid {VIEW.colour};overflow:hidden;vertical-align:middle">'
+        f'<span style="display:block;height:100%;width:{share:.1%};background:{VIEW.colour}">'
+        "</span></span>"
+    )
+    words = f"{done:,} of {total:,}" + (f", {told}" if told else "")
+    return f"<div>{escape(name)} {bar} {words}</div>"

@@ -1,0 +1,108 @@
+"""The verdict of grading, asked for where the work is: ``check("view_strides")`` in a lab.
+
+``solution("view_strides")`` shows a worked solution.
+
+Each lab imports :func:`check`, and each graded cell begins with a call of it, so that a mistake is
+named before an example below fails. It looks for the course's checks. A copy of the course that has
+them, such as a clone, judges the exercise in this notebook as grading would; a copy without them,
+such as a class's bundle, says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import Markdown, display
+
+from utils.notebook import one_line
+from utils.notebook.course import ROOT, copy_of
+
+JUDGES = "grader.in_notebook"
+VERIFY = "verify("  # what the instructor's copy of a graded cell calls itself
+ABSENT = (
+    "This copy of the course does not have the checks, so there is no verdict here. When your work "
+    "is graded, the feedback says for each part whether it is right, what went wrong, and what to "
+    "read again."
+)
+
+
+RELEASED = "**This is the lab as it is released**, which the next release overwrites. "
+YOURS = "Your copy is [{name}]({link}): open that one, and write your answers there."
+NOT_YET = (
+    "To get a copy of your own, {name}, run `python -m grader.work` in the course's folder; what "
+    "you have written here comes along."
+)
+
+
+def say_where_to_work(root: Path = ROOT) -> None:
+    """Display where the learner's copy is, in a notebook that lies in `root/release`.
+
+    A lab's first cell imports this module, so this is said before anything is solved.
+    """
+    folder = Path.cwd()
+    if get_ipython() is None or os.environ.get(one_line.NBGRADER) or folder.parent.parent != root:
+        return
+    copy = copy_of(Path("release", folder.name, f"{folder.name}.ipynb"))
+    if folder.parent.name == "release" and copy is not None:
+        link = Path(os.path.relpath(root / copy, folder)).as_posix()
+        words = YOURS if (root / copy).exists() else NOT_YET
+        display(Markdown(RELEASED + words.format(name=copy.parent.as_posix(), link=link)))
+
+
+def check(name: str) -> None:
+    """Judge the exercise `name` on new cases, as grading does, and show the verdict below the cell.
+
+    It tells which parts are right, names the mistake where it is known, gives a small call that
+    fails, and links the section of the lesson. Nothing is recorded or sent.
+
+    Args:
+        name: the exercise's name, which is also its graded cell's.
+
+    Raises:
+        LookupError: if the course has no exercise of this name.
+    """
+    if judges := _judges():
+        judges.show_verdict(name)
+
+
+def solution(name: str) -> None:
+    """Show a worked solution of the exercise `name` behind a fold: code, reasons, other ways.
+
+    :func:`check` shows it below a full verdict. In a copy of the course without the checks there
+    is none.
+
+    Args:
+        name: as for :func:`check`.
+
+    Raises:
+        LookupError: if the course has no exercise of this name, or no solution of it.
+    """
+    if judges := _judges():
+        judges.show_solution(name)
+
+
+def _judges() -> Any:
+    """Return the module that judges here; None, and say so, where the course has no checks.
+
+    Grading judges by itself, and Validate runs the visible examples alone: None there, too.
+    """
+    if os.environ.get(one_line.NBGRADER) or VERIFY in _this_cell():
+        return None
+    if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
+        print(ABSENT)
+        return None
+    return importlib.import_module(JUDGES)
+
+
+def _this_cell() -> str:
+    """The code of the cell that runs now; empty outside of a notebook."""
+    shell = get_ipython()
+    return str(shell.user_ns.get("In", [""])[-1]) if shell else ""
+
+
+say_where_to_work()
