@@ -26,7 +26,7 @@ IMAGES, VIEWS = "_images", "_views"
 # As utils.notebook.figures writes it.
 IMAGE = re.compile(
     r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
-    r"(?:<style>[^<]*</style>)?"  # the site has its own
+    r"(?:<span[^<>]*></span>)?(?:<style>[^<]*</style>)?"  # the site has its own
 )
 LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
 View = dict[str, Any]  # as grader.site.frames describes it

@@ -27,6 +27,14 @@ DARK_RULE = (
     f'[data-jp-theme-light="false"] .{CARD_CLASS} {{ filter: invert(0.9) hue-rotate(180deg) }}'
 )
 NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the words stay legible
+# Where a picture scrolls, a line below it says so.
+WIDER = '<span class="open-the-hood-wider"></span>'
+WIDER_RULE = (
+    f".jp-OutputArea-output:has(> .{CARD_CLASS}) {{ container-type: inline-size }} "
+    f"@container (max-width: {NARROWEST - 1}px) {{ .open-the-hood-wider::before {{ "
+    'content: "Wider than its place: scroll sideways."; display: block; width: fit-content; '
+    "position: sticky; left: 0; font-size: 12px; opacity: 0.7 } }"
+)
 RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
 CORNER_LEVELS = 16  # steps of transparency along a corner
 
@@ -72,7 +80,8 @@ def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[s
         f'<img alt="{html.escape(alt)}" width="{width}" class="{CARD_CLASS}" '
         f'style="min-width:{narrowest(width)}px" src="data:image/png;base64,{source}">'
     )
-    return {"text/html": f"{image}<style>{DARK_RULE}</style>"} | spoken
+    wider = WIDER if width >= NARROWEST else ""
+    return {"text/html": f"{image}{wider}<style>{DARK_RULE} {WIDER_RULE}</style>"} | spoken
 
 
 def narrowest(width: int) -> int:
