@@ -66,7 +66,7 @@ check test proof: $(STAMP) tools
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(MAKE) --no-print-directory --jobs=2 types built
-	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --costs $(MORE)
+	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --durations=20 $(MORE)
 	@[ $@ != proof ] || $(RUN) python -m tests.fresh_machine
 
 types: $(STAMP)

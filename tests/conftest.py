@@ -1,4 +1,4 @@
-"""Configure pytest for all tests: which tests run, in which order, on which worker, at what cost.
+"""Configure pytest for all tests: which tests run, in which order, and on which worker.
 
 ``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` and
 ``proof``. ``check`` leaves out the tests marked ``slow``, those marked ``full``, and those of a
@@ -29,7 +29,6 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
 from grader.inside.long_lived import long_lived
 from grader.phase_paths import ROOT
-from tests.costs import Costs
 from tests.proven import Packages, Proven
 from utils.instruments.toolchain import inductor_lacks
 
@@ -56,7 +55,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what draws cases and samples; by default it is new with each commit, so that what "
         "passed passes again (default: %(default)s)",
     )
-    group.addoption("--costs", action="store_true", help="what each folder's tests cost")
 
 
 def _seed_of_the_tree() -> str:
@@ -82,7 +80,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[UNCHANGED] = told["left out"]
     # Keep the order of collection (the slowest first); xdist would sort groups by their size.
     config.option.loadscopereorder = False
-    config.pluginmanager.register(Costs(shown=config.option.costs))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,7 +11,6 @@ import pytest
 
 from grader.phase_paths import ROOT
 from tests.conftest import ByGroup
-from tests.costs import folder_of
 from tests.proven import Proven, digests
 
 LAB = "99_tiny"
@@ -94,12 +93,6 @@ def test_a_files_tests_stay_together_unless_they_are_of_a_group():
     assert split(None, "tests/a/test_b.py::test_c[kernel: dies]") == "tests/a/test_b.py kernel"
 
 
-def test_costs_are_added_up_by_folder_and_lab():
-    assert folder_of("tests/utils/test_b.py::test_c") == "tests/utils"
-    assert folder_of("tests/attacks/test_b.py::test_c[kernel: dies]") == "tests/attacks"
-    assert folder_of("tests/phases/test_b.py::test_c[02_x: twice]") == "tests/phases 02_x"
-
-
 MARKED = """
 import pytest
 
@@ -126,18 +119,17 @@ def test_full(full): assert full
     ],
 )
 def test_each_width_runs_its_own_and_the_slowest_first(tmp_path, width, order):
-    for name in ("conftest", "costs", "proven"):
+    for name in ("conftest", "proven"):
         (tmp_path / "tests").mkdir(exist_ok=True)
         shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
     (tmp_path / "tests" / "test_marked.py").write_text(MARKED)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    words = [sys.executable, "-m", "pytest", "--width", width, "-vv", "--costs", "--seed", "abc"]
+    words = [sys.executable, "-m", "pytest", "--width", width, "-vv", "--seed", "abc"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     ran = [line for line in done.stdout.splitlines() if "PASSED" in line]
     assert [line.partition("::test_")[2].split()[0] for line in ran] == order
     assert "--seed abc" in done.stdout
-    assert f"{'all':40}{len(order):7}" in done.stdout
 
 
 SEEDED = """
@@ -148,7 +140,7 @@ def test_seed(seeds): assert False, f"drawn with {seeds}"
 @pytest.mark.slow(3)
 def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
     """Else nobody could repeat a run that failed."""
-    for name in ("conftest", "costs", "proven"):
+    for name in ("conftest", "proven"):
         (tmp_path / "tests").mkdir(exist_ok=True)
         shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
     for name in ("a", "b"):
@@ -163,7 +155,7 @@ def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
 @pytest.mark.slow(4)
 def test_check_leaves_out_a_package_that_has_passed_until_it_changes(tmp_path, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
-    for name in ("conftest", "costs", "proven"):
+    for name in ("conftest", "proven"):
         (tmp_path / "tests" / "utils").mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
     (tmp_path / "tests" / "utils" / "test_a.py").write_text("def test_a(): pass")
