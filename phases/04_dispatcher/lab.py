@@ -487,8 +487,8 @@ verify("FlopCounter", FlopCounter)
 # speed, and no power in it is 0. How such a wrapper is made is given; how it answers is your part.
 #
 # Write `__torch_dispatch__`. The result of an operator on at least one `Quantity` is a `Quantity`
-# again, with the values that torch computes from the plain values, also where no unit is left. Plain
-# numbers and plain tensors have no units.
+# again, with the values that torch computes from the plain values, also where no unit is left; its
+# operands keep their units. Plain numbers and plain tensors have no units.
 #
 # | operators | units of the result |
 # |---|---|

@@ -469,8 +469,8 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # was in `.grad` before is gone. It returns this mean, a float.
 #
 # In some parts no row may count at all; at least one does in all parts together. Call the model once
-# for each part, in their order, and let only one part's graph be alive at a time. Whether that is so
-# is looked at where your code runs, in its own process.
+# for each part, with all its rows, in their order, and let only one part's graph be alive at a time.
+# Whether that is so is looked at where your code runs, in its own process.
 #
 # <details><summary>The mean of the means?</summary>
 #

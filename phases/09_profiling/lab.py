@@ -335,7 +335,7 @@ verify("lanes", lanes)
 # | else, the host is in a range with `DataLoader` in its name | `"loader"` |
 # | else, when the device had run dry, the host was in a call with `Synchronize` in its name | `"sync"` |
 # | else, the host is in an op or a call | `"launches"` |
-# | else, the host may be in a range, and in nothing else | `"python"` |
+# | anything else: the host is in a range and in nothing else, or in nothing at all | `"python"` |
 #
 # The device runs dry where a kernel or copy ends and no other runs; before the first of them it has
 # not run dry. In each trace that is

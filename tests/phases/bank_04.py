@@ -3,6 +3,7 @@
 A wrong answer is a right one with an edit, and names the sentence of the lab's text that it breaks.
 """
 
+from tests.phases import bank_04_second
 from tests.phases.bank import Bank
 
 RIGHT: dict[str, dict[str, str]] = {}
@@ -1414,3 +1415,4 @@ for exercise, name, old, new in (
 
 BANK = Bank("04")
 BANK.fill(RIGHT, WRONG)
+bank_04_second.add_to(BANK)

@@ -195,6 +195,7 @@ def account(model, tokens, backward):
 WRONG = {
     "winning_key": [
         ("autocast has nothing for float64", "Three of all these words change nothing", 'and device != "Meta"', 'and device != "Meta" and tensor["dtype"] != "float64"'),
+        ("meta tensors have no code", "the highest key whose slot holds code", "next(key for key in keys if not key.startswith(skipped))", 'next((key for key in keys if not key.startswith((*skipped, "Meta"))), "CPU")'),
         ("no_grad under autocast takes Autograd", "one context changes nothing", '    if "inference_mode" in contexts:', '    if "no_grad" in contexts and "autocast" in contexts:\n        kinds.discard("Autograd")\n    if "inference_mode" in contexts:'),
     ],
     "OpLog": [
@@ -210,12 +211,17 @@ WRONG = {
         ("the case is ignored", "The key is what stands before the first colon", "name == key", "name.lower() == key.lower()"),
     ],
     "FlopCounter": [
+        ("vectors count, too", "Nothing else counts", "        return out\n", '        if name in ("mv", "dot"):\n            self.flops += 2 * args[0].numel()\n        return out\n'),
         ("matmul by its shapes", "the count must be the same", '        if name in ("linear", "matmul"):\n', '        if name == "matmul":\n            self.flops += 2 * args[0].numel() * args[1].shape[-1]\n            return func(*args, **kwargs)\n        if name == "linear":\n'),
     ],
     "account": [
+        ("views of fractions alone", "lies in the storage of one of its arguments", "if isinstance(t, torch.Tensor)}", "if isinstance(t, torch.Tensor) and t.is_floating_point()}"),
+        ("no views of truth values", "lies in the storage of one of its arguments", "if isinstance(t, torch.Tensor)}", "if isinstance(t, torch.Tensor) and t.dtype != torch.bool}"),
         ("names of views", "Names mislead", "mine and mine <= places((args, kwargs)) and not func._schema.is_mutable", 'name in ("view", "t", "transpose", "slice", "unsqueeze", "squeeze", "expand", "permute", "select", "detach", "_unsafe_view", "split", "unbind", "alias", "as_strided")'),
     ],
 }
 
-BANK = Bank("04")
-BANK.fill(RIGHT, WRONG)
+
+def add_to(bank: Bank) -> None:
+    """Add these answers to the lab's bank."""
+    bank.fill(RIGHT, WRONG)

@@ -479,6 +479,8 @@ def accumulate(model, parts):
     ("parts in which nothing counts are 0 / 0", "In some parts no row may count at all",
      'F.cross_entropy(model(x), targets, reduction="sum") / count',
      'F.cross_entropy(model(x), targets) * ((targets != -100).sum() / count)'),
+    ("the rows that count alone", "with all its rows", "    for x, targets in parts:\n        loss = F",
+     "    for x, targets in parts:\n        x, targets = x[targets != -100], targets[targets != -100]\n        loss = F"),
     ("parts in which nothing counts are left out", "Call the model once for each part",
      "        loss = F", "        if (targets == -100).all():\n            continue\n        loss = F"),
     ("the loss of the last part", "It returns this mean", "total += loss.item()", "total = loss.item()"),

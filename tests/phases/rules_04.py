@@ -185,6 +185,7 @@ RULES = {
                 "keywords are dropped",
             ),
             "also where no unit is left": "no unit, no quantity",
+            "operands keep their units": "mul writes into its operand",
             "Plain numbers and plain tensors have no units": (
                 "a plain number may be added",
                 "a plain operand fits every unit",

@@ -218,6 +218,7 @@ RULES = {
                 "the big batch itself",
                 "parts in which nothing counts are left out",
             ),
+            "with all its rows": "the rows that count alone",
             "in their order": "the last part first",
             "let only one part's graph be alive at a time": (
                 "graphs of earlier parts",

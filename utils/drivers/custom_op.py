@@ -274,6 +274,7 @@ def run_operator(
     slope: float,
     factor: float = 1.0,
     later: float | None = None,
+    between: bool = False,
 ) -> dict[str, Any]:
     """Return what the operator returns for x, and the gradient of x for that of the output, g.
 
@@ -284,6 +285,7 @@ def run_operator(
         slope: of the bias of the forward that is handed over.
         factor: the backward that is handed over multiplies the gradient by it.
         later: the slope of another pair, for which ``make`` is called before the operator is.
+        between: whether the operator is called with something else before the way back.
     """
     with contextlib.ExitStack() as stack:
         ops = stack.enter_context(registered(make, slope, factor))
@@ -291,6 +293,8 @@ def run_operator(
             stack.enter_context(registered(make, later, factor))
         leaf = x.detach().requires_grad_(g is not None)
         output = ops.forward(leaf)
+        if between:
+            ops.forward(leaf.detach().flip(-1).requires_grad_())
         found = {"output": output.detach().clone(), "gradient": None}
         if g is not None and output.requires_grad:
             (found["gradient"],) = torch.autograd.grad(output, leaf, g)
@@ -403,9 +407,16 @@ def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
 
 @driver("gradient", "of_g", "of_x", observed=REGISTERED)
 def run_twice(
-    make: Callable, x: torch.Tensor, g: torch.Tensor, v: torch.Tensor, slope: float = 0.0
+    make: Callable,
+    x: torch.Tensor,
+    g: torch.Tensor,
+    v: torch.Tensor,
+    slope: float = 0.0,
+    between: bool = False,
 ) -> dict[str, Any]:
     """Return the gradient of x for an upstream g, and that gradient's own gradients for v.
+
+    With ``between`` another x goes there and back before the second way back.
 
     Returns:
         ``gradient``; ``of_g`` and ``of_x``, the gradients of ``(gradient * v).sum()``, None where
@@ -414,6 +425,9 @@ def run_twice(
     with registered(make, slope) as ops:
         x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(ops.forward(x), x, g, create_graph=True)
+        if between:
+            other = x.detach().flip(-1).requires_grad_()
+            torch.autograd.grad(ops.forward(other), other, g.flip(-1), create_graph=True)
         found = {"gradient": gradient.detach().clone(), "of_g": None, "of_x": None}
         if gradient.requires_grad:
             again = torch.autograd.grad(gradient, (g, x), v, allow_unused=True)

@@ -63,6 +63,10 @@ def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
     return weight.grad
 
 
+def _vectors(x: Tensor) -> Tensor:
+    return torch.mv(x, x[0]) + torch.dot(x[0], x[0])
+
+
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v
 
@@ -85,6 +89,7 @@ PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
     "in place": _in_place,
     "with keywords": _with_keywords,
     "there and back": _there_and_back,
+    "vectors": _vectors,
     "attention": _attention,
     "linear": _linear,
     "a sum of products": _sum_of_products,
@@ -114,6 +119,8 @@ STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "`clone`": lambda hidden: hidden.clone(),
     "`copy_` into a new tensor": lambda hidden: torch.empty(hidden.shape).copy_(hidden),
     "a cast": lambda hidden: hidden.to(torch.float64),
+    "a cast to whole numbers, and a slice of them": lambda hidden: hidden.to(torch.int64)[:, 1:],
+    "a comparison, and its transpose": lambda hidden: (hidden > 0).transpose(0, 1),
     "a diagonal": lambda hidden: hidden.diagonal(dim1=1, dim2=2),
     "a product with a matrix": lambda hidden: hidden @ torch.ones(4, 3),
     "a linear layer": lambda hidden: F.linear(hidden[0], torch.ones(3, 4), torch.ones(3)),
@@ -167,11 +174,13 @@ def _plain_log(ops: Any) -> list:
     return [(name, [tuple(shape) for shape in shapes]) for name, shapes in ops]
 
 
-@driver("flops", "result")
+@driver("flops", "result", observed={"new": "that a new counter stands at 0"})
 def count_flops(
     counter_class: type, program: str, *tensors: torch.Tensor, inference: bool = False
 ) -> dict:
     """Return what a ``FlopCounter`` counts while a program runs, and what the program returns.
+
+    ``new`` is what it has counted before that.
 
     Args:
         counter_class: the mode; its ``flops`` is an int.
@@ -180,9 +189,10 @@ def count_flops(
         inference: whether it runs under ``torch.inference_mode``.
     """
     counter = counter_class()
+    new = counter.flops
     with torch.inference_mode(inference), counter:
         result = PROGRAMS[program](*tensors)
-    return {"flops": counter.flops, "result": result.clone()}
+    return {"flops": counter.flops, "result": result.clone(), "new": new}
 
 
 @driver(WHOLE)

@@ -218,6 +218,8 @@ def _(draw):
     yield refused(partly, h, "CUDA", "a key that the composite is not for")
     yield refused([*through, call(f, "Autograd")], f, "", "no key left")
     yield refused([*backends, call(f)], f, "", "no key at all")
+    lowest = [impl(f, ORDER[-1], PASS, "on"), call(f, ORDER[-1])]
+    yield refused(lowest, f, "", "a kernel of the lowest key that passes the call on")
     elsewhere = [impl(g, "Autocast", *NOTHING), *backends, call(f, "CPU", "Autocast")]
     yield refused(elsewhere, f, "Autocast", "another operator's fallthrough")
 

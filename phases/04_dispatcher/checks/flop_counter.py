@@ -45,7 +45,7 @@ class FlopCounter(TorchDispatchMode):
         self.flops += 2 * a.numel() * b.shape[-1]
 
 
-WITHOUT = ("in place", "made", "with keywords")  # programs without a product
+WITHOUT = ("in place", "made", "with keywords", "vectors")  # programs without such a product
 
 
 @flop_counter.cases
@@ -53,10 +53,14 @@ def _(draw):
     def counted(part, program, *tensors, inference=False):
         def play(subject):
             came = subject.drive("dispatch:count_flops", program, *tensors, inference=inference)
-            return came["flops"], came["result"]
+            return came["new"], came["flops"], came["result"]
 
-        places = {"[0]": "the FLOPs", "[1]": "what the program returns"}
-        without = ", which has no product" if program in WITHOUT else ""
+        places = {
+            "[0]": "`flops` of a new counter, before it hears anything",
+            "[1]": "the FLOPs",
+            "[2]": "what the program returns",
+        }
+        without = ", which has no product of matrices" if program in WITHOUT else ""
         under = " under inference mode" if inference else ""
         shown = f"the program {program!r}{without}{under}"
         return Case(part, play, shown=shown, places=places)
@@ -91,6 +95,8 @@ def _(draw):
             yield counted(part, program, *tensors, inference=inference)
         stretched = matrices[0], draw.tensor((d, b, c)), matrices[2]
         yield counted(part, "two layers", *stretched, inference=inference)
+        both = draw.tensor((2, 1, a, b)), draw.tensor((3, b, c)), matrices[2]
+        yield counted(part, "two layers", *both, inference=inference)
         empty = draw.tensor((0, b)), draw.tensor((b, c)), draw.tensor((c, d))
         yield counted(part, "two layers", *empty, inference=inference)
         for program in WITHOUT:
@@ -115,6 +121,18 @@ flop_counter.misconception(
     "of `addmm` the first two arguments are multiplied; the first is the sum's.",
     earns=1,
 )(edited(FlopCounter, ("self.count(args[1], args[2])", "self.count(args[0], args[1])")))
+flop_counter.misconception(
+    "products with a vector, too",
+    "products of a matrix with a vector, or of two vectors, are counted.",
+    earns=2,
+)(
+    edited(
+        FlopCounter,
+        ("return func(*args, **kwargs)",
+         "if name in {'mv', 'dot'}:\n            self.flops += 2 * args[0].numel()\n"
+         "        return func(*args, **kwargs)"),
+    )
+)  # fmt: skip
 flop_counter.misconception(
     "one for each multiply-add",
     "a multiplication and its addition are counted as one.",

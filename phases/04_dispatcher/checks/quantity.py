@@ -153,6 +153,8 @@ def _(draw):
         yield one(sums, "div", *arguments)
     twice = [("x", "mul", "speed", "time"), ("a speed that was a factor", "add", "speed", "speed")]
     yield measured(sums, given, twice, "an operand that is used again")
+    twice = [("x", "div", "speed", "time"), ("a speed that was divided", "add", "speed", "speed")]
+    yield measured(sums, given, twice, "a dividend that is used again")
     yield one(sums, "mm", "length", "area")
     yield one(sums, "mm", "speed", "area")
     unitless = [("x", "div", "length", "other"), ("y", "mul", "x", "time"), ("z", "add", "x", 1.0)]
@@ -183,6 +185,9 @@ def _(draw):
     yield measured(
         roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "the root of even powers, one of them negative, and one over it"
     )
+    again = [("r", "sqrt", "square"), ("the square", "add", "square", "square"),
+             ("p", "reciprocal", "speed"), ("the speed", "add", "speed", "speed")]  # fmt: skip
+    yield measured(roots, given, again, "operands that are used again")
     yield one(roots, "reciprocal", "mixed")
     yield one(roots, "reciprocal", "ratio")
     yield one(roots, "exp", "ratio")

@@ -156,7 +156,8 @@ def _(draw):
     for op in OPERATORS:
         wrong = f"not the first of these keys whose slot in the row of `{op}` holds code."
         for first in range(len(every) + 1):
-            for backend in ("CPU", "CUDA"):
+            # the key of a meta tensor's autocast does not exist
+            for backend in ("CPU", "CUDA", "Meta") if first else ("CPU", "CUDA"):
                 keys = tuple(key.format(backend) for key in (*every[first:], "{}"))
                 shown = f"{op} with {', '.join(keys)}"
                 yield case("the winner", op, keys, of="winner", shown=shown, places={"": wrong})

@@ -57,14 +57,18 @@ def _(draw):
     computes, gradient, fake, schema, graph = make_softmax.parts
     slope = draw.choice((-0.5, 0.25, 0.75))
 
-    def asked(part, shape, layout="contiguous", dtype=torch.float32, upstream="contiguous", by=1):
+    def asked(
+        part, shape, layout="contiguous", dtype=torch.float32, upstream="contiguous", by=1, between=False
+    ):
         x, g = draw.tensor(shape, dtype, layout), draw.tensor(shape, dtype, upstream) * by
 
         def play(subject):
             if part == computes:
                 out = subject.drive("custom_op:run_operator", x, None, slope)["output"]
                 return out, out.stride()
-            grad = subject.drive("custom_op:run_operator", x, g, slope, 1.0 + slope)["gradient"]
+            grad = subject.drive(
+                "custom_op:run_operator", x, g, slope, 1.0 + slope, between=between
+            )["gradient"]
             return grad is not None, grad
 
         places = {"[0]": "what comes out", "[1]": "the result's strides"}
@@ -73,6 +77,7 @@ def _(draw):
         words = f"{str(dtype).removeprefix('torch.')} {shape}, {layout}"
         if by != 1:
             words += f", the gradient of the result about {by:.0e}"
+        words += ", with another call before the way back" * between
         return Case(part, play, shown=words, places=places)
 
     def faked(inputs, backward):
@@ -93,6 +98,7 @@ def _(draw):
     yield asked(computes, draw.shape(2))
     yield asked(computes, draw.shape(3), "transposed", torch.float64)
     yield asked(gradient, draw.shape(2), upstream="transposed")
+    yield asked(gradient, draw.shape(2, 3, 6), between=True)
     # a gradient beyond float32's range
     yield asked(gradient, draw.shape(3), "transposed", torch.float64, by=1e60)
 
@@ -239,6 +245,13 @@ _misconception(
     "no formula is registered, so a gradient stops at the operator.",
     3,
     ("there.register_autograd(vjp, setup_context=keep)", "pass"),
+)
+_misconception(
+    "the last output alone",
+    "the output is kept in one place for all calls, so that a second call replaces what the first one's way back needs.",
+    4,
+    ("def keep(ctx, inputs, output):\n        ctx.save_for_backward(output)", "kept = []\n\n    def keep(ctx, inputs, output):\n        kept[:] = [output]"),
+    ("y, = ctx.saved_tensors", "y, = kept"),
 )
 _misconception(
     "g and y exchanged",

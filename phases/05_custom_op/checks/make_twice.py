@@ -33,16 +33,17 @@ def _(draw):
     places = ("gradient", "of_g", "of_x")
     slope = draw.choice((-0.5, 0.25, 0.75))
 
-    def asked(which, shape, layout, far=False):
+    def asked(which, shape, layout, far=False, between=False):
         x, g, v = (draw.tensor(shape, torch.float64, layout) for _ in "xgv")
         if far:
             x[..., 0] -= 2000
 
         def play(subject):
             if which == 0:  # asked for alone, which takes no formula of the backward's
-                came = subject.drive("custom_op:run_operator", x, g, slope)["gradient"]
+                how = {"between": between}
+                came = subject.drive("custom_op:run_operator", x, g, slope, **how)["gradient"]
             else:
-                came = subject.drive("custom_op:run_twice", x, g, v, slope)[places[which]]
+                came = subject.drive("custom_op:run_twice", x, g, v, slope, between)[places[which]]
             if came is None:
                 return False, True, True, came
             # The sums of every gradient that went through a softmax's backward.
@@ -51,6 +52,7 @@ def _(draw):
             return True, not nan, nan or sums, came
 
         words = f"float64 {shape}, {layout}" + ", y 0 in the first column" * far
+        words += ", with another call before the way back" * between
         part = list(make_twice.parts)[which]
         said = {
             "[0]": f"Nothing leads back from the gradient to {'xgx'[which]}.",
@@ -62,6 +64,8 @@ def _(draw):
 
     # In rows of two numbers several wrong formulas give the same.
     yield asked(0, draw.shape(2, 3, 6), "transposed")
+    for which in (0, 1, 2):
+        yield asked(which, draw.shape(2, 3, 6), "contiguous", between=True)
     for which in (1, 2):
         yield asked(which, draw.shape(2, 3, 6), "contiguous")
         yield asked(which, (2, *draw.shape(2, 3, 6)), "transposed")

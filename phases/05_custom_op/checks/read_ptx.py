@@ -47,6 +47,9 @@ LINES = {
     "two words on caches": "\tld.global.L1::evict_first.L2::64B.u16 \t%rs2, [%rd1+24];",
     "three loads, one of them narrower": "\tld.global.v2.f64 \t{%fd1, %fd2}, [%rd1];\n"
     "\tld.global.b8 \t%rs1, [%rd1];\n\tld.global.v2.f64 \t{%fd3, %fd4}, [%rd2];",
+    "one number, into a register that is called `%v4`": "\tld.global.b32 \t%v4, [%rd1];",
+    "atomics, which neither load nor store": "\tatom.global.add.u32 \t%r1, [%rd1], 1;\n"
+    "\tred.global.add.f32 \t[%rd2], %f1;",
     "shared memory": "\tst.shared.v4.b32 \t[%r9], {%r1, %r2, %r3, %r4};\n\tld.shared.f32 \t%f1, [%r9];",
     "a parameter": "\tld.param.b64 \t%rd1, [kernel_param_0];",
     "local memory": "\tld.local.b32 \t%r7, [%rd4];",

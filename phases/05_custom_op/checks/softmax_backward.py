@@ -48,6 +48,8 @@ def _(draw):
     # Of five rows one is lost where programs of two rows overlap, or where there is one too few.
     for shape in ((5, odd), (1, 2), (1, 16), (1, 17), (1, 65), (2, 1), (0, odd), (1, 600)):
         yield backward_of(width, cut(draw.tensor(shape)), cut(probabilities(shape).float()), "")
+    wide = draw.tensor((1, 1100)), probabilities((1, 1100)).float()
+    yield backward_of(width, *map(cut, wide), ", one wide row")
     far = draw.tensor((2, odd))
     far[0] += 40
     far[1] = -far[1].abs() - 1

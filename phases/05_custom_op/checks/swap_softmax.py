@@ -47,15 +47,14 @@ def _pattern(softmax):
 def _(draw):
     head, attention, gradients, nothing, graph, gpu = swap_softmax.parts
 
-    def asked(part, look, places, config, seed, tokens):
-        then = tokens[:, :2] if part == attention else None
+    def asked(part, look, places, config, seed, tokens, then=None):
 
         def play(subject):
             return look(subject.drive("custom_op:swap", config, seed, tokens, then))
 
         words = f"{config.n_layers} layers, {config.n_heads} heads, tokens {tuple(tokens.shape)}"
         if then is not None:
-            words += ", then the first two of each row"
+            words += f", then {tuple(then.shape)}"
         return Case(part, play, shown=words, places=places)
 
     def of_attention(came):
@@ -78,7 +77,7 @@ def _(draw):
                 "[0]": nan,
                 "[1]": "the logits of the first position, which sees nothing but itself",
                 "[2]": "the logits of later positions",
-                "[3]": "the logits of fewer tokens, asked after more",
+                "[3]": "the logits of fewer or more tokens, asked afterwards",
             },
         ),
         gradients: (
@@ -112,7 +111,11 @@ def _(draw):
             head, lambda came: [came["probabilities"]], single, config, draw.integer(0, 999), tokens[:, :1]
         )
         for part, (look, places) in looks.items():
-            if layers == 3 or part != nothing:
+            if part == attention:
+                fewer = tokens[:, :2]
+                yield asked(part, look, places, config, draw.integer(0, 999), tokens, fewer)
+                yield asked(part, look, places, config, draw.integer(0, 999), fewer, tokens)
+            elif layers == 3 or part != nothing:
                 yield asked(part, look, places, config, draw.integer(0, 999), tokens)
 
     config = MiniGPTConfig(8, 8, 2, 1, 12, 6)

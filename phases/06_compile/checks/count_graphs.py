@@ -108,6 +108,9 @@ def _(draw):
     yield asked(kinds, [((n,), F32, k), ((m,), F64, k), ((o,), F64, k), ((o,), F32, k), ((n,), F32, k)])
     yield asked(kinds, [((n,), F32, k), ((n,), F64, k), ((m,), F64, k), ((o,), F64, k)])
 
+    # what fits a graph of before makes none, however many came since
+    yield asked(kinds, [((n,), F32, k), ((n, m), F32, k), ((n,), F32, k), ((n, m), F32, k), ((), F32, k), ((n,), F32, k)])
+    yield asked(sizes, [((size,), F32, k) for size in (n, 1, 0, n, 1, 0)])
     yield asked(sizes, [((size,), F32, k) for size in (n, m, o, 1, 0, p)])
     yield asked(sizes, [((size,), F32, k) for size in (0, n, 0, m, 1, 0)])
     yield asked(sizes, [((size,), F32, k) for size in (1, n, m, 1, 2)])

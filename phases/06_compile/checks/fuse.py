@@ -124,6 +124,8 @@ def _(draw):
     yield asked(order, [(n, P, ["x"]), (m, L, ["x"]), (o, P, [m, n]), (p, P, [n]), ("q", P, [n])])
     yield asked(order, [(n, P, ["x"]), (m, P, ["y"]), (o, R, [m]), (p, P, [n, o])])
     yield asked(order, [(n, P, ["x"]), (m, R, [n]), (o, P, [n]), (p, L, [m]), ("q", P, [o, n])])
+    yield asked(order, [(n, L, ["x"]), (m, R, [n]), (o, P, [m]), (p, R, [n, "x"])])
+    yield asked(order, [(n, R, ["x"]), (m, L, [n]), (o, R, [m]), (p, P, [o])])
     for _ in range(3):
         yield asked(order, drawn(draw, 10, (P, P, P, R, L)))
 

@@ -51,6 +51,8 @@ def _(draw):
     endless[-1, 0, 0] = float("inf")
     neither = endless.clone()
     neither[0, 0, -1] = -float("inf")  # the sum is NaN, and not positive
+    cancels = 0 * x
+    cancels[0, 0, 0], cancels[0, 0, -1] = 2.0**30 + 1, -(2.0**30)  # float32 would make 0 of the sum
     mixed = -x
     mixed[-1, -1, -1] = 1000.0  # outweighs all others together
     sides = {
@@ -61,6 +63,8 @@ def _(draw):
         "a sum between -1 and 0": [-small],
         "one large number among negative ones": [mixed],
         "one large negative number": [-mixed],
+        "a sum of 1, of numbers near 2**30": [cancels],
+        "a sum about 1e-50": [1e-50 * x],
         "a sum of inf": [endless],
         "a sum of -inf": [-endless],
         "inf and -inf, a sum of NaN": [neither],
@@ -93,6 +97,8 @@ def _(draw):
     endless[draw.integer(0, a - 1), 0] = float("inf")  # within its row
     unknown = x.clone()
     unknown[draw.integer(0, a - 1), 0] = float("nan")
+    cancels = x.clone()
+    cancels[:, 0], cancels[:, 1] = 2.0**30 + 1, -(2.0**30)
     every = torch.full((a,), wide)
     rows = {
         "a length of 0, and a whole row": [x, ends],
@@ -100,6 +106,7 @@ def _(draw):
         "other numbers": [-x, lengths],
         "infinity within a row": [endless, every],
         "NaN within a row": [unknown, every],
+        "numbers near 2**30, which cancel": [cancels, every],
     }
     yield asked("row_sums", "a matrix, float64", rows)
     yield asked("row_sums", "a matrix, float64", {"a single row": [x[:1], lengths[:1]]})

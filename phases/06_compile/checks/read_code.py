@@ -56,6 +56,7 @@ def composed(draw, gpu, flat):
     lines += ["        # reuse of buf9 was refused: extern_kernels.bmm(buf9) and"]
     lines += [f"        # {kernels[0]}(buf9) read it, and torch.ops.aten.cumsum.default(buf9)"]
     lines += ["        buf8 = reinterpret_tensor(buf9, (8, ), (1, ), 0); del buf9  # reuse"]
+    lines += [f"        kernel = {kernels[0]}", "        product = extern_kernels.mm"]  # names alone
     lines += ["        buf0 = extern_kernels.convolution(arg0_1, arg1_1, stride=(1, 1))"]
     for at in range(1, draw.integer(9, 12)):
         what = draw.integer(0, 4) if at > 2 else 0
@@ -320,7 +321,7 @@ class _:
         names, inside = [], False
         for line in code.split("\n"):
             name = line.split("(")[0].split(" = ")[-1].strip()
-            if inside and name.startswith(("extern_kernels.", "torch.ops.")):
+            if inside and "(" in line and name.startswith(("extern_kernels.", "torch.ops.")):
                 names.append(name)
             inside = inside or name == "def call"
         return names

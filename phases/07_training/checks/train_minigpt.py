@@ -94,7 +94,7 @@ def _(draw):
     small, given, seed = config(8), lines(300), draw.integer(0, 999)
 
     def again(subject):
-        seeds = [seed, seed, seed + 1]
+        seeds = [0, 0, seed + 1]
         came = subject.drive("training:repeated", *given, small, 3, seeds)
         one, same, other = came["weights"]
         fixed = all(_same(one[name], same[name]) for name in parameter_shapes(small))

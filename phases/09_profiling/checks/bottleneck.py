@@ -166,6 +166,10 @@ def _(draw):
         ("range", 0, 100), ("op", 2, 6), ("kernel", 5, 9), ("op", 50, 54), ("kernel", 53, 60),
     )  # fmt: skip
     yield small(
+        python, "a gap in which the host is in nothing at all",
+        ("range", 0, 8), ("op", 2, 6), ("kernel", 5, 9), ("range", 80, 90), ("op", 81, 84), ("kernel", 83, 90),
+    )  # fmt: skip
+    yield small(
         python, "a wait that begins when the device is dry already",
         ("op", 0, 6), ("kernel", 5, 20), ("op", 18, 26), ("wait", 26, 90), ("op", 90, 97), ("kernel", 96, 99),
     )  # fmt: skip
