@@ -49,7 +49,7 @@ def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
     integers = not (got.is_floating_point() or want.is_floating_point())
     g, w = got.to(torch.float64), want.to(torch.float64)
     if bool(torch.isnan(g).any()) and not bool(torch.isnan(w).any()):
-        return "there are NaNs in your result, as 0/0, inf - inf or unwritten memory bring them"
+        return "there are NaNs in your result, as 0/0, 0 * inf, inf - inf or unwritten memory bring them"
     if not integers and _same(g, w):  # and so nearly any order or scale of itself, too
         close = bool((g - w).abs().max() <= 1e-4 * w.abs().max())
         return "nearly right: rounding, or a precision that is too low somewhere" if close else ""
@@ -141,6 +141,8 @@ def _shifted(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
 def _partly(g: torch.Tensor, w: torch.Tensor) -> str:
     """Return whether only one end of a dimension is wrong, which points to a boundary."""
     wrong = ~torch.isclose(g, w, rtol=1e-5, atol=1e-6, equal_nan=True)
+    if not bool(torch.isfinite(g[wrong]).all() and torch.isfinite(w[wrong]).all()):
+        return ""  # an infinity is where its number is, and says nothing of a boundary
     for dim in range(g.dim()):
         if g.shape[dim] < 5:  # in a short row one end is as likely as anything
             continue

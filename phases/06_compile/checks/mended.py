@@ -147,7 +147,7 @@ _misconception(
 )
 _misconception(
     "both sides multiplied by a mask",
-    "the side that does not count is multiplied by 0, and infinity times 0 is NaN.",
+    "the side that does not count reaches the result, where infinity times 0, or less itself, is NaN.",
     4,
     gate,
     ("torch.where(x.sum() > 0, 2 * x, x / 2)", "(x.sum() > 0) * (2 * x) + (x.sum() <= 0) * (x / 2)"),
@@ -168,7 +168,7 @@ _misconception(
 )
 _misconception(
     "nothing but a bool",
-    "the branch is still one of Python's: there is more than one graph.",
+    "the branch is still one of Python's: compiled, it is not a single graph.",
     4,
     gate,
     ("return torch.where(x.sum() > 0, 2 * x, x / 2)",
@@ -219,7 +219,7 @@ _misconception(
 )
 _misconception(
     "multiplied by a mask",
-    "what lies behind a row is multiplied by 0, and NaN or infinity times 0 is NaN.",
+    "what lies behind a row reaches the result: NaN or infinity, times 0 or taken off again, is NaN.",
     3,
     row_sums,
     ("torch.where(counts, x, 0.0)", "(counts * x)"),

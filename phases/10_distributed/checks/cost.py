@@ -234,7 +234,7 @@ _wrong(
 )
 _wrong(
     'a piece for each other rank',
-    "the ring's pieces are larger, as if there were one rank fewer.",
+    "the ring takes too long, as with pieces for one rank fewer, or with a round too many.",
     1,
     ('size / world', 'size / max(world - 1, 1)'),
 )

@@ -367,7 +367,7 @@ _begun(
 )
 _begun(
     'all in one tensor of floats',
-    'parameters and buffers are sent as one tensor of float32, and what that can\'t hold is rounded off.',
+    'parameters and buffers are sent in float32, and what that can\'t hold is rounded off.',
     4,
     ('for tensor in [*model.parameters(), *model.buffers()]:\n        got = (yield (\'broadcast\', tensor.detach(), 0))\n        tensor.detach().copy_(got)', 'every = [*model.parameters(), *model.buffers()]\n    flat = yield (\'broadcast\', torch.cat([t.detach().flatten().float() for t in every]), 0)\n    for tensor, got in zip(every, flat.split([t.numel() for t in every])):\n        tensor.detach().copy_(got.view_as(tensor))'),
 )

@@ -342,7 +342,7 @@ _wrong(
 )
 _wrong(
     'pieces for one rank less',
-    'pieces are larger, as if there were one rank fewer.',
+    'it takes too long, as with pieces for one rank fewer, or with a round too many.',
     1,
     ('weights / layers / world', 'weights / layers / max(world - 1, 1)'),
 )
