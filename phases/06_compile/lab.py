@@ -417,7 +417,8 @@ verify("softmax_backend", softmax_backend)
 # - A node belongs to the *forward* if the forward returns it, or if something that the forward returns
 #   needs it, directly or by way of others. All other nodes that call a function belong to the *backward*.
 # - The plain partitioner saves each node of the forward, inputs included, that is read by a node of
-#   the backward.
+#   the backward. (torch's own goes by where a node was traced, before the gradients came in or after;
+#   for steps without a detour both are the same.)
 # - A partitioner that saves less must compute again. The backward wants to read some nodes of the
 #   forward, and only some of the forward's nodes are kept, besides the inputs, which are there anyway.
 #   Each node that is wanted and is not there must be computed again; and for that, what it reads is
@@ -703,8 +704,8 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 #
 # <details><summary>Why is there another graph for each temperature?</summary>
 #
-# A float that comes in is a guard, first for one number, then for any, which makes two graphs. What is
-# no guard is the number in a tensor.
+# A float that comes in is, by default, a guard: first for one number, then for any, which makes two
+# graphs. What is no guard is the number in a tensor.
 # </details>
 # <details><summary>Where do I turn it into one?</summary>
 #
