@@ -445,19 +445,6 @@ verify("softmax_backend", softmax_backend)
 # </details>
 
 # %% solution="saved"
-### BEGIN SOLUTION
-def needed(roots, there):
-    """All nodes that some nodes need, themselves included, as far as they are not there."""
-    found, waiting = set(), list(roots)
-    while waiting:
-        node = waiting.pop()
-        if node not in found and node.name not in there:
-            found.add(node)
-            waiting += node.all_input_nodes
-    return found
-### END SOLUTION
-
-
 def saved(joint: torch.fx.GraphModule, outputs: int) -> list[str]:
     """Names of the nodes that the plain partitioner saves for the backward."""
     ### BEGIN SOLUTION
@@ -473,6 +460,17 @@ def computed_again(joint: torch.fx.GraphModule, wanted: list[str], kept: list[st
     ### BEGIN SOLUTION
     again = needed([node for node in joint.graph.nodes if node.name in wanted], kept)
     return [node.name for node in joint.graph.nodes if node in again and node.op != "placeholder"]
+
+
+def needed(roots, there):
+    """All nodes that some nodes need, themselves included, as far as they are not there."""
+    found, waiting = set(), list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found and node.name not in there:
+            found.add(node)
+            waiting += node.all_input_nodes
+    return found
     ### END SOLUTION
 
 # %%
@@ -627,15 +625,6 @@ verify("fuse", fuse=fuse, stored=stored)
 # </details>
 
 # %% solution="read_code"
-### BEGIN SOLUTION
-def called(code):
-    """What each line of `call` calls, for lines that call something."""
-    body = code.partition("def call(")[2]
-    found = (re.match(r"(?:\w+ = )?([\w.]+)\(", line.strip()) for line in body.splitlines())
-    return [one[1] for one in found if one]
-### END SOLUTION
-
-
 def launches(code: str) -> list[str]:
     """Names of the kernels that `call` runs, in order, as often as it does."""
     ### BEGIN SOLUTION
@@ -655,6 +644,13 @@ def reused(code: str) -> int:
     ### BEGIN SOLUTION
     lines = code.partition("def call(")[2].splitlines()
     return sum(line.endswith("# reuse") for line in lines)
+
+
+def called(code):
+    """What each line of `call` calls, for lines that call something."""
+    body = code.partition("def call(")[2]
+    found = (re.match(r"(?:\w+ = )?([\w.]+)\(", line.strip()) for line in body.splitlines())
+    return [one[1] for one in found if one]
     ### END SOLUTION
 
 # %%
