@@ -161,6 +161,25 @@ batches.misconception(
     )
 )
 batches.misconception(
+    "a new seed for each epoch",
+    "each epoch is drawn from a generator that is seeded anew, with the seed and the epoch's number.",
+    earns=2,
+)(
+    _yielded(
+        ("while True:", "epoch = -1\n    while True:\n        epoch += 1"),
+        (_ORDER, _ORDER.replace("generator=generator", "generator=generator.manual_seed(seed + epoch)")),
+    )
+)
+batches.misconception(
+    "two draws for each epoch",
+    "an epoch draws twice, so from the second on its order is that of a later one.",
+    earns=2,
+)(
+    _yielded(
+        ("order = " + _ORDER, "generator and torch.randperm(n, generator=generator)\n        order = " + _ORDER),
+    )
+)
+batches.misconception(
     "a seed of 0 is none", "with a seed of 0, rows come in order, as where it is None.", earns=3
 )(_yielded(("seed is None", "not seed")))
 batches.misconception(

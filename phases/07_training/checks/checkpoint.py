@@ -154,6 +154,12 @@ _resumed(
     ("trainer.order, trainer.position = (saved['order'], saved['position'])", "trainer.position = saved['position']"),
 )
 _resumed(
+    "the position forgotten",
+    "the epoch that was under way goes on at the place at which the other trainer was.",
+    0,
+    ("trainer.order, trainer.position = (saved['order'], saved['position'])", "trainer.order = saved['order']"),
+)
+_resumed(
     "the epoch from its start",
     "the epoch that was under way begins anew, with rows that it has already seen.",
     0,

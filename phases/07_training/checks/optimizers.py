@@ -177,6 +177,14 @@ _misconception(
     ("g + weight_decay * params[i]", "g + lr * weight_decay * params[i]"),
 )
 _misconception(
+    "decay after the step",
+    "AdamW takes its decay off the parameter that the step has changed, and not off the one before.",
+    2,
+    adamw,
+    ("p = params[i] * (1 - lr * weight_decay)", "p = params[i]"),
+    ("p - lr * mean / (root + eps)", "(p - lr * mean / (root + eps)) * (1 - lr * weight_decay)"),
+)
+_misconception(
     "no bias correction",
     "m and v are used as they are, though they began at 0.",
     2,

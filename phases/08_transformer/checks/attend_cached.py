@@ -140,6 +140,12 @@ _misconception(
     ("attn_mask=allowed", "is_causal=len(x[0]) > 1"),
 )
 _misconception(
+    "one too many after a cache",
+    "after a cache, each new position sees one that comes after it, too.",
+    2,
+    ("tril(every - new)", "tril(every - new + (cache is not None))"),
+)
+_misconception(
     "hidden in the first call alone",
     "after a cache, new positions see the new ones that come after them.",
     2,

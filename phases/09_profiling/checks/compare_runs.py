@@ -201,8 +201,8 @@ _misconception(
 )
 _misconception(
     "quartiles as of a wider range",
-    "the quartiles lie too far out, as where they stand for all runs that there could be and not"
-    " for those that there were.",
+    "the quartiles lie too far out, as `statistics.quantiles(runs, n=4)` puts them for all runs that"
+    " there could be, and not for those that there were.",
     1,
     ("share * last - low", "max(0, min(last, share * (last + 2) - 1)) - low"),
     ("math.floor(share * last)", "math.floor(max(0, min(last, share * (last + 2) - 1)))"),

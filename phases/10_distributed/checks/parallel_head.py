@@ -238,6 +238,12 @@ _columns(
     ("(targets >= first) & (targets < first + len(bias))", "targets // len(bias) == rank"),
 )
 _columns(
+    "its first word by its own number of words",
+    "where a rank's words begin is reckoned as if all ranks had as many words as itself.",
+    1,
+    ("logits = x @ weight.T + bias", "logits = x @ weight.T + bias\n    first = rank * len(weight)"),
+)
+_columns(
     "a gradient of its own words",
     "each rank returns its own share of the gradient, and nobody adds them up.",
     4,
