@@ -489,7 +489,7 @@ attempt(lambda: torch.ones(2).to(torch.float8_e4m3fn) + 1)
 # %% [markdown]
 # One, nearly. `float16` ends at 65,504, and beyond it lies infinity. `bfloat16` has 8 significant bits, so between 256 and 512 it holds only even numbers: count in it and you stay at 256 for ever (`float16` stays at 2,048, `float32` at 16,777,216). A gradient of 1e-8 is 0 in `float16`; that is why training in fp16 multiplies the loss by a large number first (`torch.amp.GradScaler`), and why bf16, which keeps it to within half a percent, needs no such help. And 8-bit `e4m3`, whose largest number is 448, clips.
 #
-# fp8 is a format to *keep* numbers in. Adding in it is refused, and whoever uses it carries a scale beside each tensor, to stay within those narrow walls.
+# fp8 is a format to *keep* numbers in, and to multiply matrices in. What torch does with it element by element is patchy: `a + b` is refused, `a * a`, `a == b` and even `a @ b` run, and round each result back into those narrow walls. The product that is meant is `F.scaled_mm`: both sides in fp8, a scale beside each so that neither overflows, sums in float32, the result in bfloat16. An H100 has units for just that, twice as fast as for 16 bits.
 #
 # What does it cost the LM head? Same weights, same inputs, three dtypes, held against float64:
 
@@ -815,7 +815,7 @@ with Crossings():
 attempt(lambda: model(batch))
 
 # %% [markdown]
-# With a GPU the same mistake reads `Expected all tensors to be on the same device, but …`, and names the two. PyTorch could have moved one of them for you. It refuses, because a hidden copy in an inner loop would cost you more than an error does. (Two exceptions: a 0-dim CPU tensor may join an elementwise operation, since a single number can travel with the kernel's arguments; and a tensor of indices may lie on the CPU.)
+# With a GPU the same mistake reads `Expected all tensors to be on the same device, but …`, and names the two. PyTorch could have moved one of them for you. It refuses, because a hidden copy in an inner loop would cost you more than an error does. (Two exceptions: a 0-dim CPU tensor may join an elementwise operation, since a single number can travel with the kernel's arguments; and in `w[indices]`, but there alone, the indices may lie on the CPU. `F.embedding`, `index_select`, `gather` and the targets of `cross_entropy` want them where the rest is.)
 #
 # The habit that avoids it: never write `.cuda()` in the middle of things. Choose `device` once at the top, move the model once, move each batch when it is loaded, and create new tensors where they will be used: `torch.arange(T, device=x.device)`, or `x.new_zeros(...)`. And `.to()` is of the third family: if nothing needs to move, it returns the very same tensor.
 

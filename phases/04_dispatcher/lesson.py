@@ -491,7 +491,7 @@ with torch.no_grad():
 print(dispatch.keys_of(told))
 
 # %% [markdown]
-# Nobody wrote `linear` or `relu` for this class. It is asked at the Python key, *below* autograd, answers with its inner tensor's result, and passes itself on. (`told` itself has no data: its own storage is empty, and if the CPU's kernel ever got it, it would find nothing there.) Tensors that are cut over many GPUs, nested tensors with jagged rows, the quantized ones of torchao and the next one are made in just this way.
+# Nobody wrote `linear` or `relu` for this class. It is asked at the Python key, *below* autograd, answers with its inner tensor's result, and passes itself on. (`told` itself has no data. Its shape claims bytes, and `told.nbytes` repeats the claim; but there is no memory behind it, and if the CPU's kernel ever got it, it would find nothing there.) Tensors that are cut over many GPUs, nested tensors with jagged rows, the quantized ones of torchao and the next one are made in just this way.
 #
 # **Fake tensors** answer every operator by its shape alone. No data, and yet a device: they claim to be on a GPU, on a machine that has none.
 
@@ -508,7 +508,7 @@ print("bytes it would have:", 512 * 32 * 600 * 4)
 
 # %% tags=["hide-input"]
 choice(
-    "An operator of yours has a CPU kernel and a CUDA kernel and no more. `torch.compile` refuses it: “no fake impl or Meta kernel registered”. What is it that it lacks?",
+    "An operator of yours has a CPU kernel and a CUDA kernel and no more. `torch.compile` refuses it: “There was no fake impl registered for …”. What is it that it lacks?",
     {
         "a gradient formula": "It may lack that, too, but for this message the shape of the result is what is missing.",
         "a function from the inputs' shapes to the output's": "The compiler runs the program on tensors without data, and your kernels can't tell what they would return.",

@@ -1110,7 +1110,7 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # ## What this phase leaves out
 #
 # - **Fusing without writing a kernel**: phase 06 reads what `torch.compile` makes of `rms_plain` by itself. A kernel of one's own is for where the compiler finds nothing as good.
-# - **Time**: streams, launches, measuring properly. Phase 09. The records that `python -m benchmarks.gpu` makes on a real GPU are for there.
+# - **Time**: streams, launches, measuring properly. Phase 09.
 # - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: [Triton's own tutorials](https://triton-lang.org/main/getting-started/tutorials/index.html) begin where this ends.
 # - **C++ and CUDA extensions**: the same registration, in another language (`TORCH_LIBRARY`).
 # - `vmap` over your operator: `register_vmap`.

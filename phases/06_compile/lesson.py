@@ -52,6 +52,8 @@ course_path(PHASES, here=6)
 
 # %% [markdown]
 # In phase 05 you fused a row by hand: one kernel where there had been five. Now a compiler does it, and the question becomes when it does, when it doesn't, and who tells you.
+#
+# There is a history to it. Theano and the first TensorFlow had you *describe* a computation and ran numbers through the description afterwards: a whole graph to optimise, and no way to print a tensor in the middle, or to take a Python `if`. PyTorch runs each line as it stands, and autograd's graph is written down in passing and thrown away after the backward (phase 02). That is *define by run*, and it is why you could follow everything so far with `print`. This phase wants both: the program stays Python, while something watches it run, and writes down a graph and a list of what it took for granted.
 
 # %% [markdown]
 # ## Resumen en español
@@ -836,7 +838,7 @@ fusion_map(versions, *pair, device="cuda", version=1)
 # %% [markdown]
 # No: one pass, and y never exists. The list of dear functions is for CPUs; on a GPU arithmetic is so cheap against memory that a sigmoid is computed again wherever it is needed. Move to the other versions as well. A mean over everything takes *two* steps, partial sums first, since programs can't wait for each other; and then a third pass, which makes y once more from x and the gate.
 #
-# What this page can't show: how fast that is, and which of several configurations (rows to a program, warps) would be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` what was tried. The course's own record of a GPU, which `python -m benchmarks.gpu` makes, is of phase 05's kernels, and has none of Inductor's yet.
+# What this page can't show: how fast that is, and which of several configurations (rows to a program, warps) would be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` what was tried. (`python -m benchmarks.gpu` measures phase 05's kernels on a GPU, and none of Inductor's.)
 
 # %% tags=["hide-input"]
 choice(
@@ -1033,8 +1035,8 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Time**, measured properly, and CUDA graphs (`mode="reduce-overhead"`), which spare the launches: phase 09.
-# - **`torch.compile` in a training loop** with an optimizer, which it can compile as well: phase 07.
+# - **Time**, measured properly: phase 09. CUDA graphs (`mode="reduce-overhead"`), which spare the launches, take a GPU.
+# - **The optimizer**: its step is a function of tensors like any other, and can be compiled as well.
 # - **Autotuning** (`mode="max-autotune"`): products of matrices from several templates, chosen by trying; those in Triton take a GPU.
 # - **`torch.export`**: the same tracer, without Python beside it: one graph or nothing.
 # - **Higher-order operators** (`torch.cond`, `while_loop`, flex attention), with which a graph can hold a branch.

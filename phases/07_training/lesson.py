@@ -1351,7 +1351,7 @@ number(
 # %% [markdown]
 # ## Reading nanoGPT's train.py
 #
-# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the lines are those of the version of December 2024) and read it beside this list. It has no class and hardly a function; it is a program from top to bottom.
+# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. (Its page has called it old and deprecated since November 2025, in favour of [nanochat](https://github.com/karpathy/nanochat), which has the same parts in more files. To be read from top to bottom, it is still the one.) Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the lines are those of the version of December 2024) and read it beside this list. It has no class and hardly a function; it is a program from top to bottom.
 #
 # | lines | what happens | what you know of it |
 # |---|---|---|
@@ -1360,7 +1360,7 @@ number(
 # | 106–112 | A seed; TF32 is allowed; `ctx` is autocast, or on a CPU nothing. | *Sixteen bits*: on a CPU the script does without. |
 # | 116–131 | `get_batch`: random places in one long file of tokens, the targets one place further. | No Dataset, no DataLoader and no epochs: drawn with replacement. There is no middle of an epoch to resume in. |
 # | 149–193 | The model: new, from a checkpoint, or with GPT-2's weights. From a checkpoint the sizes are taken too, and a prefix is cut off the names. | You have seen where the prefix comes from. |
-# | 196–202 | A scaler that is switched on for float16 alone; an optimizer, and its state if there is one. | Switched off, each of its methods passes on what it gets, and the loop below is the same for every dtype. |
+# | 196–202 | A scaler that is switched on for float16 alone; an optimizer, and its state if there is one. | Line 196 calls `torch.cuda.amp.GradScaler`, the name that warns today. Switched off, each of its methods passes on what it gets, and the loop below is the same for every dtype. |
 # | 205–212 | Compile, then wrap for several processes. | Phases 06 and 10. |
 # | 215–228 | `estimate_loss`: eval mode, no gradients, the mean of 200 batches of each split, back to train mode. | Batches of equal size: the mean of means is right. |
 # | 231–242 | `get_lr`: up in a line, down along a cosine, then flat at a tenth. | Its first step isn't 0. It was, until somebody noticed. |
@@ -1407,7 +1407,7 @@ choice(
 #
 # - **The Hugging Face `Trainer`**, which does all of this behind one call, and what it then hides. Phase 08.
 # - **Where the time goes** in a step, measured properly, and how to get it back. Phase 09.
-# - **More than one GPU**: how gradients are exchanged, sharded optimizers and their checkpoints (`torch.distributed.checkpoint`). Phase 10.
+# - **More than one GPU**: how gradients are exchanged, and optimizers that are cut into shards. Phase 10.
 # - **float8 training**, and optimizers that keep less (Adafactor, 8-bit Adam) or other things (Shampoo, Muon): the same loop, another line five.
 # - **Which hyperparameters**: this phase makes sure that what you compare are two learning rates, and not a bug and a learning rate.
 

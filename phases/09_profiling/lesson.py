@@ -1293,7 +1293,7 @@ print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quic
 # - **A GPU's own counters**: occupancy, cache hits, tensor-core use. NVIDIA's Nsight Systems draws traces like these with every call of CUDA; Nsight Compute looks into one kernel.
 # - **Sampling profilers for Python** (`py-spy`, `austin`), which show what fills the gaps between operators, without touching the program.
 # - **CUDA graphs**: named here, run nowhere in this course, since they need a GPU.
-# - **Many processes**: traces of several ranks, and waiting for the slowest. Phase 10.
+# - **Many processes**, and waiting for the slowest of them. Phase 10.
 # - **Debuggers**: `breakpoint()`, and in a notebook `%debug` after an exception, which takes you to the line with all its tensors.
 
 # %% [markdown]
