@@ -9,7 +9,7 @@
 #
 # `loss.backward()` is the most expensive line of a training loop, and the one that nobody reads. This lesson reads it.
 #
-# It takes an hour. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and a quarter. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -367,6 +367,108 @@ attempt(lambda: (silent * w).sum().backward())
 # Evaluate in `inference_mode`; update weights by hand in `no_grad`; `detach` what should be taken as given, such as a target that was computed by a model.
 
 # %% [markdown]
+# ## Written over, while autograd watches
+#
+# What if the result of a computation is written *into* a tensor that is there already? Here is a board of four zeros, which requires no gradient, and a view of its middle.
+#
+# **Predict.** `part` gets a `grad_fn`. What does `board` get, into which nobody wrote by that name?
+
+# %%
+x = torch.tensor([2.0, 3.0], requires_grad=True)
+board = torch.zeros(4)
+part = board[1:3]
+part.add_(x)
+print("part ", part.grad_fn)
+print("board", board.grad_fn)
+print("behind it:", *(node and node.name() for node, _ in board.grad_fn.next_functions))
+(board * torch.tensor([1.0, 10.0, 100.0, 1000.0])).sum().backward()
+print("x.grad", x.grad)
+
+# %% [markdown]
+# They share one storage, so `board` has changed as well, and autograd rewrites its history: `CopySlices` is the way back through "all of the board as it was, with the middle replaced". It leads to two places, to the board's old history (there is none) and to x, which receives the two entries of the gradient that lie where it was written. The view's own history is thrown away and made anew: it is now read off the board, by `AsStridedBackward0`.
+#
+# A leaf can't be rewritten like that. It is where the graph begins; had it a history, it were no leaf.
+
+# %%
+w = torch.ones(3, requires_grad=True)
+attempt(lambda: w.add_(1))
+attempt(lambda: w[:2].add_(1))
+with torch.no_grad():
+    print("under no_grad:", w.add_(1))
+
+# %% [markdown]
+# The last line is how every optimizer writes. Under `no_grad` nothing is recorded, and still one thing is noted: the version. It belongs to the storage, so all views share it, and so does what `detach` returns. **Predict.** Three ways to write over the result of `exp` behind autograd's back. How many does it catch?
+
+# %%
+x = torch.ones(3, requires_grad=True)
+aliases = {"y[:2]": lambda y: y[:2], "y.detach()": lambda y: y.detach(), "y.data": lambda y: y.data}
+for name, alias in aliases.items():
+    y = torch.exp(x)
+    with torch.no_grad():
+        alias(y).add_(1)
+    print(f"{name:10} version of y: {y._version}", end="   ")
+    attempt(lambda: torch.autograd.grad(y.sum(), x)[0])
+
+# %% [markdown]
+# Two. `.data` is older than the counters: it hands out the same bytes with a counter of its own, and the gradient comes out as 3.7183 where it should be 2.7183, without a word. There is no use of `.data` today that `detach()` or `no_grad` would not serve better.
+#
+# You may also stand in the way of a gradient and look at it, or change it: a **hook** is a function that is called with it. There are several places to stand. **Predict** the order.
+
+# %%
+w = torch.tensor(3.0, requires_grad=True)
+h = w * 2
+w.register_post_accumulate_grad_hook(lambda w: print("w has its gradient:", w.grad))
+w.register_hook(lambda g: print("on its way to w:   ", g))
+h.grad_fn.register_hook(lambda to_inputs, to_outputs: print("through the node:  ", to_inputs))
+h.register_hook(lambda g: print("on its way to h:   ", g) or g.clamp(max=5.0))
+(h * h).backward()
+
+# %% [markdown]
+# In the order in which the gradient travels, whatever the order of registration. `h`'s hook returned something, so that is what went on: 5 in place of 12, and the node made 10 of it. `w`'s first hook sees the gradient of *this* backward, before `AccumulateGrad` adds it; the last one sees `.grad` as it is afterwards, and may already step and free it. DDP's exchange of gradients (phase 10) hangs on such a hook, at every parameter.
+#
+# And the saved tensors have hooks, too: one function packs what a node saves, another unpacks it when backward asks. Packing may mean to write it to disk, to keep it in 16 bits, or just to count it.
+
+# %%
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+
+def kept(function, *args):
+    """The bytes that the graph of a call keeps, each storage once, and the gradients from it."""
+    saved = {}
+    with saved_tensors_hooks(lambda t: saved.update({t.data_ptr(): t.nbytes}) or t, lambda t: t):
+        y = function(*args)
+    return sum(saved.values()), torch.autograd.grad(y.sum(), args)
+
+
+# %%
+def deep(x, W):
+    for _ in range(4):
+        x = torch.tanh(x @ W)
+    return x
+
+
+x, W = torch.randn(64, 32, requires_grad=True), torch.randn(32, 32, requires_grad=True)
+plain, gradients = kept(deep, x, W)
+again, same = kept(lambda x, W: checkpoint(deep, x, W, use_reentrant=False), x, W)
+print(f"kept: {plain:,} bytes, with a checkpoint {again:,}")
+print("the same gradients:", all(map(torch.equal, gradients, same)))
+
+# %% [markdown]
+# `checkpoint` is made of these hooks. Packing keeps nothing; the first unpacking runs the function again from its inputs, and hands out what it saves this time. What is kept between forward and backward falls from six tensors to two, the inputs; what it costs is one more forward. (A function that draws at random must draw the same again: `checkpoint` puts the generators back for it.) Models that fill a GPU are trained so, a checkpoint to each block.
+
+# %% tags=["hide-input"]
+choice(
+    "A block with twelve layers is wrapped in one `checkpoint`. When does its memory peak?",
+    {
+        "in the forward, as without it": "In the forward, only the block's inputs stay.",
+        "when backward enters the block: all that its layers save is there again": "The whole block is run once more, and everything it saves is alive until backward has used it. So one checkpoint around the whole model saves next to nothing: it takes several.",
+        "never: each layer is computed again on its own": "That would be twelve checkpoints, one for each layer.",
+    },
+    answer="when backward enters the block: all that its layers save is there again",
+)
+
+# %% [markdown]
 # ## A layer only has to know one product
 #
 # With tensors, a local derivative is a table: the **Jacobian**, one row for each output, one column for each input. For the LM head over 32 positions it would have 19,200 rows and 2,048 columns, 157 MB, for one small layer, and nearly all of it zeros.
@@ -663,8 +765,8 @@ print("mended:", x.grad)
 # - **A backward for a kernel of your own**, registered with `torch.library`. Phase 05.
 # - **The joint graph of forward and backward**, made ahead of time, and what a partitioner saves. Phase 06.
 # - **Gradient accumulation, clipping and scaling** in a training loop. Phase 07.
-# - **Hooks on gradients**, which is how DDP overlaps communication with backward. Phase 10.
-# - Checkpointing (recompute in place of saving), forward mode (`torch.func.jvp`), complex derivatives and `vmap` are left to the documentation.
+# - **What hooks are for** when many processes train: DDP overlaps communication with backward. Phase 10.
+# - Forward mode (`torch.func.jvp`), complex derivatives and `vmap` are left to the documentation.
 
 # %% [markdown]
 # ## Sources

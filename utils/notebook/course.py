@@ -113,7 +113,7 @@ PHASES = (
         "Autograd by hand",
         "derive any gradient of a small network on paper, and hold it against autograd's.",
         needs=(1,),
-        hours=(1, 3),
+        hours=(1.25, 3),
     ),
     Phase(
         3,
