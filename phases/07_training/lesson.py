@@ -169,8 +169,71 @@ fitted_line((x_seen, y_seen), (x_unseen, y_unseen), lines)
 
 # %% [markdown]
 # `detach` gives the same bytes without the graph, and `numpy` the same bytes under NumPy's name; nothing is copied. The error settles near 0.09 on the points seen, and near 0.1 on the others. The square of 0.3, the noise that we put in, is 0.09: whatever falls below it on the *seen* points is learnt by heart. (Live, move the slider back to where it began: which arrives first, the slope or the intercept?)
+
+# %% [markdown]
+# It went well, and not because the loop is right. Here are the same five lines on points that lie ten times as wide, with a learning rate five times as small, to be careful. **Predict.** Six draws of a hundred points each: what is the loss after a hundred steps?
+
+# %%
+def losses_of(x, y, lr, steps=100):
+    torch.manual_seed(0)
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    curve = []
+    for _ in range(steps):
+        loss = F.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        curve.append(loss.item())
+    return curve
+
+
+# %%
+draws = []
+for seed in range(6):
+    torch.manual_seed(seed)
+    x = 10 * torch.randn(100, 1)
+    draws.append((x, 2 * x + 1 + torch.randn(100, 1)))
+    print(f"draw {seed}: loss {losses_of(*draws[-1], lr=0.01)[-1]:.3g}")
+
+# %% [markdown]
+# Three arrive, three explode, and nothing is different but the points. What decides?
 #
-# We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
+# The loss of a line is a bowl. At a distance d from its bottom, in a direction in which it curves by λ, the gradient is λ · d. So a step multiplies the distance by 1 − lr · λ. That is a shorter way to the bottom while lr · λ is below 2; beyond it each step lands on the other side, farther up. **The learning rate has a limit, 2 / λ**, for the steepest direction that there is. For a mean squared error the curvatures can be computed: they are the eigenvalues of 2 XᵀX / N, where X has a column of x and a column of ones for the bias.
+
+# %%
+def limit(x):
+    """The learning rate beyond which a line through these x explodes."""
+    X = torch.cat([x, torch.ones_like(x)], 1)
+    curvatures = torch.linalg.eigvalsh(2 * X.T @ X / len(X))
+    return 2 / curvatures.max().item(), curvatures.tolist()
+
+
+for seed, (x, _) in enumerate(draws):
+    most, (flat, steep) = limit(x)
+    print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
+
+# %% [markdown]
+# Twice the mean of x² is about 200, and 2 / 200 is 0.01, the rate that was taken: it sat on the edge, and the draw decided on which side. Here is the first draw at four shares of its own limit. **Predict.** Which is fastest?
+
+# %%
+x, y = draws[0]
+shares = (0.1, 0.5, 0.98, 1.02)
+loss_curves({f"{share} of the limit": losses_of(x, y, share * limit(x)[0], 12) for share in shares}, step=6)
+
+# %% [markdown]
+# Half of it: there the steep direction is done in a single step. Just below the limit it swings from side to side, and just above it swings away. But a smaller rate is a poor cure. The other curvature is 2, a hundredth: what suits the slope is a crawl for the bias, and at half the limit it takes hundreds of steps. Better to make the bowl round. **Predict.** Take the mean off x, divide by the deviation: what is the limit now, and how many steps does it take?
+
+# %%
+standard = (x - x.mean()) / x.std(correction=0)
+print("limit:", round(limit(standard)[0], 4), "  curvatures:", *(round(c, 4) for c in limit(standard)[1]))
+print("losses at half of it:", *(round(loss, 3) for loss in losses_of(standard, y, 0.5, 5)))
+
+# %% [markdown]
+# One step, to the bottom. That is one reason why inputs are brought to a common scale, and why deep networks do it again in each block (phase 03's LayerNorm). A deep network's bowl changes its shape as you go, and nobody computes its curvatures; but a loss that grows by a steady factor, step after step, is this picture, and the first thing to try is half the rate.
+
+# %% [markdown]
+# Back to the small line. We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
 
 # %%
 weights = []
