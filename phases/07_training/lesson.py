@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes an hour and a half. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and three quarters. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -459,7 +459,40 @@ print("item   torch   numpy  random     own")
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
-# The last alone. torch, NumPy's global functions and `random` are seeded in each worker, from the seed that the loader drew and the worker's number. A generator that was made before the workers were is copied into each of them, state and all, and nobody seeds it for you. And what workers hide is time, and only the time of loading: as long as a batch is made faster than it is used, the model never waits.
+# The last alone. torch, NumPy's global functions and `random` are seeded in each worker, from the seed that the loader drew and the worker's number. A generator that was made before the workers were is copied into each of them, state and all, and nobody seeds it for you.
+
+# %% [markdown]
+# And what are they for? For waiting. Here a batch takes 60 ms to arrive, as from a disk or a network, and a step takes 20. **Predict.** How many milliseconds pass from one step to the next, with no worker, one, two, three and four?
+
+# %%
+SCRIPT = """
+import statistics, time
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self):
+        return 40
+    def __getitem__(self, k):
+        time.sleep(0.060)
+        return k
+
+if __name__ == "__main__":
+    for workers in range(5):
+        began = []
+        for _ in DataLoader(Slow(), batch_size=None, num_workers=workers):
+            began.append(time.perf_counter())
+            time.sleep(0.020)
+        gaps = [b - a for a, b in zip(began[16:], began[17:])]
+        print(f"{workers} workers: {1000 * statistics.mean(gaps):3.0f} ms from step to step")
+"""
+
+# %%
+(FOLDER / "slow.py").write_text(SCRIPT)
+command = [sys.executable, FOLDER / "slow.py"]
+print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+# %% [markdown]
+# Without a worker the two times add up: 80. One worker loads while the model computes, and it is the longer of the two that counts, 60; two share the loading, 30; from three on it hides behind the step altogether, and a fourth has nothing to do. So there is a number of workers that is enough, the loading time by the step's, rounded up. More only cost memory. And they hide *waiting*; where making a batch is work, they need cores to do it on.
 
 # %% tags=["hide-input"]
 choice(

@@ -153,7 +153,7 @@ PHASES = (
         "Training",
         "write the whole training loop, AdamW included, and train a small GPT with it.",
         needs=(3,),
-        hours=(1.5, 3),
+        hours=(1.75, 3),
     ),
     Phase(
         8,
