@@ -401,13 +401,19 @@ with torch.no_grad():
 
 # %%
 x = torch.ones(3, requires_grad=True)
-aliases = {"y[:2]": lambda y: y[:2], "y.detach()": lambda y: y.detach(), "y.data": lambda y: y.data}
-for name, alias in aliases.items():
+
+
+def written_over(alias):
     y = torch.exp(x)
     with torch.no_grad():
         alias(y).add_(1)
-    print(f"{name:10} version of y: {y._version}", end="   ")
-    attempt(lambda: torch.autograd.grad(y.sum(), x)[0])
+    print("version of y:", y._version, end="   ")
+    return torch.autograd.grad(y.sum(), x)[0]
+
+
+attempt(lambda: written_over(lambda y: y[:2]))
+attempt(lambda: written_over(lambda y: y.detach()))
+attempt(lambda: written_over(lambda y: y.data))
 
 # %% [markdown]
 # Two. `.data` is older than the counters: it hands out the same bytes with a counter of its own, and the gradient comes out as 3.7183 where it should be 2.7183, without a word. There is no use of `.data` today that `detach()` or `no_grad` would not serve better.

@@ -43,6 +43,7 @@ from typing import Any
 
 from utils.checks.compare import Tolerance
 from utils.checks.draw import Draw
+from utils.checks.lab_solution import supply
 
 
 @dataclass(frozen=True)
@@ -486,14 +487,16 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
         if source.count(old) != 1:
             raise ValueError(f"{old!r} is in the solution {source.count(old)} times, expected once")
         source = source.replace(old, new)
-    module = sys.modules[solution.__module__]
+    among = getattr(solution, "_among", None) or vars(sys.modules[solution.__module__])
+    if lab := among.get("__lab__"):
+        supply(among, lab, source)
     names: dict[str, Any] = {}
     file = f"<edited {solution.__module__}.{solution.__name__} {hash(source):x}>"
     # What reads a function's source, as Triton's decorators do, finds it there.
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    exec(compile(source, file, "exec"), vars(module), names)
+    exec(compile(source, file, "exec"), among, names)
     (wrong,) = names.values()
-    wrong._source = source  # Python finds none in a file
+    wrong._source, wrong._among = source, among  # Python finds no source in a file
     return wrong
 
 

@@ -49,7 +49,8 @@ def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
     integers = not (got.is_floating_point() or want.is_floating_point())
     g, w = got.to(torch.float64), want.to(torch.float64)
     if bool(torch.isnan(g).any()) and not bool(torch.isnan(w).any()):
-        return "there are NaNs in your result, as 0/0, 0 * inf, inf - inf or unwritten memory bring them"
+        brings = "0/0, 0 * inf, inf - inf or unwritten memory bring them"
+        return f"there are NaNs in your result, as {brings}"
     if not integers and _same(g, w):  # and so nearly any order or scale of itself, too
         close = bool((g - w).abs().max() <= 1e-4 * w.abs().max())
         return "nearly right: rounding, or a precision that is too low somewhere" if close else ""

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 from .shared import SUMS, in_eval, places_of_pull, pull, rough
 
@@ -15,26 +16,7 @@ running_norm = Check(
 )
 
 
-@running_norm.reference
-class _RunningNorm(nn.Module):
-    def __init__(self, width, momentum=0.1):
-        super().__init__()
-        self.momentum = momentum
-        self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("variance", torch.ones(width))
-
-    def forward(self, x):
-        mean, variance = self.mean, self.variance
-        if self.training:
-            mean, variance = x.mean(0), x.var(0, correction=0)
-            with torch.no_grad():
-                self.mean += self.momentum * (mean - self.mean)
-                self.variance += self.momentum * (variance - self.variance)
-        return (x - mean) / torch.sqrt(variance + 1e-05)
-
-    def registered(self):
-        parameters = sorted(name for name, _ in self.named_parameters())
-        return {"parameters": parameters, "buffers": sorted(n for n, _ in self.named_buffers())}
+_RunningNorm = running_norm.reference(lab_solution(__name__, "RunningNorm"))
 
 
 @running_norm.cases

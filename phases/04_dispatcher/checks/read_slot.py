@@ -1,6 +1,7 @@
 """Lab 04, exercise 7: Read the real table"""
 
 from utils.checks.exercise import Case, Check, Paste, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.dispatch import table
 
 read_slot = Check(
@@ -19,24 +20,7 @@ WORDS = {
 }
 
 
-@read_slot.reference
-def _(dump, key):
-    words = {
-        "math kernel": "composite",
-        "default backend kernel": "default",
-        "batched kernel": "batched",
-        "backend fallback": "fallback",
-    }
-    for line in dump.splitlines():
-        name, _, rest = line.partition(": ")
-        if name == key:
-            where, _, kind = rest.rpartition(" [")
-            file = where.rpartition(":")[0].rpartition("/")[2]
-            kind = kind.removesuffix("]")
-            if rest.startswith("fallthrough"):
-                kind = "fallthrough"
-            return words.get(kind, kind), file
-    return "nothing", ""
+read_slot.reference(lab_solution(__name__, "read_slot"))
 
 
 OPERATORS = ("mm", "linear", "add.Tensor", "add_.Tensor", "t", "softmax.int", "_softmax",
@@ -117,23 +101,7 @@ def _(dump, key):
     return ours.get(inside, inside), file
 
 
-def _solution(dump, key):
-    words = {
-        "math kernel": "composite",
-        "default backend kernel": "default",
-        "batched kernel": "batched",
-        "backend fallback": "fallback",
-    }
-    for line in dump.splitlines():
-        name, _, rest = line.partition(": ")
-        if name == key:
-            where, _, kind = rest.rpartition(" [")
-            file = where.rpartition(":")[0].rpartition("/")[2]
-            kind = kind.removesuffix("]")
-            if rest.startswith("fallthrough"):
-                kind = "fallthrough"
-            return words.get(kind, kind), file
-    return "nothing", ""
+_solution = lab_solution(__name__, "read_slot")
 
 
 read_slot.misconception(

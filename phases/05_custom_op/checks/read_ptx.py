@@ -5,6 +5,7 @@ import re
 import torch
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.custom_op import compile_softmax
 
 read_ptx = Check(
@@ -127,25 +128,9 @@ def _(draw):
         yield pair(reductions, "reductions", ptx, words, "`shfl`", "`bar.sync`")
 
 
-def accesses(ptx):
-    return len(widths(ptx, "ld")), len(widths(ptx, "st"))
-
-
-def widths(ptx, kind):
-    found = []
-    for line in ptx.splitlines():
-        words = [word for word in line.split() if not word.startswith("@")]
-        if words and words[0].startswith(f"{kind}.global."):
-            parts = words[0].split(".")
-            numbers = 4 if "v4" in parts else 2 if "v2" in parts else 1
-            found.append(numbers * int(parts[-1][1:]) // 8)
-    return found
-
-
-def reductions(ptx):
-    words = [word for line in ptx.splitlines() for word in line.split("//")[0].split()]
-    shuffles = [word for word in words if word.startswith("shfl.")]
-    return len(shuffles), words.count("bar.sync")
+accesses = lab_solution(__name__, "read_ptx", "accesses")
+widths = lab_solution(__name__, "read_ptx", "widths")
+reductions = lab_solution(__name__, "read_ptx", "reductions")
 
 
 def _misconception(name, explanation, earns, function, *edits):

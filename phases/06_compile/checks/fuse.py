@@ -1,6 +1,7 @@
 """Lab 06, exercise 6: A fusion pass"""
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 fuse_check = Check(
     "fuse",
@@ -165,24 +166,8 @@ def _(draw):
         yield written(nodes, grouped(draw, nodes), outputs)
 
 
-def fuse(nodes):
-    groups, place, kinds = [], {}, {}
-    for name, kind, reads in nodes:
-        made = [read for read in reads if read in place]
-        youngest = max((place[read] for read in made), default=None)
-        alone = youngest is None or "library" in (kind, kinds[groups[youngest][0]])
-        if alone or any(place[r] == youngest and kinds[r] == "reduction" for r in made):
-            groups.append([])
-            youngest = len(groups) - 1
-        groups[youngest].append(name)
-        place[name], kinds[name] = youngest, kind
-    return groups
-
-
-def stored(nodes, groups, outputs):
-    place = {name: at for at, group in enumerate(groups) for name in group}
-    read = {one for name, _, reads in nodes for one in reads if place.get(one) != place[name]}
-    return [name for name, _, _ in nodes if name in read or name in outputs]
+fuse = lab_solution(__name__, "fuse")
+stored = lab_solution(__name__, "fuse", "stored")
 
 
 def _misconception(name, explanation, earns, function, *edits):

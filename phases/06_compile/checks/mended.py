@@ -4,6 +4,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, Place, edited
+from utils.checks.lab_solution import lab_solution
 
 mended = Check(
     "mended",
@@ -112,18 +113,9 @@ def _(draw):
     yield asked("row_sums", "a matrix, float64", {"a single row": [x[:1], lengths[:1]]})
 
 
-def gate(x):
-    return torch.where(x.sum() > 0, 2 * x, x / 2)
-
-
-def scale(x):
-    largest = x.detach().abs().max()
-    return x / torch.where(largest == 0, 1.0, largest)
-
-
-def row_sums(x, lengths):
-    counts = torch.arange(x.shape[1]) < lengths[:, None]
-    return torch.where(counts, x, 0.0).sum(1)
+gate = lab_solution(__name__, "mended", "gate")
+scale = lab_solution(__name__, "mended", "scale")
+row_sums = lab_solution(__name__, "mended", "row_sums")
 
 
 def _misconception(name, explanation, earns, function, *edits):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.compiling import written
 
 read_code = Check(
@@ -118,18 +119,9 @@ def _(draw):
             yield asked(part, code, of, words)
 
 
-def launches(code):
-    return [name.removesuffix(".run") for name in called(code) if re.match("(cpp|triton)_", name)]
-
-
-def library_calls(code):
-    return [name for name in called(code) if re.match(r"(extern_kernels|torch\.ops)\.", name)]
-
-
-def called(code):
-    body = code.partition("def call(")[2]
-    found = (re.match(r"(?:\w+ = )?([\w.]+)\(", line.strip()) for line in body.splitlines())
-    return [one[1] for one in found if one]
+launches = lab_solution(__name__, "read_code", "launches")
+library_calls = lab_solution(__name__, "read_code", "library_calls")
+called = lab_solution(__name__, "read_code", "called")
 
 
 def reused(code):

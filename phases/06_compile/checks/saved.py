@@ -1,6 +1,7 @@
 """Lab 06, exercise 5: What is saved"""
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.compiling import joint_graph
 
 saved_check = Check(
@@ -102,26 +103,9 @@ def _(draw):
         yield asked(again, "two results", wide, shapes[:2], wanted, kept, of="computed_again")
 
 
-def saved(joint, outputs):
-    *nodes, output = joint.graph.nodes
-    forward = needed(output.args[0][:outputs], ())
-    read = {one for node in nodes if node not in forward for one in node.all_input_nodes}
-    return [node.name for node in nodes if node in forward and node in read]
-
-
-def computed_again(joint, wanted, kept):
-    again = needed([node for node in joint.graph.nodes if node.name in wanted], kept)
-    return [node.name for node in joint.graph.nodes if node in again and node.op != "placeholder"]
-
-
-def needed(roots, there):
-    found, waiting = set(), list(roots)
-    while waiting:
-        node = waiting.pop()
-        if node not in found and node.name not in there:
-            found.add(node)
-            waiting += node.all_input_nodes
-    return found
+saved = lab_solution(__name__, "saved")
+computed_again = lab_solution(__name__, "saved", "computed_again")
+needed = lab_solution(__name__, "saved", "needed")
 
 
 def _misconception(name, explanation, earns, function, *edits):

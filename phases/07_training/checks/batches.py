@@ -5,6 +5,7 @@ import math
 import torch
 
 from utils.checks.exercise import Case, Check, case, edited
+from utils.checks.lab_solution import lab_solution
 
 batches = Check(
     "batches",
@@ -98,18 +99,8 @@ def _(draw):
         yield Case(own, disturbed, shown=shown, places=places)
 
 
-def steps(n, batch_size, epochs, drop_last):
-    per_epoch = n // batch_size if drop_last else -(-n // batch_size)
-    return epochs * per_epoch
-
-
-def _batches(n, batch_size, seed, drop_last):
-    generator = None if seed is None else torch.Generator().manual_seed(seed)
-    stop = n - n % batch_size if drop_last else n
-    while True:
-        order = range(n) if generator is None else torch.randperm(n, generator=generator).tolist()
-        for begin in range(0, stop, batch_size):
-            yield list(order[begin : begin + batch_size])
+steps = lab_solution(__name__, "batches", "steps")
+_batches = lab_solution(__name__, "batches")
 
 
 _batches.__name__ = "batches"

@@ -6,6 +6,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 checkpoint = Check(
     "checkpoint",
@@ -85,28 +86,8 @@ def _(draw):
     yield asked(file, 10, 1, 5, 0.0, "a file")
 
 
-def _checkpoint(trainer):
-    return copy.deepcopy(
-        {
-            "model": trainer.model.state_dict(),
-            "optimizer": trainer.optimizer.state_dict(),
-            "schedule": trainer.schedule.state_dict(),
-            "generator": trainer.generator.get_state(),
-            "order": trainer.order,
-            "position": trainer.position,
-            "dice": torch.get_rng_state(),
-        }
-    )
-
-
-def resume(trainer, saved):
-    saved = copy.deepcopy(saved)
-    trainer.model.load_state_dict(saved["model"])
-    trainer.optimizer.load_state_dict(saved["optimizer"])
-    trainer.schedule.load_state_dict(saved["schedule"])
-    trainer.generator.set_state(saved["generator"])
-    trainer.order, trainer.position = saved["order"], saved["position"]
-    torch.set_rng_state(saved["dice"])
+_checkpoint = lab_solution(__name__, "checkpoint")
+resume = lab_solution(__name__, "checkpoint", "resume")
 
 
 _checkpoint.__name__ = "checkpoint"

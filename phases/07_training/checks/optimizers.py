@@ -6,6 +6,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import ByHand, Check, case, edited
+from utils.checks.lab_solution import lab_solution
 
 optimizers = Check(
     "optimizers",
@@ -109,34 +110,8 @@ def _(draw):
     yield adamw(none, 3, (0.75, 0.9), 1e-8, 0.0, torch.float64, missing=missing)
 
 
-def sgd(params, grads, lr, momentum, weight_decay):
-    params = [p.clone() for p in params]
-    memory = [None] * len(params)
-    for step in grads:
-        for i, g in enumerate(step):
-            if g is not None:
-                g = g + weight_decay * params[i]
-                memory[i] = g if memory[i] is None else momentum * memory[i] + g
-                params[i] = params[i] - lr * memory[i]
-    return params
-
-
-def adamw(params, grads, lr, betas, eps, weight_decay):
-    params = [p.clone() for p in params]
-    m = [torch.zeros_like(p) for p in params]
-    v = [torch.zeros_like(p) for p in params]
-    t = [0] * len(params)
-    for step in grads:
-        for i, g in enumerate(step):
-            if g is not None:
-                t[i] += 1
-                p = params[i] * (1 - lr * weight_decay)
-                m[i] = betas[0] * m[i] + (1 - betas[0]) * g
-                v[i] = betas[1] * v[i] + (1 - betas[1]) * g * g
-                mean = m[i] / (1 - betas[0] ** t[i])
-                root = (v[i] / (1 - betas[1] ** t[i])).sqrt()
-                params[i] = p - lr * mean / (root + eps)
-    return params
+sgd = lab_solution(__name__, "optimizers", "sgd")
+adamw = lab_solution(__name__, "optimizers", "adamw")
 
 
 def _misconception(name, explanation, earns, function, *edits):

@@ -5,6 +5,7 @@ import math
 import torch
 
 from utils.checks.exercise import Case, Check, Place, edited
+from utils.checks.lab_solution import lab_solution
 
 scaler = Check(
     "Scaler",
@@ -110,25 +111,7 @@ def _(draw):
     yield history(growth, [[None], [], good()], 2, shown="steps without gradients")
 
 
-class _Right:
-    def __init__(self, scale, growth, backoff, interval):
-        self.scale, self.growth, self.backoff, self.interval = scale, growth, backoff, interval
-        self.good = 0
-
-    def scaled(self, loss):
-        return loss * self.scale
-
-    def unscaled(self, grads):
-        if not all(torch.isfinite(g).all() for g in grads if g is not None):
-            self.scale *= self.backoff
-            self.good = 0
-            return None
-        found = [None if g is None else g.float() / self.scale for g in grads]
-        self.good += 1
-        if self.good == self.interval:
-            self.scale *= self.growth
-            self.good = 0
-        return found
+_Right = lab_solution(__name__, "Scaler")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -6,6 +6,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Check, case, edited
+from utils.checks.lab_solution import lab_solution
 
 schedule = Check(
     "schedule",
@@ -77,19 +78,8 @@ def _(draw):
         yield case(left, found, 1.0, of="clip", shown=f"with {bad} in it")
 
 
-def lr_at(step, steps, warmup, peak, floor):
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    done = min(1.0, (step - warmup) / (steps - 1 - warmup))
-    return floor + (peak - floor) * (1 + math.cos(math.pi * done)) / 2
-
-
-def clip(grads, max_norm):
-    norm = math.sqrt(sum(g.double().square().sum().item() for g in grads if g is not None))
-    if not math.isfinite(norm):
-        return norm, None
-    factor = max_norm / norm if norm > max_norm else 1.0
-    return norm, [None if g is None else g * factor for g in grads]
+lr_at = lab_solution(__name__, "schedule", "lr_at")
+clip = lab_solution(__name__, "schedule", "clip")
 
 
 def _misconception(name, explanation, earns, function, *edits):

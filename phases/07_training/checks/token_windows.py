@@ -1,12 +1,12 @@
 """Lab 07, exercise 2: Windows over a text"""
 
-import math
 
 import torch
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 token_windows = Check(
     "TokenWindows",
@@ -133,28 +133,7 @@ def _(draw):
     yield collated([draw.integer(1, 6)])
 
 
-class _Right(Dataset):
-    def __init__(self, tokens, context, stride, pad):
-        self.tokens, self.context, self.stride, self.pad = tokens, context, stride, pad
-
-    def __len__(self):
-        return math.ceil((len(self.tokens) - 1) / self.stride)
-
-    def __getitem__(self, index):
-        if index >= len(self):
-            raise IndexError(f"window {index} of {len(self)}")
-        begin = index * self.stride
-        piece = self.tokens[begin : begin + self.context + 1]
-        return piece[:-1].clone(), piece[1:].clone()
-
-    def collate(self, items):
-        longest = max(len(inputs) for inputs, _ in items)
-        batch = torch.full((len(items), longest), self.pad)
-        wanted = torch.full((len(items), longest), -100)
-        for row, (inputs, targets) in enumerate(items):
-            batch[row, : len(inputs)] = inputs
-            wanted[row, : len(targets)] = targets
-        return batch, wanted
+_Right = lab_solution(__name__, "TokenWindows")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -5,6 +5,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.training import perplexity, sentences
 from utils.minigpt import (
     MiniGPT,
@@ -140,18 +141,7 @@ def _(draw):
     yield Case(below, beats, shown=words(large, 5000, STEPS), places=places)
 
 
-def _train(inputs, targets, config, steps, seed):
-    torch.manual_seed(seed)
-    model = MiniGPT(config)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    for _ in range(steps):
-        rows = torch.randperm(len(inputs))[:64]
-        logits = model(inputs[rows])
-        loss = F.cross_entropy(logits.flatten(0, 1), targets[rows].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model.state_dict()
+_train = lab_solution(__name__, "train_minigpt")
 
 
 def _misconception(name, explanation, earns, *edits):

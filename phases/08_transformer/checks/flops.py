@@ -1,6 +1,7 @@
 """Lab 08, exercise 6: What it costs"""
 
 from utils.checks.exercise import Check, case, edited
+from utils.checks.lab_solution import lab_solution
 from utils.minigpt import MiniGPTConfig
 
 from .shared import named
@@ -70,20 +71,8 @@ def _(draw):
     yield case(size, config(), 0, 4, of="cache_bytes", shown="no tokens")
 
 
-def _flops(config, prompt, new, cached):
-    def one_pass(tokens, keys):
-        maps = 4 * config.d_model**2 + 2 * config.d_model * config.d_ff
-        layer = tokens * maps + 2 * tokens * keys * config.d_model
-        return 2 * (config.n_layers * layer + tokens * config.d_model * config.vocab_size)
-
-    total = one_pass(prompt, prompt)
-    for keys in range(prompt + 1, prompt + new):
-        total += one_pass(1 if cached else keys, keys)
-    return total
-
-
-def _cache_bytes(config, tokens, itemsize):
-    return 2 * config.n_layers * tokens * config.d_model * itemsize
+_flops = lab_solution(__name__, "flops")
+_cache_bytes = lab_solution(__name__, "flops", "cache_bytes")
 
 
 def _misconception(name, explanation, earns, *edits):

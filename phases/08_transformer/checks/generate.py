@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check, Paste, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.transformer import tiny_weights
 
 generate = Check(
@@ -181,24 +181,7 @@ def _(draw):
     yield asked(work, [n, 2], 0, nowhere, what="columns")
 
 
-def _generate(model, prompts, limit, pad, eos):
-    longest = max(len(prompt) for prompt in prompts)
-    rows = [[pad] * (longest - len(prompt)) + prompt for prompt in prompts]
-    tokens = torch.tensor(rows)
-    padding = torch.arange(longest) >= longest - torch.tensor([[len(prompt)] for prompt in prompts])
-    positions = (padding.cumsum(-1) - 1).clamp(min=0)
-    said, cache = [[] for _ in prompts], None
-    for _ in range(limit):
-        logits, cache = model(tokens, positions, padding, cache)
-        tokens = logits[:, -1:].argmax(-1)
-        for words, word in zip(said, tokens[:, 0].tolist()):
-            if eos not in words:
-                words.append(word)
-        if all(eos in words for words in said):
-            break
-        positions = positions[:, -1:] + 1
-        padding = F.pad(padding, (0, 1), value=True)
-    return said
+_generate = lab_solution(__name__, "generate")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.minigpt import MiniGPTConfig
 
 from .shared import SUMS, attention_weights, named
@@ -112,38 +113,8 @@ def _(draw):
     yield made(4, 2, 2)
 
 
-class _Right(nn.Module):
-    def __init__(self, config, kv_heads):
-        super().__init__()
-        self.n_heads, self.kv_heads = config.n_heads, kv_heads
-        shared = config.d_model // config.n_heads * kv_heads
-        self.query = nn.Linear(config.d_model, config.d_model)
-        self.key = nn.Linear(config.d_model, shared)
-        self.value = nn.Linear(config.d_model, shared)
-        self.output = nn.Linear(config.d_model, config.d_model)
-
-    def forward(self, x):
-        query = self.query(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-        parts = (self.key(x), self.value(x))
-        keys, values = (
-            part.unflatten(-1, (self.kv_heads, -1))
-            .transpose(1, 2)
-            .repeat_interleave(self.n_heads // self.kv_heads, dim=1)
-            for part in parts
-        )
-        mixed = F.scaled_dot_product_attention(query, keys, values, is_causal=True)
-        return self.output(mixed.transpose(1, 2).flatten(2))
-
-
-def _grouped(attention, kv_heads):
-    d_model, n_heads = attention.query.in_features, attention.n_heads
-    made = GroupedAttention(MiniGPTConfig(d_model=d_model, n_heads=n_heads), kv_heads)
-    state = attention.state_dict()
-    for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
-        heads = state[name].unflatten(0, (kv_heads, n_heads // kv_heads, -1))
-        state[name] = heads.mean(1).flatten(0, 1)
-    made.load_state_dict(state)
-    return made
+_Right = lab_solution(__name__, "grouped", "GroupedAttention")
+_grouped = lab_solution(__name__, "grouped")
 
 
 GroupedAttention = _Right  # the name that `_grouped` knows it by, as in a lab

@@ -1,11 +1,11 @@
 """Lab 08, exercise 2: Attention in fifty lines"""
 
-import math
 
 import torch
 from torch import nn
 
 from utils.checks.exercise import ByHand, Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 from .shared import SUMS, attention_weights
 
@@ -91,25 +91,7 @@ def _(draw):
     yield asked(gradients, 2, 4, 3, 2, blind(2, 4, 1), **exact)
 
 
-class _Right(nn.Module):
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads = n_heads
-        self.query = nn.Linear(d_model, d_model)
-        self.key = nn.Linear(d_model, d_model)
-        self.value = nn.Linear(d_model, d_model)
-        self.output = nn.Linear(d_model, d_model)
-
-    def forward(self, x, allowed=None):
-        parts = (self.query(x), self.key(x), self.value(x))
-        q, k, v = (part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for part in parts)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        if allowed is None:
-            weights = scores.softmax(-1)
-        else:
-            hidden = ~allowed[:, None]
-            weights = scores.masked_fill(hidden, -1e30).softmax(-1).masked_fill(hidden, 0)
-        return self.output((weights @ v).transpose(1, 2).flatten(2))
+_Right = lab_solution(__name__, "MultiHead")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -6,6 +6,7 @@ import math
 import torch
 
 from utils.checks.exercise import Check, case, edited
+from utils.checks.lab_solution import lab_solution
 
 pick = Check(
     "pick",
@@ -132,18 +133,7 @@ def _(draw):
     yield asked(first_p, fixed, 2.0, None, 0.55)
 
 
-def _pick(logits, u, temperature, top_k, top_p):
-    if temperature == 0:
-        return logits.argmax(-1)
-    ranked, words = (logits / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
-    if top_k is not None:
-        ranked[:, top_k:] = 0
-    if top_p is not None:
-        before = ranked.cumsum(-1) - ranked
-        ranked[before >= top_p * ranked.sum(-1, keepdim=True)] = 0
-    staying = torch.zeros_like(ranked).scatter(-1, words, ranked)
-    reached = staying.cumsum(-1)
-    return (reached <= u[:, None] * reached[:, -1:]).sum(-1)
+_pick = lab_solution(__name__, "pick")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -3,6 +3,7 @@
 import torch
 
 from utils.checks.exercise import Case, Check, case, edited
+from utils.checks.lab_solution import lab_solution
 
 visible = Check(
     "visible",
@@ -76,17 +77,7 @@ def _(draw):
     yield Case(padding, untouched, shown="3 queries, 3 keys, padding (2, 3)")
 
 
-def _visible(queries, keys, causal, padding, window):
-    mine = torch.arange(keys - queries, keys)[:, None]
-    theirs = torch.arange(keys)
-    allowed = torch.ones(1, queries, keys, dtype=torch.bool)
-    if causal:
-        allowed = allowed & (theirs <= mine)
-    if window is not None:
-        allowed = allowed & (mine - theirs < window)
-    if padding is not None:
-        allowed = allowed & padding[:, None, :]
-    return allowed
+_visible = lab_solution(__name__, "visible")
 
 
 def _misconception(name, explanation, earns, *edits):

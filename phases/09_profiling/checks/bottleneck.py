@@ -3,6 +3,7 @@
 from collections import Counter
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.instruments.traces import KINDS, Event, drawn
 from utils.instruments.traces.drawn import LOADER
 
@@ -236,26 +237,7 @@ def _(draw):
     yield asked(copies, "loader", "copy")
 
 
-def _bottleneck(events):
-    accounts = Counter()
-    times = sorted({time for event in events for time in (event.start, event.end)})
-    dry, waited = True, False
-    for begin, end in zip(times, times[1:]):
-        now = [event for event in events if event.start <= begin < event.end]
-        kinds = {event.kind for event in now}
-        if kinds & {"kernel", "copy"}:
-            dry = False
-            accounts["compute" if "kernel" in kinds else "copy"] += end - begin
-            continue
-        if not dry:
-            dry, waited = True, any("Synchronize" in event.name for event in now)
-        if any("DataLoader" in event.name for event in now):
-            accounts["loader"] += end - begin
-        elif waited:
-            accounts["sync"] += end - begin
-        else:
-            accounts["launches" if kinds & {"op", "call"} else "python"] += end - begin
-    return max(accounts, key=accounts.get)
+_bottleneck = lab_solution(__name__, "bottleneck")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 faster_loss = Check(
     "faster_loss",
@@ -146,14 +147,7 @@ def _(draw):
         yield Case(later, play, shown=f"{len(kept)} sentences of {kept[0]}", places=places)
 
 
-def _faster(logits, targets):
-    counts = targets != -100
-    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-    in_sentence = counts.sum(1)
-    means = losses.view_as(targets).sum(1) / in_sentence.clamp(min=1)
-    loss = means.sum() / (in_sentence > 0).sum()
-    right = ((logits.argmax(2) == targets) & counts).sum() / counts.sum()
-    return loss, right
+_faster = lab_solution(__name__, "faster_loss")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -6,6 +6,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.drivers.profiling import Chain
 
 first_bad = Check(
@@ -171,33 +172,13 @@ def _(draw):
     yield rooted(root, torch.tensor([math.inf, -math.inf, 4.0]), torch.ones(3), "infinities")
 
 
-def _first_bad(model, x):
-    found = []
-
-    def watch(name):
-        def hook(module, args, output):
-            if not output.isfinite().all():
-                what = "nan" if output.isnan().any() else "inf"
-                found.append((name, what, bool(args[0].isfinite().all())))
-
-        return hook
-
-    handles = [part.register_forward_hook(watch(name)) for name, part in model.named_modules()]
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found[0] if found else None
+_first_bad = lab_solution(__name__, "first_bad")
 
 
 _first_bad.__name__ = "first_bad"
 
 
-def safe_root(x):
-    low = x <= 0
-    root = torch.where(low, 1, x).sqrt()
-    return torch.where(low, 0, root)
+safe_root = lab_solution(__name__, "first_bad", "safe_root")
 
 
 def _hunt(name, explanation, earns, *edits):

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.instruments.traces import Event, drawn
 
 lanes = Check(
@@ -151,37 +152,7 @@ def _(draw):
     yield asked(launched, "launched", [_work(5, n, a)], "the device alone")
 
 
-def _lanes(events):
-    def covered(spans):
-        total = longest = 0
-        reached = None
-        for span in sorted(spans, key=lambda event: event.start):
-            if reached is None:
-                reached = span.start
-            longest = max(longest, span.start - reached)
-            total += max(0, span.end - max(span.start, reached))
-            reached = max(reached, span.end)
-        return total, longest
-
-    busy = {}
-    for lane in {event.lane for event in events}:
-        busy[lane], _ = covered(e for e in events if e.lane == lane and e.kind != "range")
-    calls = {e.correlation: e for e in events if e.kind == "call" and e.correlation is not None}
-    labels = [e for e in events if e.kind in ("range", "op")]
-    launched = {}
-    for event in labels:
-        host, device = launched.get(event.name, (0, 0))
-        launched[event.name] = host + event.duration, device
-    for work in events:
-        call = calls.get(work.correlation)
-        if not work.on_device or call is None:
-            continue
-        for event in labels:
-            if event.lane == call.lane and event.start <= call.start and call.end <= event.end:
-                host, device = launched[event.name]
-                launched[event.name] = host, device + work.duration
-    gap = covered(e for e in events if e.on_device)[1]
-    return {"busy": busy, "gap": gap, "launched": launched}
+_lanes = lab_solution(__name__, "lanes")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -1,6 +1,7 @@
 """Lab 09, exercise 5: Memory, and who holds it"""
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.instruments.traces import Allocation
 
 peak = Check(
@@ -139,18 +140,7 @@ def _(draw):
     yield asked(never, life(31, range(0, 3200, 64), again=False))
 
 
-def _peak(allocations):
-    alive = {}
-    most, then = 0, []
-    for block in allocations:
-        if block.bytes < 0:
-            alive.pop(block.address, None)
-            continue
-        alive[block.address] = block.bytes
-        size = sum(alive.values())
-        if size > most:
-            most, then = size, list(alive.items())
-    return most, then, sum(alive.values())
+_peak = lab_solution(__name__, "peak")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -4,6 +4,7 @@ import math
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.instruments.traces import recorded_step
 from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_count, parameter_shapes
 
@@ -193,24 +194,7 @@ def _(draw):
     yield asked(flops, small(), one, 7, 1e9, "one layer")
 
 
-def _report(table, config, tokens, peak_flops):
-    _, steps, whole, _ = table["step"]
-    operators = {name: own for name, (kind, _, _, own) in table.items() if kind == "op"}
-    first = max(operators, key=operators.get)
-    share = operators[first] / whole
-    python = sum(own for kind, _, _, own in table.values() if kind == "range") / whole
-    shapes = parameter_shapes(config)
-    size = sum(math.prod(shape) for name, shape in shapes.items() if "embedding" not in name)
-    a_second = steps * tokens / (whole / 1e9)
-    return {
-        "operator": first,
-        "share": share,
-        "bound": 1 / (1 - share),
-        "python": python,
-        "flops": 6 * size * a_second,
-        "mfu": 6 * size * a_second / peak_flops,
-        "hours": 1e9 / a_second / 3600,
-    }
+_report = lab_solution(__name__, "report")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -1,6 +1,7 @@
 """Lab 09, exercise 2: Total and self"""
 
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 from utils.instruments.traces import Event
 
 self_times = Check(
@@ -148,22 +149,7 @@ def _(draw):
     yield asked(own, tree(["cpu"], 2, False))
 
 
-def _self_times(events):
-    found = {}
-    stacks = {}
-    for event in sorted(events, key=lambda event: (event.start, -event.duration)):
-        stack = stacks.setdefault(event.lane, [])
-        while stack and stack[-1].end <= event.start:
-            stack.pop()
-        calls, total, own = found.get(event.name, (0, 0, 0))
-        if all(outer.name != event.name for outer in stack):
-            total += event.duration
-        found[event.name] = calls + 1, total, own + event.duration
-        if stack:
-            calls, total, own = found[stack[-1].name]
-            found[stack[-1].name] = calls, total, own - event.duration
-        stack.append(event)
-    return found
+_self_times = lab_solution(__name__, "self_times")
 
 
 def _misconception(name, explanation, earns, *edits):

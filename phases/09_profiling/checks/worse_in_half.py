@@ -7,6 +7,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 worse_in_half = Check(
     "worse_in_half",
@@ -102,17 +103,7 @@ def _(draw):
     yield asked(rounding, ["center", "square"], near(100.0, 101.0, 102.5).reshape(1, 3))
 
 
-def _worse(steps, x):
-    found = []
-    for name, function in steps:
-        right, half = function(x), function(x.half()).float()
-        overflowed = right.isfinite() & ~half.isfinite()
-        vanished = (half == 0) & (right != 0)
-        rest = right.isfinite() & (right != 0) & ~overflowed & ~vanished
-        errors = ((half - right) / right).abs()[rest].tolist()
-        found.append((name, int(overflowed.sum()), int(vanished.sum()), max(errors, default=0.0)))
-        x = right
-    return found
+_worse = lab_solution(__name__, "worse_in_half")
 
 
 def _misconception(name, explanation, earns, *edits):

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check, Place, edited
+from utils.checks.lab_solution import lab_solution
 
 from .shared import SUMS, as_run, driven, others, with_driver
 
@@ -138,10 +139,7 @@ def _(draw):
     yield stepped(buckets, (1, 1), 100, experts=(0, 1))
 
 
-def ddp_start(rank, world, model):
-    for tensor in [*model.parameters(), *model.buffers()]:
-        got = yield "broadcast", tensor.detach(), 0
-        tensor.detach().copy_(got)
+ddp_start = lab_solution(__name__, "ddp", "ddp_start")
 
 
 def ddp_step(rank, world, model, x, y, bucket_bytes):

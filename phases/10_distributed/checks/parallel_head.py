@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, edited
+from utils.checks.lab_solution import lab_solution
 
 from .shared import as_run, others, ranks
 
@@ -133,26 +134,8 @@ def _(draw):
     yield channels([1, 1, 2, 1], tokens=1)
 
 
-def column_loss(rank, world, x, weight, bias, first, targets):
-    logits = x @ weight.T + bias
-    largest = yield "all_reduce", logits.amax(dim=1), "max"
-    powers = (logits - largest[:, None]).exp()
-    total = yield "all_reduce", powers.sum(dim=1), "sum"
-    mine = (targets >= first) & (targets < first + len(bias))
-    rows = mine.nonzero()[:, 0]
-    chosen = torch.zeros_like(largest)
-    chosen[rows] = logits[rows, targets[rows] - first]
-    chosen = yield "all_reduce", chosen, "sum"
-    loss = (largest + total.log() - chosen).mean()
-    upstream = powers / total[:, None]
-    upstream[rows, targets[rows] - first] -= 1
-    gradient = yield "all_reduce", upstream @ weight / len(x), "sum"
-    return loss, gradient
-
-
-def row_logits(rank, world, x, weight, bias):
-    logits = yield "all_reduce", x @ weight.T, "sum"
-    return logits + bias
+column_loss = lab_solution(__name__, "parallel_head", "column_loss")
+row_logits = lab_solution(__name__, "parallel_head", "row_logits")
 
 
 def _columns(name, explanation, earns, *edits):

@@ -1,0 +1,108 @@
+"""Take a lab's own solution into its checks, where misconceptions are edits of it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CELL = re.compile(r"^# %%(.*)\n", re.M)
+
+
+def lab_solution(module: str, exercise: str, name: str = "") -> Any:
+    """Return a function or class of the lab's own solution, without annotations and docstrings.
+
+    It runs among the names that the lab's cells import, not among those of the check's file.
+
+    Args:
+        module: ``__name__`` of the check's file, which lies in ``checks`` beside ``lab.py``.
+        exercise: the exercise's name.
+        name: of the function or class; by default the exercise's.
+
+    Raises:
+        LookupError: if the lab has no such solution.
+    """
+    lab = Path(str(sys.modules[module].__file__)).parents[1] / "lab.py"
+    try:
+        found = _defined(lab, exercise, module)[name or exercise]
+    except KeyError:
+        raise LookupError(f"{lab}: the solution {exercise!r} has no {name or exercise!r}") from None
+    return found
+
+
+def supply(names: dict[str, Any], lab: Path, source: str) -> None:
+    """Import into ``names`` what the lab's cells import and ``source`` uses."""
+    used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    for name, statement in _imports(lab).items():
+        if name in used and name not in names:
+            exec(statement, names)
+
+
+@cache
+def _defined(lab: Path, exercise: str, module: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": module, "__lab__": lab}
+    source = _cells(lab).get(exercise, "")
+    supply(names, lab, source)
+    defined = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined[node.name] = text = ast.unparse(_Bare().visit(node))
+            file = f"<{lab.parent.name}: {exercise}, {node.name}>"
+            # What reads a function's source, as Triton's decorators do, finds it there.
+            linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+            exec(compile(text, file, "exec"), names)
+            names[node.name]._source, names[node.name]._among = text, names
+    return {name: names[name] for name in defined}
+
+
+class _Bare(ast.NodeTransformer):
+    """Leave out docstrings, and annotations of a function's or method's own signature.
+
+    What is nested keeps them, for torch may read them there.
+    """
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        node.body = [
+            self.visit(one) if isinstance(one, ast.FunctionDef) else one for one in _without(node)
+        ]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body, node.returns = _without(node), None
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        return node
+
+
+def _without(node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
+    return node.body[1:] if ast.get_docstring(node) else node.body
+
+
+@cache
+def _cells(lab: Path) -> dict[str, str]:
+    """Return the code of a lab's solution cells by exercise."""
+    parts = CELL.split(lab.read_text(encoding="utf-8"))
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    named = ((re.search(r'solution="(\w+)"', head), code) for head, code in pairs)
+    return {head[1]: code for head, code in named if head}
+
+
+@cache
+def _imports(lab: Path) -> dict[str, str]:
+    """Return the statements that import names in a lab's cells, by name."""
+    parts = CELL.split(lab.read_text(encoding="utf-8"))
+    found = {}
+    for head, code in zip(parts[1::2], parts[2::2], strict=True):
+        if "[markdown]" in head:
+            continue
+        for node in ast.parse(code).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    bound = (alias.asname or alias.name).partition(".")[0]
+                    found[bound] = ast.unparse(node)
+    return found
