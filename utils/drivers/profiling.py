@@ -11,7 +11,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils.drivers import WHOLE, driver
+from utils.drivers import WHOLE, driver, gradients
 
 COSTS = "how many operators ran and how many bytes they made"
 
@@ -20,11 +20,9 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 class Counter(TorchDispatchMode):
-    """Counts operators, and the bytes of the tensors that they make.
+    """Counts ``operators``, and the ``bytes`` of the tensors that they make.
 
-    Attributes:
-        operators: how many have run.
-        bytes: of all tensors that were made; a view makes none, nor does writing into a tensor.
+    A view makes none, nor does writing into a tensor.
     """
 
     def __init__(self) -> None:
@@ -50,11 +48,7 @@ class OtherDevice(RuntimeError):
 
 
 class _OnOneDevice(TorchDispatchMode):
-    """Raises :exc:`OtherDevice` where an operator's result is on another device.
-
-    Args:
-        device: the type of the device, such as ``meta``.
-    """
+    """Raises :exc:`OtherDevice` where an operator's result is on another type of device."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -86,12 +80,10 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
     with Counter() as counter:
         loss, share = loss_of(leaf, targets)
     forward = counter.operators, counter.bytes
-    gradient = None
-    if loss.requires_grad:
-        two = torch.full_like(loss, 2.0)
-        with counter:
-            (gradient,) = torch.autograd.grad(loss, leaf, two, allow_unused=True)
-        gradient = gradient if gradient is None else gradient / 2
+    two = torch.full_like(loss, 2.0)
+    with counter:
+        (gradient,) = gradients(loss, [leaf], two)
+    gradient = None if gradient is None else gradient / 2
     return {
         "loss": loss.detach(),
         "share": share.detach() if isinstance(share, Tensor) else share,
@@ -166,8 +158,7 @@ class Chain(nn.Module):
     Args:
         parts: maps a name to words, or to the parts of a chain in it. Words that stand at two
             places make two modules; ``same as NAME`` is the module of an earlier part.
-        last: words for what the chain does itself at the end.
-        first: the same at the beginning.
+        last, first: words for what the chain does itself at the end and at the beginning.
     """
 
     def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
@@ -200,12 +191,10 @@ class Chain(nn.Module):
 def hunted(
     first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1, training: bool = True
 ) -> dict:
-    """What ``first_bad(model, x)`` finds, and what it leaves behind.
+    """What ``first_bad(model, x)``, the learner's, finds, and what it leaves behind.
 
     Args:
-        first_bad: the learner's.
         chain: arguments of the model, a `Chain`.
-        x: the model's input.
         times: how often it is called, one call after the other, with one model.
         training: the model's mode.
 

@@ -49,7 +49,6 @@ def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
 
 
 def _raised_at(dataset: Any, index: int) -> str:
-    """The name of the exception that an index raises."""
     try:
         dataset[index]
     except Exception as error:
@@ -134,10 +133,9 @@ def accumulated(
     parts: Sequence[tuple[Tensor, Tensor]],
     old: float | None = None,
 ) -> dict[str, Any]:
-    """What ``accumulate(model, parts)`` leaves.
+    """What the learner's ``accumulate(model, parts)`` leaves.
 
     Args:
-        accumulate: the learner's.
         weights: (D, H) and (H, V), of a model that maps (N, D) to (N, V).
         parts: pairs (N, D) and (N,).
         old: what the gradients hold before; None where there are none.
@@ -229,8 +227,7 @@ def stopped(
     Args:
         functions: ``checkpoint`` and ``resume``.
         settings: arguments of the trainer.
-        before: steps before the checkpoint is taken.
-        after: steps after it.
+        before, after: steps before and after the checkpoint is taken.
         through: what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read
             with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on,
             and is used twice.
@@ -315,7 +312,7 @@ def perplexity(
 ) -> float:
     """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
 
-    It is infinite where that is too large for float64.
+    Infinite where that is too large for float64.
     """
     with torch.random.fork_rng(devices=[]):
         model = MiniGPT(config)
@@ -344,5 +341,4 @@ def undisturbed(
 
 
 def take(generator: Any, count: int) -> list[Any]:
-    """The next `count` values of a generator."""
     return list(islice(generator, count))

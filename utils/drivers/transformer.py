@@ -17,27 +17,14 @@ from torch.nn import functional as F
 from transformers import GPT2LMHeadModel
 
 from utils.drivers import INPUTS_KEPT, WHOLE, driver
-from utils.drivers.training import STEPS, counted_steps, perplexity, sentences
+from utils.drivers.training import STEPS, Settings, counted_steps
+from utils.drivers.training import perplexity as perplexity  # for the lab
+from utils.drivers.training import sentences as sentences
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.hf import MiniGPTForCausalLM, save_folder
 from utils.minigpt.model import CausalSelfAttention
 
-__all__ = [
-    "TinyDecoder",
-    "attention",
-    "converted",
-    "forked",
-    "generated",
-    "grouped_attention",
-    "loaded_strictly",
-    "perplexity",
-    "sentences",
-    "tuned_twice",
-]
-
 RAISED = "what `load_strictly` raises, and what its message says"
-
-Settings = Mapping[str, Any]
 
 
 @driver("output", "gradients", "x")
@@ -49,10 +36,10 @@ def attention(
     allowed: Tensor | None,
     upstream: Tensor | None = None,
 ) -> dict[str, Any]:
-    """What an attention module gives, with these weights.
+    """What an attention module, made as ``module_class(*sizes)``, gives with these weights.
 
     Args:
-        module_class: the learner's; made as ``module_class(*sizes)``.
+        module_class: the learner's.
         sizes: d_model and n_heads.
         weights: its state dict, under MiniGPT's names.
         x: (B, T, D).
@@ -90,8 +77,7 @@ def grouped_attention(
 ) -> dict[str, Any]:
     """What ``GroupedAttention(config, kv_heads)`` gives with these weights, as :func:`attention`.
 
-    Returns:
-        ``shapes`` of its state dict, too.
+    ``shapes`` of its state dict, too.
     """
     module = functions["GroupedAttention"](config, kv_heads)
     module.load_state_dict(dict(weights))
@@ -136,8 +122,7 @@ def forked(
     Args:
         attend_cached: the learner's.
         x: the positions of the call that returns the cache.
-        weights: as `attend_cached` takes them.
-        n_heads: as `attend_cached` takes them.
+        weights, n_heads: as `attend_cached` takes them.
         more: the new positions of each further call.
 
     Returns:
@@ -258,10 +243,9 @@ def generated(
 def loaded_strictly(
     load: Callable, sizes: Settings, numbers: Tensor, what: str, gone: str = ""
 ) -> dict[str, Any]:
-    """What ``load(model_class, folder)`` makes of a folder.
+    """What ``load(model_class, folder)``, the learner's, makes of a folder.
 
     Args:
-        load: the learner's.
         sizes: of the MiniGPT in the folder.
         numbers: its parameters, one after the other, flat; as many as there are.
         what: ``"whole"``, the class that wrote the folder; ``"stock"``, GPT-2's own class, which
@@ -271,9 +255,9 @@ def loaded_strictly(
 
     Returns:
         ``raised``, the exception's name, that of FileNotFoundError or ValueError for a subclass of
-        it, or ``""``; ``names``, those of the parameters that its
-        message has; of what was loaded ``training``, and ``logits`` of some tokens, or None
-        where an exception was raised or the file lacks a tensor.
+        it, or ``""``; ``names``, those of the parameters that its message has; of what was loaded
+        ``training``, and ``logits`` of some tokens, or None where an exception was raised or the
+        file lacks a tensor.
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
