@@ -3,10 +3,6 @@
 Wrong type, wrong length or keys, wrong shape, wrong dtype, wrong strides, wrong values: the first
 that applies is reported, because each makes the later ones meaningless. Nothing is ever broadcast
 before it is compared.
-
-A :class:`Difference` has two voices. ``summary`` and ``guess`` name shapes, dtypes and counts but
-never a value, so they may be shown for hidden inputs; ``detail`` lists the first mismatches and is
-for values which the reader can see anyway.
 """
 
 from __future__ import annotations
@@ -65,6 +61,9 @@ class _How:
 class Difference:
     """Why ``got`` is not ``want``.
 
+    ``summary`` and ``guess`` name shapes, dtypes and counts but never a value, so they may be shown
+    for hidden inputs; ``detail`` is for values which the reader can see anyway.
+
     Attributes:
         kind: ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``.
         summary: one sentence without any value.
@@ -97,14 +96,8 @@ def compare(
     Tuples and lists count as the same kind of sequence, and no other type does (a ``range`` is
     none: it does not cross between processes either). NumPy's scalars count as Python numbers; a
     ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a number.
-    NaN equals NaN.
-
-    Args:
-        got: the value to compare.
-        want: what is right.
-        tolerance: for floating-point values; by default a few units in the last place of
-            ``want``'s dtype. Integers and booleans must always be equal.
-        strides: also compare the strides of tensors.
+    NaN equals NaN. Integers and booleans must always be equal; floating-point values may differ by
+    a few units in the last place of ``want``'s dtype, if no other tolerance is given.
     """
     return _compare(got, want, _How(tolerance, strides))
 
@@ -280,7 +273,7 @@ def _all_integers(values: Sequence) -> bool:
 
 
 def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
-    """Compare two sequences of integers as a whole: shapes and strides are read so."""
+    """Shapes and strides are read as a whole."""
     wrong = sum(g != w for g, w in zip(got, want, strict=True))
     guess = ""
     if _fits(*got, *want):
@@ -341,5 +334,4 @@ def _is_finite(number: Any) -> bool:
 
 
 def _fits(*values: numbers.Number) -> bool:
-    """Return whether the values fit torch's 64-bit types (Python's integers are unbounded)."""
     return all(not isinstance(v, numbers.Integral) or abs(int(v)) < 2**62 for v in values)

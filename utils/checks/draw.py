@@ -38,7 +38,6 @@ class Draw:
         return self._random.randint(low, high)
 
     def choice(self, options: Sequence[T]) -> T:
-        """Return one of the options."""
         return self._random.choice(options)
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
@@ -46,11 +45,7 @@ class Draw:
         return self._random.sample(options, count)
 
     def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
-        """Return ``rank`` sizes, all different, so that exchanged dimensions are noticed.
-
-        Raises:
-            ValueError: if there are fewer than ``rank`` sizes from ``low`` to ``high``.
-        """
+        """Return ``rank`` sizes, all different, so that exchanged dimensions are noticed."""
         return tuple(self._random.sample(range(low, high + 1), rank))
 
     def tensor(
@@ -58,14 +53,9 @@ class Draw:
     ) -> torch.Tensor:
         """Return random values, neither uniform nor centred, in a chosen memory layout.
 
-        Args:
-            shape: the sizes.
-            dtype: floating-point values are normal with a mean of 0.3, integers from -9 to 9.
-            layout: ``contiguous``; ``transposed``, dimensions stored in reverse order; ``sliced``,
-                every second element of a larger storage, with an offset.
-
-        Raises:
-            ValueError: for an unknown layout.
+        Floating-point values are normal with a mean of 0.3, integers from -9 to 9. ``transposed``
+        stores dimensions in reverse order; ``sliced`` is every second element of a larger storage,
+        with an offset.
         """
         if layout == "contiguous":
             return self._values(shape, dtype)
@@ -91,13 +81,8 @@ class SmallDraw(Draw):
     """Random choices that a person can read: small sizes, small numbers, few digits.
 
     They keep within the bounds that a check's generator asks for, so the cases drawn are cases of
-    that check.
-
-    Args:
-        seed: as for :class:`Draw`.
-        name: as for :class:`Draw`.
-        reach: how far above the smallest choice a number may be. Up to 4, tensors hold whole
-            numbers, consecutive ones if there are many; above, numbers with one decimal.
+    that check. ``reach`` says how far above the smallest choice a number may be. Up to 4, tensors
+    hold whole numbers, consecutive ones if there are many; above, numbers with one decimal.
     """
 
     def __init__(self, seed: str, name: str = "", reach: int = 1):
@@ -105,20 +90,16 @@ class SmallDraw(Draw):
         self._reach = reach
 
     def integer(self, low: int, high: int) -> int:
-        """Return an integer from ``low`` to ``high``, near the one that is nearest to 0."""
         nearest = min(max(low, 0), high)
         return super().integer(max(low, nearest - self._reach), min(high, nearest + self._reach))
 
     def choice(self, options: Sequence[T]) -> T:
-        """Return one of the options; of numbers, one of the smallest."""
         return super().choice(self._smallest(options, 1))
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """Return ``count`` different options in random order; of numbers, the smallest."""
         return super().sample(self._smallest(options, count), count)
 
     def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
-        """Return ``rank`` small sizes, all different."""
         return super().shape(rank, low, min(high, low + rank - 2 + self._reach))
 
     def _smallest(self, options: Sequence[T], count: int) -> Sequence[T]:

@@ -135,11 +135,8 @@ def case(
 def not_run(part: str, why: str) -> Case:
     """Return a case for a part that this machine cannot judge, whatever the seed.
 
-    The part is then neither right nor wrong. Its points are withheld, and the report says why.
-
-    Args:
-        part: the part of the exercise.
-        why: what is missing, such as "needs a GPU or a recorded GPU run".
+    The part is then neither right nor wrong: its points are withheld, and the report says ``why``,
+    such as "needs a GPU or a recorded GPU run".
     """
     return Case(part, lambda subject: None, not_run=why)
 
@@ -241,10 +238,8 @@ class Candidate:
     def cell(self, name: str, solution: str) -> str:
         """Return the solution cell of a learner who hands this candidate in.
 
-        Args:
-            name: the exercise's.
-            solution: the cell as the lab's own text has it; a partial candidate's functions go
-                below it.
+        A partial candidate's functions go below ``solution``, the cell as the lab's own text has
+        it.
         """
         if not self.own:
             return f"{name} = {self.thing!r}"
@@ -255,10 +250,7 @@ class Candidate:
 class Equivalent:
     """A change of right code that makes no difference: ``new`` in place of ``old``.
 
-    Attributes:
-        new: None for any text, which may make a difference on some seeds: see :meth:`Check.free`.
-        because: why no case can distinguish them.
-        of: as for :meth:`Check.equivalent`.
+    ``new`` is None for any text, which may make a difference on some seeds: see :meth:`Check.free`.
     """
 
     old: str
@@ -365,12 +357,8 @@ class Check:
         """Say that parts of a right solution are the learner's choice, such as a learning rate.
 
         What is chosen must serve, and whether it does may hang on the draw. So for ``python -m
-        grader mutants`` a change within these parts may be right on some seeds and wrong on others.
-
-        Args:
-            texts: parts of the lines that it prints.
-            because: what the lab leaves open.
-            of: as for :meth:`equivalent`.
+        grader mutants`` a change within these ``texts`` may be right on some seeds and wrong on
+        others.
         """
         self.equivalents += [Equivalent(text, None, because, of) for text in texts]
 
@@ -381,17 +369,13 @@ class Check:
     def earnable(self, missing: Collection[str] | None = None) -> float:
         """Return the points of the parts that can be run on this machine.
 
-        Args:
-            missing: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
+        ``missing``: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
         """
         missing = self.not_run() if missing is None else missing
         return sum(points for part, points in self.parts.items() if part not in missing)
 
     def expects(self, candidate: Candidate, missing: Collection[str] | None = None) -> float:
-        """What a candidate must earn on this machine.
-
-        Args:
-            missing: as for :meth:`earnable`.
+        """Return what a candidate must earn on this machine; ``missing`` as for :meth:`earnable`.
 
         Raises:
             LookupError: when that depends on parts that can't be run, and it doesn't say on which.
@@ -410,22 +394,13 @@ class Check:
 
     @property
     def right(self) -> Any:
-        """The reference.
-
-        Raises:
-            LookupError: when none was registered.
-        """
+        """The reference."""
         if self._reference is None:
             raise LookupError(f"check {self.name!r} has no reference")
         return self._reference
 
     def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
-        """Return the cases of one grading run.
-
-        Args:
-            seed: draws them.
-            kind: how numbers are drawn.
-            how: further arguments of ``kind``.
+        """Return the cases of one grading run; ``kind(seed, name, **how)`` draws their numbers.
 
         Raises:
             LookupError: when no cases were registered, or a part is unknown or has none.
@@ -476,10 +451,7 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
 
     Args:
         solution: a candidate of the same file, undecorated or not, or one of several functions.
-        edits: (text, replacement); each text must occur exactly once.
-
-    Raises:
-        ValueError: if a text does not occur, or more than once.
+        edits: (text, replacement); each text must occur exactly once, or ValueError is raised.
     """
     source = _source_as(solution, solution.__name__)
     for old, new in edits:
@@ -508,7 +480,6 @@ def _as_thing(thing: Any) -> Any:
 
 @cache  # Python 3.11 parses the whole file for the source of one class
 def _source_as(function: Callable, name: str) -> str:
-    """Return the function's source without decorators, under another name."""
     written = getattr(function, "_source", None) or inspect.getsource(function)
     tree = ast.parse(textwrap.dedent(written))
     node = tree.body[0]

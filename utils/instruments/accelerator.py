@@ -55,7 +55,6 @@ class Accelerator:
         return torch.get_device_module(self.device_type)
 
     def is_available(self) -> bool:
-        """Return whether this PyTorch can use one on this machine."""
         return self.module.is_available()
 
     def current(self, device: torch.device) -> AbstractContextManager[None]:
@@ -63,7 +62,6 @@ class Accelerator:
         return self.module.device(device)
 
     def gpus(self) -> tuple[Gpu, ...]:
-        """Return the GPUs of this kind that PyTorch can use."""
         if not hasattr(self.module, "get_device_properties"):
             return tuple(Gpu(self.device_type) for _ in range(self.module.device_count()))
         found = map(self.module.get_device_properties, range(self.module.device_count()))
@@ -103,10 +101,7 @@ def kernel_devices() -> tuple[str, ...]:
 
 
 def triton_target(target: str) -> tuple[str, int, int]:
-    """Return what Triton asks for to compile without a GPU: backend, number, threads of a warp.
-
-    Args:
-        target: such as "sm_90".
+    """Return what Triton asks for to compile for "sm_90": backend, number, threads of a warp.
 
     Raises:
         ValueError: if no accelerator has such a target.

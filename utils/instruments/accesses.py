@@ -35,26 +35,16 @@ class Access:
         return tuple(i for i, on in zip(self.elements, self.mask, strict=True) if on)
 
     def __str__(self) -> str:
-        """Return the access on one line, masked places in brackets."""
         pairs = zip(self.elements, self.mask, strict=True)
         places = " ".join(f"{i}" if on else f"[{i}]" for i, on in pairs)
         return f"program {self.program}  {self.kind:5}  {self.tensor:8} {places}"
 
 
 def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> list[Access]:
-    """Launch a kernel in the interpreter, and return its loads and stores in order.
+    """Launch a kernel on CPU tensors in the interpreter, and return its loads and stores in order.
 
     The launch is real: what the kernel stores is stored. A block is attributed to the tensor that
     begins nearest below its first place.
-
-    Args:
-        kernel: what ``@triton.jit`` returned.
-        grid: programs along each axis.
-        args: the kernel's arguments, as for a launch; tensors must be on the CPU.
-        kwargs: further arguments, by name.
-
-    Raises:
-        TritonMissing: if Triton is not installed.
     """
     from utils.softmax.run import require_triton
 
@@ -71,7 +61,6 @@ def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> l
 
 @contextmanager
 def _recording(tensors: dict[str, torch.Tensor], found: list[Access]) -> Iterator[None]:
-    """Append the interpreter's loads and stores to ``found`` while the context is open."""
     from triton.runtime.interpreter import interpreter_builder as builder
 
     load, store = builder.create_masked_load, builder.create_masked_store

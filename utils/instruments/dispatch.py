@@ -1,11 +1,8 @@
 """Read what the dispatcher would do, and why: key sets, tables, and the path of a call.
 
-This is the only module of the course that uses the dispatcher's private interface. It was written
-for torch 2.13; if a version changes that interface, a test in `tests/utils/test_dispatch.py` names
-the part that broke.
-
-Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators are
-``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
+This is the only module of the course that uses the dispatcher's private interface, that of torch
+2.13. Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators
+are ``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
 """
 
 from __future__ import annotations
@@ -81,17 +78,13 @@ def table(op: str) -> dict[str, Entry]:
 
 @cache
 def _parsed(dump: str) -> dict[str, Entry]:
-    """Return a dump as a table. It is cached by text, since registering a kernel changes it."""
+    """It is cached by text, since registering a kernel changes it."""
     found = [parse_line(line) for line in dump.splitlines() if line.strip()]
     return {entry.key: entry for entry in found}
 
 
 def parse_line(line: str) -> Entry:
-    """Return the entry of one line of a dump.
-
-    Raises:
-        ValueError: if the line has another form.
-    """
+    """Return the entry of one line of a dump; ValueError if the line has another form."""
     match = LINE.fullmatch(line.strip())
     if match is None:
         raise ValueError(f"not a line of a dispatch table: {line!r}")
@@ -126,12 +119,7 @@ def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ThreadKeys:
-    """The keys that this thread adds to each call, and those that it removes.
-
-    Attributes:
-        included: keys that are added, the highest first.
-        excluded: keys that are removed, whichever side they come from, the highest first.
-    """
+    """The keys that this thread adds to each call, and those that it removes; highest first."""
 
     included: tuple[str, ...]
     excluded: tuple[str, ...]
@@ -274,7 +262,7 @@ def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[s
 
 @cache
 def _overload(name: str, arguments: int) -> str | None:
-    """Return an overload of an operator with so many arguments; None for another name."""
+    """An overload with so many arguments; None for what is no operator."""
     namespace, found, short = name.partition("::")
     packet = getattr(getattr(torch.ops, namespace, None), short, None) if found else None
     if not isinstance(packet, torch._ops.OpOverloadPacket):
@@ -299,7 +287,7 @@ def _excluded() -> Any:
 
 @cache
 def _every() -> tuple[tuple[str, Any, Any], ...]:
-    """Return all keys of tensors and threads: name, key, and the set of that key alone."""
+    """All keys of tensors and threads: name, key, and the set of that key alone."""
     sets = [(name, key, torch._C.DispatchKeySet(key)) for name, key in _members()]
     found = [row for row in sets if row[0] != "Undefined" and _in_order(row[2]) == (row[0],)]
     return tuple(sorted(found, key=lambda row: row[2].raw_repr(), reverse=True))

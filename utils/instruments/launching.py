@@ -26,14 +26,7 @@ _recordings: list[list[Launched]] = []
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """A recorded launch.
-
-    Attributes:
-        kernel: what `@triton.jit` returned.
-        grid: programs along each axis.
-        arguments: all arguments of the kernel, by name.
-        num_warps: warps of 32 threads in a program.
-    """
+    """A recorded launch; all arguments of the kernel by name."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -53,14 +46,12 @@ def launch(
     Args:
         kernel: what `@triton.jit` returned.
         grid: programs along each axis.
-        args: the kernel's arguments, tensors and numbers.
+        args, kwargs: the kernel's arguments, tensors and numbers.
         num_warps: warps of a program; it has no effect in the interpreter.
-        kwargs: further arguments, by name.
 
     Raises:
         TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.
         TritonMissing: if Triton is not installed.
-        Exception: whatever the kernel raises.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):
@@ -116,13 +107,9 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     `tl.constexpr` globals: a number that is 1 becomes a constant, and the compiler knows of numbers
     and addresses whether 16 divides them. The assembler behind PTX is not run.
 
-    Args:
-        launched: the launch.
-        target: what to compile for, such as "sm_90".
-
     Raises:
         CompileError: if the kernel does not compile, with the compiler's message.
-        ValueError: if `target` is unknown.
+        ValueError: if `target`, such as "sm_90", is unknown.
         TritonMissing: if Triton is not installed.
     """
     require_triton()
@@ -148,7 +135,6 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
 
 
 def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
-    """Return the PTX, by the stages of Triton's own pipeline."""
     from triton._C.libtriton import ir
 
     options = backend.parse_options({"num_warps": num_warps})

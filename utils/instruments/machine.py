@@ -1,7 +1,6 @@
 """Read what a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
 
-`utils.views.machine_report` draws these facts. Nothing here names the machine, its user or a path,
-so a report can be published.
+Nothing here names the machine, its user or a path, so a report can be published.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def _cores() -> int:
 
 
 def _memory() -> int | None:
-    """Return the bytes of main memory, or of this container's share of it; None if unknown."""
+    """Bytes of main memory, or of this container's share of it."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

@@ -24,8 +24,7 @@ def batches_by_length(
     """Batches of lines that are about equally long, in a drawn order; a rest is left out.
 
     Args:
-        inputs: (N, T) lines of the corpus, padded on the right.
-        targets: (N, T).
+        inputs, targets: (N, T) lines of the corpus, padded on the right.
         size: lines a batch.
         seed: of the order.
 
@@ -40,15 +39,7 @@ def batches_by_length(
 
 
 class Row(NamedTuple):
-    """A name in a profile's table.
-
-    Attributes:
-        name: of an operator or a range.
-        calls: how often it ran.
-        ms: its self time.
-        share: of all self time, the part that is its own.
-        total_share: of all self time, its total.
-    """
+    """A name in a profile's table; both shares are of all self time: its own, and its total."""
 
     name: str
     calls: int
@@ -143,11 +134,7 @@ def tried(function: Callable, *inputs: Tensor, **how: Any) -> bool | str:
 
 
 class Messages:
-    """Errors that pieces of code raise, numbered through.
-
-    Args:
-        names: what the code may use; names that are added later, too.
-    """
+    """Errors that pieces of code raise, numbered through; ``names`` is what the code may use."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = names
@@ -155,11 +142,7 @@ class Messages:
         self._told = 0
 
     def of(self, causes: Sequence[str]) -> None:
-        """Run each piece, and print the number and the message of what it raises.
-
-        Raises:
-            AssertionError: a piece raises nothing.
-        """
+        """Run each piece, and print the number and the message of what it raises."""
         for code in causes:
             try:
                 eval(code, {}, self.names)

@@ -62,11 +62,7 @@ def triton_lacks() -> Lack | None:
 
 
 def require_compiler() -> None:
-    """Make sure that Inductor can build C++ here.
-
-    Raises:
-        NoCompiler: if something is missing.
-    """
+    """Raise NoCompiler if Inductor can't build C++ here."""
     if lack := inductor_lacks():
         raise NoCompiler(not_compiled(lack))
 
@@ -77,7 +73,7 @@ def not_compiled(lack: Lack) -> str:
 
 
 def _program(variable: str, *names: str) -> str:
-    """Return the path of the program that a variable or else a name says; bare if it is missing."""
+    """The path of the program that a variable or else a name says; bare if it is missing."""
     wanted = [os.environ[variable]] if os.environ.get(variable) else list(names)
     return next(filter(None, map(shutil.which, wanted)), wanted[0])
 

@@ -67,10 +67,8 @@ class Corpus:
 
     Attributes:
         train: all four kinds of line.
-        test_seen: named lines of training's combinations, each line new.
-        test_held_out: named lines of combinations held out.
-        tune_seen: more lines like those of `test_seen`, to tune a baseline on.
-        tune_held_out: more lines like those of `test_held_out`, for the same.
+        test_seen, test_held_out: named lines, each new, of training's combinations and of others.
+        tune_seen, tune_held_out: more lines like those, to tune a baseline on.
         composed: the combinations held out whose words all serve other cells.
         own_form: the combinations held out that have a word of their own.
     """
@@ -141,7 +139,6 @@ def sentences(cell: Combination, subject: str, negative: bool) -> tuple[Words, .
 
 
 def build(seed: int = 0) -> Corpus:
-    """Return the corpus of a seed: the same lines each time."""
     rng = random.Random(seed)
     composed, own_form = _hold_out(rng)
     held_out = composed | own_form
@@ -178,7 +175,7 @@ def _by_language(cells: Iterable[Combination]) -> Pools:
 
 
 def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Combination]]:
-    """Draw the combinations to hold out; return the composed ones and those with an own form."""
+    """Return the composed combinations to hold out, and those with a form of their own."""
     held_out: list[Combination] = []
     known: dict[str, set[str]] = {}
     for language in LANGUAGES.values():
@@ -198,7 +195,7 @@ def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Com
 
 
 def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
-    """Draw a sentence: a language, then a combination, then a subject, each uniformly."""
+    """Draw a language, then a combination, then a subject, each uniformly."""
     language = LANGUAGES[rng.choice(list(LANGUAGES))]
     cell = rng.choice(pools[language.code])
     subject = rng.choice(language.subjects[cell.person])

@@ -36,8 +36,7 @@ def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
     """Return a new model in eval mode, on the CPU, with the weights of a file (the trained ones).
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        WeightsError: if it is damaged, or holds other parameters.
+        FileNotFoundError, WeightsError: as `load_weights` does.
     """
     with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
         model = MiniGPT(load_config(path))
@@ -200,7 +199,6 @@ def _choose(
 
 
 def _cues(subject: str, verb: str, tense: str, negative: bool) -> Words:
-    """Return the prompt's cues, after a check that subject, verb and tense fit."""
     verbs = {name: language for language in corpus.LANGUAGES.values() for name in language.verbs}
     language: Language = verbs[_known("verb", verb, verbs)]
     _known(f"tense of {verb!r}", tense, language.tenses_of(verb))
@@ -235,7 +233,7 @@ def _require_sense(
 
 @cache
 def _trained() -> MiniGPT:
-    """Return the trained model that `generate` uses by default; it is never handed out."""
+    """It is never handed out."""
     return load_minigpt()
 
 

@@ -121,9 +121,7 @@ def _turned(tensor: Tensor) -> Tensor:
 def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalLM:
     """Return a new Hugging Face model with a MiniGPT's weights, in eval mode.
 
-    Args:
-        model: by default the trained one.
-        settings: of the config, such as ``attn_implementation="eager"``.
+    ``settings`` are of the config, such as ``attn_implementation="eager"``.
     """
     model = model or load_minigpt()
     config = hf_config(model)

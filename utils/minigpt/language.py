@@ -59,7 +59,6 @@ class Language:
         return tuple(tense for tense in self.tenses if tense not in skipped)
 
     def combinations(self) -> Iterator[Combination]:
-        """Yield every cell of every verb's table, verb by verb."""
         for verb in self.verbs:
             for tense in self.tenses_of(verb):
                 for person in PERSONS:
@@ -82,5 +81,4 @@ class Language:
         return tuple(tuple(text.split()) for text in texts)
 
     def times_of(self, cell: Combination) -> tuple[Words, ...]:
-        """Return the time words that fit the tense, each split into words."""
         return tuple(tuple(text.split()) for text in self.times[cell.tense])

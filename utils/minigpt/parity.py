@@ -1,8 +1,4 @@
-"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded.
-
-A check that compares a model with a GPU calls `gpu_run()`. It says where to run the model, what
-must come out, and which of the two it is compared with.
-"""
+"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded."""
 
 from __future__ import annotations
 

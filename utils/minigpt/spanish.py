@@ -126,12 +126,9 @@ SUBJECTS = {
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """Return the verb group for each of `PERSONS`.
+    """Return the verb group for each of `PERSONS`; KeyError for an unknown verb or tense.
 
     ``conjugate("hablar", "perfect")[0]`` is ``("he", "hablado")``.
-
-    Raises:
-        KeyError: for a verb that is not in the tables or a tense that Spanish lacks here.
     """
     if verb not in COMPLEMENTS:
         raise KeyError(f"{verb!r} is not one of the Spanish verbs: {', '.join(COMPLEMENTS)}")

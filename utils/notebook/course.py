@@ -44,11 +44,10 @@ class Phase:
     hours: tuple[float, float] = (0, 0)
 
     def lesson(self, root: Path = ROOT) -> Path | None:
-        """Return the lesson that a learner reads under `root`, or None where there is none."""
         return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)
 
     def translations(self, root: Path = ROOT) -> dict[str, Path]:
-        """Return the translations of the lesson under `root`, by language such as "es"."""
+        """The translations of the lesson under `root`, by language such as "es"."""
         found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
         return {
             path.name.removesuffix(".ipynb")[-2:]: _places(root, path.relative_to(root))[0]
@@ -60,18 +59,14 @@ class Phase:
         return _places(root, PurePath("release", self.name, f"{self.name}.ipynb"))
 
     def lab(self, root: Path = ROOT) -> Path | None:
-        """Return the lab that a learner works in under `root`, or None where there is none."""
         return next(iter(self.labs(root)), None)
 
 
 def copy_of(notebook: PurePath) -> PurePath | None:
     """Return where a learner's copy of a notebook lies; None for what is not copied.
 
-    A lab's copy keeps its name, by which it is handed in. A lesson's gets another, since the lab
-    has the same, and a tab shows the name alone.
-
-    Args:
-        notebook: relative to the course's folder, as is what is returned.
+    Both paths are relative to the course's folder. A lab's copy keeps its name, by which it is
+    handed in. A lesson's gets another, since the lab has the same, and a tab shows the name alone.
     """
     match notebook.parts:
         case ("notebooks", "start.ipynb" as name):
@@ -84,7 +79,7 @@ def copy_of(notebook: PurePath) -> PurePath | None:
 
 
 def _places(root: Path, notebook: PurePath) -> list[Path]:
-    """Return where a notebook exists: the copy that `python -m grader work` makes, the original.
+    """The copy that `python -m grader work` makes, and the original.
 
     What is built is the same whoever has copies, so then only the original counts.
     """
@@ -185,8 +180,7 @@ PHASES = (
 def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
     """Display the table of phases, with links, in the start page of `root` or its copy.
 
-    Args:
-        states: how far the learner is, by the phase's number, in a few words.
+    ``states``: how far the learner is, by the phase's number, in a few words.
     """
     page = contents_html(root, states)
     display({"text/html": page, "text/plain": contents_text(root)}, raw=True)

@@ -23,7 +23,6 @@ NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 
 
 def install() -> None:
-    """Show these errors so in the notebook that runs, if one does and it isn't graded."""
     shell = get_ipython()
     if shell is not None and os.environ.get(NBGRADER) != "autograde":
         shell.set_custom_exc((RuntimeError,), _show)  # NotImplementedError is one

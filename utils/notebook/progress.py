@@ -31,11 +31,9 @@ class Exercise:
 
     Attributes:
         name: the name of its graded cell.
-        begun: whether its stub was replaced.
-        passing: whether all its checks passed.
-        title: the heading above it; empty if there is none.
-        section: the id of the cell with the heading; empty if it has none.
-        path: the file that it was read from.
+        begun, passing: whether its stub was replaced, and whether all its checks passed.
+        title, section: the heading above it, and the id of the cell with it; empty if there is
+        none. path: the file that it was read from.
     """
 
     name: str
@@ -51,8 +49,6 @@ class LabProgress:
     """One lab as it was saved.
 
     Attributes:
-        phase: the phase it belongs to.
-        exercises: its exercises, in order.
         trouble: why it could not be read; else empty.
         saved: when it was saved, in seconds since 1970.
     """
@@ -88,7 +84,6 @@ class Progress:
 
     @property
     def done(self) -> tuple[int, ...]:
-        """Numbers of the phases whose lab passes all its checks."""
         return tuple(
             lab.phase.number
             for lab in self.labs
@@ -121,13 +116,10 @@ class Progress:
 
 
 def progress(root: Path | str = ROOT) -> Progress:
-    """Read every lab of the course that lies under `root`, in the order of the path.
+    """Read every lab under `root`, with its work/ or release/, in the order of the path.
 
     An exercise counts wherever it was solved: in the learner's copy, or in the lab as released.
     While the course is built no progress is read, because the result is committed.
-
-    Args:
-        root: the folder that holds work/ or release/, with the labs that the learner works on.
     """
     if building():
         return Progress([])
@@ -243,7 +235,7 @@ def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
 
 
 def _is_filled(stub: dict[str, Any]) -> bool:
-    """Return whether the stub was replaced: it has `raise NotImplementedError` until then."""
+    """A stub has `raise NotImplementedError` until it is replaced."""
     try:
         tree = ast.parse(_text(stub["source"]))
     except (SyntaxError, ValueError):
@@ -257,7 +249,7 @@ def _is_filled(stub: dict[str, Any]) -> bool:
 
 
 def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
-    """Return whether the check's saved run came after its stubs' and ended well."""
+    """Whether the check's saved run came after its stubs' and ended well."""
     count = check.get("execution_count")
     if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
         return False
@@ -277,10 +269,9 @@ def _text(source: str | list[str]) -> str:
 
 
 def _bar(lab: LabProgress) -> str:
-    """Return one small square an exercise: full if it passes, half if begun; text says it too.
+    """One small square an exercise: full if it passes, half if begun; text says it too.
 
-    What isn't filled is transparent, so that in a dark theme, too, the fullest square is the
-    one that stands out.
+    What isn't filled is transparent, so that in a dark theme, too, the fullest stands out.
     """
     squares = []
     for exercise in lab.exercises:

@@ -72,11 +72,7 @@ class CompileError(RuntimeError):
 
 
 def pointer_type(dtype: torch.dtype) -> str:
-    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32".
-
-    Raises:
-        CompileError: if kernels get no tensors of this dtype here.
-    """
+    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32"."""
     if dtype not in _POINTERS:
         names = ", ".join(str(known).removeprefix("torch.") for known in _POINTERS)
         raise CompileError(f"expected tensors of {names} for a kernel, got {dtype}")
@@ -107,8 +103,7 @@ def compiled(
 
     Raises:
         ValueError: if `target`, `dtype` or `align` is not one of those supported.
-        TritonMissing: if Triton is not installed.
-        CompileError: if the kernel does not compile.
+        TritonMissing, CompileError: as `compile_kernel` does.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype: expected one of {', '.join(map(str, DTYPES))}, got {dtype}")

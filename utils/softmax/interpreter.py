@@ -37,10 +37,8 @@ _LOCK = threading.RLock()  # the language is patched for the process, so one ker
 def interpreted(kernel: Any) -> Any:
     """Return a kernel that is launched as usual, `interpreted(kernel)[grid](...)`, on CPU tensors.
 
-    Programs run one after another in NumPy: neither races nor speed can be seen there.
-
-    Args:
-        kernel: what `@triton.jit` returned; with `TRITON_INTERPRET=1` it is interpreted already.
+    Programs run one after another in NumPy: neither races nor speed can be seen there. With
+    `TRITON_INTERPRET=1` a kernel is interpreted already.
     """
     function = kernel if isinstance(kernel, InterpretedFunction) else _twin(kernel.fn)
     return _Launcher(function)
@@ -95,7 +93,7 @@ _twins: dict[tuple, InterpretedFunction] = {}
 
 
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    """Return the twin of a function; it is one and the same for all copies of the function."""
+    """It is one and the same for all copies of a function."""
     if function.__closure__:
         return _Twin(function)
     key = function.__code__, function.__defaults__, id(function.__globals__)
@@ -174,14 +172,6 @@ def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
 
     The interpreter's C++ takes that for granted. A mask of one value, stretched over a block, or
     one of integers, which a block `&` a scalar gives, would corrupt the process.
-
-    Args:
-        handle: the values, or None.
-        places: the addresses that they belong to.
-        dtype: of the array, if it must be another one.
-
-    Raises:
-        ValueError: for values that don't fit.
     """
     if handle is None:
         return None
@@ -196,7 +186,6 @@ def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
 def _outside(
     kind: str, address: int, wide: int, program: tuple, storages: list[tuple[int, int, str]]
 ) -> str:
-    """Return the message: which program accesses what, counted from the nearest storage."""
     if not storages:
         return f"program {program[0]} {kind} memory, and was given no tensor"
     start, end, name = min(storages, key=lambda one: abs(one[0] - address))
@@ -212,7 +201,7 @@ def _outside(
 
 
 def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[int, tuple]:
-    """Return the `@triton.jit` functions that a kernel calls by name, with their namespaces."""
+    """The `@triton.jit` functions that a kernel calls by name, with their namespaces."""
     found = {} if found is None else found
     space = getattr(function, "__globals__", {})
     for name in function.__code__.co_names:
@@ -258,7 +247,7 @@ _MISSING = object()
 
 @functools.cache
 def _changes() -> list[tuple[Any, str, Any]]:
-    """Return place, name and value of everything that differs while a kernel is interpreted."""
+    """Place, name and value of everything that differs while a kernel is interpreted."""
     before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
     try:
         for place, names in before:

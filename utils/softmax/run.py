@@ -21,11 +21,9 @@ class TritonMissing(RuntimeError):
 
 
 def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
-    """Return softmax(x) over the last dimension, contiguous.
+    """Return softmax(x) over the last dimension of x (…, columns), contiguous.
 
-    Args:
-        x: (…, columns), of one of `DTYPES`.
-        launch: instead of the one that the table chooses, for benchmarks and tests.
+    ``launch``: instead of the one that the table chooses, for benchmarks and tests.
     """
     y = allocate(x)
     if x.numel():
@@ -34,13 +32,7 @@ def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
 
 
 def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Tensor:
-    """Return the gradient of x, contiguous, from that of y = softmax(x).
-
-    Args:
-        grad_output: the gradient of y, (…, columns).
-        y: the output of the forward, (…, columns).
-        launch: instead of the one that the table chooses.
-    """
+    """Return the gradient of x, contiguous, from that of y = softmax(x), both (…, columns)."""
     dx = allocate(y)
     if y.numel():
         _run("backward", {"g": grad_output, "y": y}, dx, launch)
@@ -103,18 +95,14 @@ def plan(
 
 
 def _strides(tensor: Tensor) -> tuple[int, int]:
-    """Return row and column stride in elements; that of a dimension of size 1 is normalised."""
+    """Row and column stride in elements; that of a dimension of size 1 is normalised."""
     rows, columns = tensor.shape
     column = tensor.stride(1) if columns > 1 else 1
     return (tensor.stride(0) if rows > 1 else columns, column)
 
 
 def find_kernel(direction: Direction, launch: Launch) -> Any:
-    """Return the `@triton.jit` kernel that a launch is for.
-
-    Raises:
-        TritonMissing: if Triton is not installed.
-    """
+    """Return the `@triton.jit` kernel that a launch is for."""
     require_triton()
     from utils.softmax import kernel
 
@@ -123,11 +111,7 @@ def find_kernel(direction: Direction, launch: Launch) -> Any:
 
 
 def require_triton() -> None:
-    """Check that Triton can be imported.
-
-    Raises:
-        TritonMissing: if it cannot, with what to do about it.
-    """
+    """Raise TritonMissing, with what to do about it, if Triton cannot be imported."""
     try:
         import triton  # noqa: F401
     except ImportError as error:

@@ -17,8 +17,7 @@ class Split:
 
     Attributes:
         joint: forward and backward in one graph.
-        forward: the part that runs first; its last outputs are what is saved.
-        backward: the part that runs when a gradient comes.
+        forward, backward: the parts; the last outputs of the forward are what is saved.
         saved: what the forward hands to the backward: name -> bytes; a view is told by its base.
         again: the names of nodes of the forward that stand in the backward, too.
     """

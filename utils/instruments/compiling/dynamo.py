@@ -26,8 +26,6 @@ def captured(function: Callable[..., Any], *args: Any) -> list[fx.GraphModule]:
 
 
 def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
-    """A backend that keeps each graph that it is given, and runs it as it is."""
-
     def backend(graph: fx.GraphModule, inputs: Any) -> fx.GraphModule:
         graphs.append(graph)
         return graph
@@ -73,7 +71,6 @@ def kept(function: Callable[..., Any]) -> list[Kept]:
 
 
 def _plain(function: Callable[..., Any]) -> Any:
-    """The Python function that Dynamo compiles: of a module, its class's forward."""
     if isinstance(function, torch.nn.Module):
         return type(function).forward
     return inspect.unwrap(function)
@@ -137,9 +134,8 @@ def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
 def listening(**artifacts: Any) -> Iterator[list[str]]:
     """Collect what the compiler logs, in place of printing it.
 
-    artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same
-    names as in TORCH_LOGS. Without one, warnings alone are logged. What was switched on before is
-    switched on again afterwards.
+    artifacts: switches of `torch._logging.set_logs` and TORCH_LOGS, such as `graph_breaks=True`;
+    without one, warnings alone are logged. What was switched on before is switched on afterwards.
     """
     before = copy.deepcopy(torch._logging._internal._get_log_state())
     said: list[str] = []

@@ -126,7 +126,6 @@ class NotRun(Exception):
 
 
 def _is_part(group: Any) -> bool:
-    """Whether it only takes one result out of several that a library's call gave."""
     from torch._inductor.ir import MultiOutput
 
     return all(isinstance(node.node, MultiOutput) for node in group.get_nodes())
@@ -157,7 +156,7 @@ def _pass(lowering: Any, group: Any) -> Pass:
 
 
 def _called_libraries(lowering: Any) -> set[Any]:
-    """The operations that libraries do: a pass that prepares their input does not."""
+    """A pass that prepares the input of a library's operations doesn't do these."""
     groups = (group for group in lowering.scheduler.nodes if group.is_extern())
     return {node.node.get_origin_node() for group in groups for node in group.get_nodes()}
 
@@ -170,14 +169,12 @@ def _parts(lowering: Any, name: str) -> list[Any]:
 
 
 def _outlives(lowering: Any, name: str, inside: set[str]) -> bool:
-    """Whether a buffer is used outside its group, or is a result."""
     buffer = lowering.scheduler.name_to_buf[name]
     users = {user.get_name() for user in buffer.users}
     return not users <= inside and name not in lowering.removed_buffers
 
 
 def _line(node: fx.Node) -> tuple[int, str] | None:
-    """The number and text of the line of the compiled function that a node comes from."""
     found = LINE.findall(node.meta.get("stack_trace") or "")
     return (int(found[0][1]), found[0][3].strip()) if found else None
 
@@ -192,7 +189,6 @@ def _buffer_bytes(lowering: Any, name: str) -> int:
 
 @contextlib.contextmanager
 def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """Fakes of the tensors on a GPU that is only described, while Inductor writes for it."""
     from torch._inductor import scheduler
     from torch._inductor.fx_passes import joint_graph
     from torch._inductor.runtime.hints import DeviceProperties
@@ -219,7 +215,7 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def _fake_on_gpu(tensor: Tensor) -> Tensor:
-    """A fake like `tensor`. It needs no gradient: autograd asks a real device for a stream."""
+    """It needs no gradient: autograd asks a real device for a stream."""
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda:0")
 
 

@@ -1,7 +1,5 @@
 """Traces of a machine that does not exist: a host that launches, and a device with a queue.
 
-`drawn("sync", seed)` runs a small training program on the model of such a machine, with noise on
-every duration. The program is slowed down by one thing above all, and does some of everything else.
 Nothing here was measured; the durations are of the size that a present GPU has.
 """
 
@@ -58,9 +56,6 @@ def drawn(
 
     Returns:
         The events in order of their starts, an outer one before those inside.
-
-    Raises:
-        ValueError: for an unknown kind, or an unknown thing to cover.
     """
     for word, known in ((kind, KINDS), (covered or "nothing", COVERED)):
         if word not in known:
@@ -100,7 +95,6 @@ class _Machine:
         self.events.append(Event(name, start, self.clock - start, "cpu", kind, correlation))
 
     def range(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """A label around other events."""
         return self.host(name, "range")
 
     def start(self, call: str, name: str, ns: float, stream: str = QUEUE) -> None:
@@ -127,7 +121,6 @@ class _Machine:
             self.clock = max(self.clock, self.free[QUEUE]) + self.around(7000)
 
     def item(self) -> None:
-        """Fetch one number from the device, which waits for all before it."""
         with self.host("aten::item", "op"), self.host("aten::_local_scalar_dense", "op"):
             self.work(300)
             self.start("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)", 1000)
@@ -148,14 +141,11 @@ class _Machine:
             self.start("cudaMemcpyAsync", "Memcpy HtoD (Pinned -> Device)", ns, SIDE)
 
     def load(self, ns: float) -> None:
-        """Ask the loader for a batch."""
         with self.range(LOADER):
             self.work(ns)
 
 
 class _Program:
-    """A training step; what it does most of depends on the kind."""
-
     def __init__(self, machine: _Machine, kind: str):
         dice = machine.dice
         self.machine, self.kind, self.dice = machine, kind, dice

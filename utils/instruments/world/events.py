@@ -8,16 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Message:
-    """A tensor that went from one rank to another.
+    """A tensor that went from one rank to another; times in seconds of the simulated clock.
 
     Attributes:
-        source: the rank that sent it.
-        to: the rank that received it.
         bytes: of the tensor.
-        sent: when the sender asked for it, in seconds of the simulated clock.
+        sent: when the sender asked for it.
         awaited: when the receiver asked for it.
-        start: when it left.
-        end: when it had come.
+        start, end: when it left, and when it had come.
     """
 
     source: int

@@ -45,9 +45,7 @@ def over_gloo(
     """Run a program at each rank in a process of its own, and return what each one returned.
 
     Args:
-        program: a generator function, as for `utils.instruments.world.run`.
-        world: the number of processes.
-        args: its further arguments; of an `Each`, every rank gets its own.
+        program, world, args: as for `utils.instruments.world.run`.
         seconds: after which all processes are ended.
 
     Raises:
@@ -107,7 +105,6 @@ def loopback() -> str:
 
 
 def _wait(children: dict[int, int], folder: Path, seconds: float) -> None:
-    """Wait until all children are gone; forget those that are."""
     deadline = time.monotonic() + seconds
     while children:
         for pid in list(children):
@@ -129,7 +126,6 @@ def _wait(children: dict[int, int], folder: Path, seconds: float) -> None:
 def _be_a_rank(
     folder: Path, program: Callable, rank: int, world: int, args: tuple, seconds: float
 ) -> None:
-    """Be one rank, in a process that was forked for it, and end the process."""
     status = 1
     try:
         import torch.distributed as dist
@@ -195,7 +191,6 @@ def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
 
 
 def _driven(program: Generator, rank: int, world: int) -> Any:
-    """Let a program run, and do what it asks for with `torch.distributed`."""
     answer: Any = None
     while True:
         try:

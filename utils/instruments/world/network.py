@@ -26,11 +26,7 @@ REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class WorldError(Exception):
-    """A world that could not come to its end.
-
-    Attributes:
-        outcome: what had happened by then.
-    """
+    """A world that could not come to its end; its ``outcome`` is what had happened by then."""
 
     def __init__(self, message: str, outcome: Outcome):
         super().__init__(message)
@@ -79,10 +75,8 @@ class _Rank:
 
     Attributes:
         resume: lets its program run on; gives ("yield", request) or ("return", result).
-        transfers: what it waits for.
+        transfers, collective: what it waits for, and ``doing``, the same in words.
         answer: what it is resumed with.
-        collective: the collective that it waits for.
-        doing: the same in words.
     """
 
     number: int
@@ -103,22 +97,10 @@ def run(
     latency: float = 0.0,
     bandwidth: float = math.inf,
 ) -> Outcome:
-    """Run ``program(rank, world, *args)`` at each rank and return what came of it.
+    """Run ``program(rank, world, *args)``, a generator function, at each rank, as :func:`connect`.
 
     Each rank gets copies of the arguments, as if they were processes. Of an argument that is an
     `Each`, every rank gets its own.
-
-    Args:
-        program: a generator function.
-        world: the number of ranks.
-        args: its further arguments.
-        rendezvous: as for `connect`, like ``latency`` and ``bandwidth``.
-        latency: see there.
-        bandwidth: see there.
-
-    Raises:
-        WorldError: as `connect` does.
-        ValueError: if an `Each` has not one item for each rank.
     """
     for arg in args:
         if isinstance(arg, Each) and len(arg) != world:
@@ -155,8 +137,6 @@ def connect(
 
 
 class _Network:
-    """The ranks of one world, and what is on its way between them."""
-
     def __init__(
         self, programs: Sequence[Any], rendezvous: bool, latency: float, bandwidth: float
     ) -> None:
@@ -210,7 +190,6 @@ class _Network:
         return self._stopped()
 
     def _stopped(self) -> Outcome:
-        """Return the outcome, with what each rank waits for by now."""
         self._outcome.clocks = [rank.clock for rank in self._ranks]
         for rank in self._ranks:
             if rank.doing:
@@ -227,7 +206,6 @@ class _Network:
         return tuple(dict.fromkeys(t.peer for t in rank.transfers if t.end is None))
 
     def _post(self, rank: _Rank, request: Any) -> None:
-        """Take a request, and do what can be done by now."""
         if not (isinstance(request, (tuple, list)) and request and isinstance(request[0], str)):
             raise _Invalid("a request is a tuple whose first item is its name")
         kind, *rest = request
@@ -390,7 +368,6 @@ SHAPES = {
 
 
 def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
-    """Return what lets a program run on: its own ``resume``, or a generator's ``send``."""
     if hasattr(program, "resume"):
         return program.resume
     if not isinstance(program, Generator):
@@ -415,7 +392,6 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
 
 
 def _answers(kind: str, given: list, details: tuple) -> list:
-    """Return what each rank gets of a collective."""
     if kind == "all_reduce":
         total = _reduced(given, details[0])
         return [total.clone() for _ in given]
@@ -429,7 +405,7 @@ def _answers(kind: str, given: list, details: tuple) -> list:
 
 
 def _reduced(tensors: list[Tensor], how: str) -> Tensor:
-    """Return the sum or maximum, in the order of the ranks."""
+    """In the order of the ranks."""
     total = tensors[0]
     for tensor in tensors[1:]:
         total = REDUCTIONS[how](total, tensor)
@@ -461,7 +437,6 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _short(value: Any) -> str:
-    """Return a request in few characters: tensors as their shapes."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
@@ -470,7 +445,6 @@ def _short(value: Any) -> str:
 
 
 def _have_ended(ranks: Sequence[int]) -> str:
-    """Return that these ranks have ended, in words; there is at least one."""
     if len(ranks) == 1:
         return f"rank {ranks[0]} has ended"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} have ended"

@@ -32,7 +32,6 @@ def in_processes(
 
     Args:
         function: a function, of a notebook's cell, too.
-        world: the number of processes.
         args: its further arguments; of a `utils.instruments.world.Each`, every rank gets its own.
         seconds: after which all processes are ended.
 
@@ -79,7 +78,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """End torchrun, which ends its workers; where it doesn't, it alone is killed."""
+    """It ends its workers; where it doesn't, it alone is killed."""
     process.terminate()
     try:
         process.wait(GRACE)
