@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,36 +44,6 @@ def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
     return model.eval()
 
 
-@overload
-def generate(
-    subject: str,
-    *,
-    verb: str,
-    tense: str,
-    negative: bool = ...,
-    temperature: float = ...,
-    top_k: int | None = ...,
-    generator: torch.Generator | None = ...,
-    model: MiniGPT | None = ...,
-    return_attention: Literal[False] = ...,
-) -> str: ...
-
-
-@overload
-def generate(
-    subject: str,
-    *,
-    verb: str,
-    tense: str,
-    negative: bool = ...,
-    temperature: float = ...,
-    top_k: int | None = ...,
-    generator: torch.Generator | None = ...,
-    model: MiniGPT | None = ...,
-    return_attention: Literal[True],
-) -> tuple[str, Attention]: ...
-
-
 def generate(
     subject: str,
     *,
@@ -85,7 +55,7 @@ def generate(
     generator: torch.Generator | None = None,
     model: MiniGPT | None = None,
     return_attention: bool = False,
-) -> str | tuple[str, Attention]:
+) -> Any:
     """Return the sentence of a subject, a verb and a tense.
 
     ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
@@ -96,10 +66,8 @@ def generate(
         tense: present, past (the pretérito in Spanish), imperfect (Spanish only), future,
             progressive or perfect.
         negative: ask for the negative sentence.
-        temperature: see `complete`; by default the likeliest word is taken each time.
-        top_k: see `complete`.
-        generator: see `complete`.
-        model: by default the trained one.
+        temperature, top_k, generator, model: see `complete`; by default the trained model takes the
+            likeliest word each time.
         return_attention: return (text, Attention) instead of the text.
 
     Raises:
