@@ -63,20 +63,13 @@ class Difference:
 
     ``summary`` and ``guess`` name shapes, dtypes and counts but never a value, so they may be shown
     for hidden inputs; ``detail`` is for values which the reader can see anyway.
-
-    Attributes:
-        kind: ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``.
-        summary: one sentence without any value.
-        detail: the first mismatches, with their indices and values.
-        guess: what probably happened, or an empty string.
-        where: the place inside a container, such as ``[1]`` or ``['bias']``.
     """
 
-    kind: str
-    summary: str
-    detail: str = ""
-    guess: str = ""
-    where: str = ""
+    kind: str  # ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``
+    summary: str  # one sentence without any value
+    detail: str = ""  # the first mismatches, with their indices and values
+    guess: str = ""  # what probably happened, or an empty string
+    where: str = ""  # the place inside a container, such as ``[1]`` or ``['bias']``
 
     def __str__(self) -> str:
         place = f"at {self.where}: " if self.where else ""

@@ -37,16 +37,12 @@ class NoDriver(LookupError):
 
 @dataclass(frozen=True)
 class Declared:
-    """What a driver returns.
+    """What a driver returns."""
 
-    Attributes:
-        returned: keys of the dict that it returns, of what the learner's code returned, stored or
-            raised. ``WHOLE`` stands for the value itself, if it is no such dict.
-        observed: the same for what the driver observed, with words for the claim.
-    """
-
+    # keys of the dict that it returns, of what the learner's code returned, stored or raised.
+    # ``WHOLE`` stands for the value itself, if it is no such dict.
     returned: frozenset[str]
-    observed: Mapping[str, str]
+    observed: Mapping[str, str]  # the same for what the driver observed, with words for the claim
 
     def fits(self, came: Any) -> bool:
         """Return whether nothing came back that is not declared."""

@@ -212,9 +212,8 @@ def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, floa
 def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
     """Compile a function that returns one tensor, without ``fullgraph``, and call it.
 
-    Returns:
-        ``values``, one for each call; ``gradients``, of the sum of each value for the first
-        argument, None where there is none; ``graphs``, how many a backend was handed.
+    ``values`` and ``gradients`` have one for each call, of the sum of each value for the first
+    argument; ``graphs`` is how many a backend was handed.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -300,13 +299,9 @@ def replaced(
     Args:
         make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
         forms: each with its dimension. The first gets x, the second x / 2, the third x / 3 ...
-        x: the input.
-        g: the upstream gradient of each value; none is asked for without one.
+        g: the upstream gradient of each of the ``values``; no ``gradient`` of x without one.
         chained: each gets what the one before returned, and all is returned.
         again: the backend is handed the graph twice, and what it returns last is run.
-
-    Returns:
-        ``values``; ``gradient``, of x, None where there is none.
     """
     key = tuple((form, dim) for form, dim in forms)
     graph = _captured_forms(key, chained, tuple(x.shape), x.dtype)
@@ -334,8 +329,7 @@ def replaced_in_minigpt(
 ) -> dict[str, Any]:
     """A MiniGPT's step with the learner's backend: its probabilities, squared, summed, and back.
 
-    Returns:
-        ``probabilities`` of tokens (1, context); ``gradients`` by name.
+    ``probabilities`` of tokens (1, context), and ``gradients`` by name.
     """
     model, graph = _captured_minigpt(config)
     model.zero_grad()
@@ -356,15 +350,13 @@ def joint_graph(
 ) -> tuple[torch.fx.GraphModule, int]:
     """The joint graph of a step, as AOTAutograd hands it to a partitioner, and its outputs.
 
-    A `detach` in it does nothing, so these are taken out.
+    The graph is a copy for each caller; outputs are how many of the graph's are the forward's. A
+    `detach` does nothing, so these are taken out.
 
     Args:
         steps: of :func:`program`, without a break.
         shapes: of x and of the weights.
         fixed: which of these need no gradient.
-
-    Returns:
-        The graph, a copy for each caller, and how many of its outputs are the forward's.
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)
@@ -460,12 +452,11 @@ def run_head(
     inner: str = "eager",
     trained: float = 0.0,
 ) -> dict[str, Any]:
-    """Let the learner compile a MiniGPT's head, and call it there and back.
+    """Let the learner's ``compiled_head(model, backend)`` compile a MiniGPT's head, and call it.
 
     Inductor, which takes its time, is asked only for a head that is one graph with the operator.
 
     Args:
-        make: the learner's ``compiled_head(model, backend)``.
         width, words, seed: the sizes of the head, and what draws its weights.
         calls: hidden states and a temperature for each call.
         g: the upstream gradient of each call's probabilities.

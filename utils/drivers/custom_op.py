@@ -75,13 +75,8 @@ def cut(
     """Return the values, (rows, columns), as a view that is cut from a larger storage of NaN.
 
     So a kernel that reads beside its rows has NaN in its result, and one that writes there is
-    noticed. There is space for a block of lanes before and behind the view.
-
-    Args:
-        values: floating point.
-        row_stride: of the view; by default rows follow each other with a gap of 3.
-        column_stride: of the view.
-        beside: what stands on all sides instead of NaN.
+    noticed. There is space for a block of lanes before and behind the view. By default rows follow
+    each other with a gap of 3; ``beside`` stands on all sides instead of NaN.
     """
     rows, columns = values.shape
     row_stride = columns * column_stride + 3 if row_stride is None else row_stride
@@ -102,10 +97,9 @@ def surroundings(view: torch.Tensor) -> torch.Tensor:
 
 @driver("out", observed={"kept": INPUTS_KEPT})
 def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
-    """Call a function that reads all tensors except the last, and writes into the last.
+    """Call a function that reads all tensors except the last, ``out``, and writes into the last.
 
-    Returns:
-        ``out``, the last tensor; ``kept``, whether the storages of the others are unchanged.
+    ``kept`` says whether the storages of the others are unchanged.
     """
     *inputs, out = tensors
     before = [_bytes(tensor) for tensor in inputs]
@@ -115,12 +109,7 @@ def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
 
 @driver(observed={WHOLE: "that what was launched compiles for sm_90"})
 def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
-    """Return whether a function launches kernels, and all of them compile for a GPU.
-
-    Raises:
-        LookupError: when it launches none.
-        CompileError: with what the compiler said.
-    """
+    """Return whether a function launches kernels, and all of them compile for a GPU."""
     with recorded_launches() as launches:
         function(*tensors)
     if not launches:
@@ -150,13 +139,10 @@ def compile_softmax(
     result: torch.dtype | None = None,
     evict: str = "",
 ) -> str:
-    """Return the PTX, for an H100, of a row softmax of the course for contiguous rows.
+    """Return the PTX, for an H100, of a row softmax of the course; by default of contiguous rows.
 
-    Args:
-        columns, dtype, row_stride: of the input; by default its rows follow each other.
-        num_warps: of one program.
-        result: the output's dtype; by default the input's.
-        evict: ``evict_first`` or ``evict_last``, said to the cache with each load.
+    ``result``: the output's dtype; by default the input's. ``evict``: ``evict_first`` or
+    ``evict_last``, said to the cache with each load.
     """
     x = torch.empty(1, dtype=dtype).as_strided((1, columns), (0, 0))
     y = torch.empty(1, dtype=result or dtype).as_strided((1, columns), (0, 0))
@@ -199,11 +185,8 @@ def registered(
 ) -> Iterator[Callable[[str], Any]]:
     """Let ``make(name, forward, backward)`` register operators, and find them where torch does.
 
-    What is yielded returns the operator whose name ends in ``""`` or ``"_backward"``.
-
-    Raises:
-        OperatorError: for what went wrong meanwhile, or when nothing is there under a name that is
-            asked for.
+    What is yielded returns the operator whose name ends in ``""`` or ``"_backward"``. Whatever
+    goes wrong meanwhile is raised as an OperatorError.
     """
     short = f"softmax_{next(_numbers)}"
     _place(make)
@@ -249,14 +232,10 @@ def run_operator(
     factor: float = 1.0,
     later: float | None = None,
 ) -> dict[str, Any]:
-    """Return what the operator returns for x, and the gradient of x for that of the output, g.
+    """Return what the operator returns for x, and the gradient of x for g, if any, of the output.
 
-    Args:
-        make: registers the operator.
-        x: the operator's input.
-        g: None where no gradient is asked for.
-        slope, factor: of the :func:`pieces` that are handed over.
-        later: the slope of another pair, for which ``make`` is called before the operator is.
+    ``slope`` and ``factor`` are those of the :func:`pieces` that are handed over; ``later`` is the
+    slope of other pieces, for which ``make`` is called before the operator is.
     """
     with contextlib.ExitStack() as stack:
         op_of = stack.enter_context(registered(make, slope, factor))
@@ -276,10 +255,9 @@ def run_backward(
     factor: float = 1.0,
     v: torch.Tensor | None = None,
 ) -> dict[str, Any]:
-    """Return what the operator of the backward returns for g and y.
+    """Return the ``gradient`` that the operator of the backward returns for g and y.
 
-    Returns:
-        ``gradient``; ``of_g`` and ``of_y``, its own gradients for v, None where there is none.
+    ``of_g`` and ``of_y``: its own gradients for v, None where there is none.
     """
     with registered(make, 0.0, factor) as op_of:
         asked = v is not None
@@ -307,11 +285,8 @@ def schema_of(make: Callable) -> dict[str, Any]:
 def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
     """Return shape, strides, dtype and device of each result, as a tracer is told of them.
 
-    Args:
-        make: registers the operator.
-        inputs: shape, strides, dtype and device of each; a GPU need not be there.
-        backward: ask the operator of the backward, whose first input has its dimensions stored in
-            the opposite order.
+    ``inputs`` says the same of each; a GPU need not be there. With ``backward`` the operator of the
+    backward is asked, whose first input has its dimensions stored in the opposite order.
     """
     found = []
     with registered(make) as op_of, FakeTensorMode():
@@ -326,11 +301,10 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
 
 @driver("output", "gradient", observed={"graphs": GRAPHS, **REGISTERED})
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
-    """Let a compiler follow the operator between two others.
+    """Let a compiler follow the operator between two others, to the ``output``.
 
-    Returns:
-        ``graphs``, how many ``torch.compile`` passes to a backend; ``output``, the result;
-        ``gradient``, shape and strides of the gradient in a fake forward and backward.
+    ``graphs``: how many ``torch.compile`` passes to a backend; ``gradient``: shape and strides of
+    the gradient in a fake forward and backward.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -362,11 +336,9 @@ def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
 def run_twice(
     make: Callable, x: torch.Tensor, g: torch.Tensor, v: torch.Tensor, slope: float = 0.0
 ) -> dict[str, Any]:
-    """Return the gradient of x for an upstream g, and that gradient's own gradients for v.
+    """Return the ``gradient`` of x for an upstream g, and that gradient's own gradients for v.
 
-    Returns:
-        ``gradient``; ``of_g`` and ``of_x``, the gradients of ``(gradient * v).sum()``, None where
-        there is none.
+    ``of_g`` and ``of_x`` are the gradients of ``(gradient * v).sum()``, None where there is none.
     """
     with registered(make, slope) as op_of:
         x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
@@ -426,23 +398,17 @@ def swap(
     tokens: torch.Tensor,
     then: torch.Tensor | None = None,
 ) -> dict:
-    """Let ``function(model, softmax)`` change a MiniGPT, and run it beside others.
+    """Let ``function(model, softmax)``, the learner's, change a MiniGPT, and run it beside others.
 
     The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
-    used. All models have the same weights.
-
-    Args:
-        function: the learner's; it changes the model.
-        config, seed: the model's sizes, and what draws its weights.
-        tokens: integers, (batch, length).
-        then: other tokens, given to the same model afterwards.
+    used. All models have the same weights, which ``seed`` draws.
 
     Returns:
-        ``then``, the logits of these; ``logits``, ``probabilities`` and ``gradients`` by name, of
-        the model for the first tokens; ``names`` of its state dict; ``parameters``, whether they
-        are the very tensors that they were; ``others``, the logits and probabilities of a model
-        made before, and of one made after; ``alone``, whether the model gives the same when
-        ``function`` has given another one another softmax.
+        ``logits``, ``probabilities`` and ``gradients`` by name, of the model for the tokens
+        (batch, length), and ``then`` the logits of other tokens; ``names`` of its state dict;
+        ``parameters``, whether they are the very tensors that they were; ``others``, the logits and
+        probabilities of a model made before, and of one made after; ``alone``, whether the model
+        gives the same when ``function`` has given another one another softmax.
     """
 
     softmax = torch.softmax  # as it is now, should somebody change it for all

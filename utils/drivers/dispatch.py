@@ -97,10 +97,7 @@ class _OneStep(nn.Module):
 def log_ops(log_class: type, program: str, *tensors: Tensor, times: int = 1) -> dict:
     """Return the ``ops`` of an ``OpLog``, and the ``result`` of a program in PROGRAMS.
 
-    Args:
-        log_class: the mode; its ``ops`` is a list of (name, shapes).
-        program, tensors: the program's name and arguments.
-        times: how often the same log is entered.
+    ``ops`` is a list of (name, shapes); the same log is entered so many ``times``.
     """
     log, result = log_class(), None
     log.ops.clear()  # of what an earlier log left, where all write into one list
@@ -170,19 +167,13 @@ def account(
 
 @driver(WHOLE)
 def account_of_shuffle(function: Callable, tokens: Tensor, backward: bool) -> dict[str, int]:
-    """The same of a small model that copies and writes in place.
-
-    tokens: integers from 0 to 7, (batch, length).
-    """
+    """The same of a small model that copies and writes in place, of tokens from 0 to 7."""
     return dict(function(_Shuffle(), tokens, backward))
 
 
 @driver(WHOLE)
 def account_of_one(function: Callable, step: str, tokens: Tensor, backward: bool) -> dict[str, int]:
-    """The same of a model of an embedding and one of the STEPS after it.
-
-    tokens: integers from 0 to 7, (batch, length), both 2 or more.
-    """
+    """The same of an embedding and one of the STEPS after it, of tokens from 0 to 7."""
     return dict(function(_OneStep(step), tokens, backward))
 
 
@@ -267,7 +258,7 @@ def _a_set(keys: Any) -> Any:
 def measure(
     quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
 ) -> dict[str, Any]:
-    """Let ``Quantity`` objects be combined, and return what each step gave.
+    """Let ``Quantity`` objects be combined, and return what each step gave, by name.
 
     Args:
         quantity_class: made with a tensor and a dict of units.
@@ -276,7 +267,7 @@ def measure(
             names and plain values is kept under the name. A dict at the end holds keywords.
 
     Returns:
-        name -> (class, values, units) of a quantity, (class, values) of another tensor, or
+        (class, values, units) of a quantity, (class, values) of another tensor, or
         ``("raised", type)``.
     """
     known: dict[str, Any] = {

@@ -60,12 +60,9 @@ def started(
 ) -> Program:
     """Let a rank start, by the learner's ``ddp_start``, with a `Net` of its own values.
 
-    With ``unwritten`` its floats are NaN, as in memory that nobody has written yet.
-
-    Returns:
-        ``tensors``, the parameters and buffers that the model had at first, by name, as an
-        optimizer would hold them, with the values that they have afterwards; and ``tensors kept``,
-        whether the model still has the same ones.
+    With ``unwritten`` its floats are NaN, as in memory that nobody has written yet. ``tensors`` are
+    the parameters and buffers that the model had at first, by name, as an optimizer would hold
+    them, with the values that they have afterwards.
     """
     model = Net(values)
     held = _named_tensors(model)
@@ -98,16 +95,8 @@ def stepped(
 ) -> Program:
     """Let a rank do the learner's ``ddp_step`` with a model that is the same at all ranks.
 
-    Args:
-        step, rank, world, bucket_bytes: the step, and what it is given.
-        values: draws the model.
-        x, y: rows of this rank, and their classes.
-        stale: whether there are old gradients.
-        plain: whether the model is three plain layers, and not a `Net`.
-
-    Returns:
-        ``loss``, what the step returned; ``gradients`` by name; and whether the parameters are what
-        they were.
+    The model is a `Net`, or three ``plain`` layers; with ``stale`` there are old gradients. Of its
+    ``loss`` and ``gradients`` by name.
     """
     model: nn.Module = Net(values)
     if plain:
@@ -160,15 +149,8 @@ def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Te
     """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
 
     As `torch.optim.AdamW` with ``eps=1e-5``: large enough that a gradient which is zero but for
-    rounding moves nothing.
-
-    Args:
-        weights, gradient: the slice, and its gradient of the same shape.
-        state: ``step``, ``m`` and ``v``; ``{"step": 0}`` before the first step.
-        lr: the learning rate.
-
-    Returns:
-        The new slice and the new state. Nothing that was passed in is changed.
+    rounding moves nothing. ``state`` has ``step``, ``m`` and ``v``, and is ``{"step": 0}`` before
+    the first step. Returned are the new slice and state; nothing that was passed in is changed.
     """
     count = state["step"] + 1
     m = state.get("m", torch.zeros_like(weights)).lerp(gradient, 1 - 0.9)
@@ -209,13 +191,9 @@ def trained(
     lr: float,
     max_norm: float,
 ) -> Program:
-    """Let a rank train a MiniGPT, which has old gradients at first, for some steps.
+    """Let a rank train :func:`minigpt_of`, which has old gradients at first, by ``minigpt_step``.
 
-    Args:
-        step, rank, world: the learner's ``minigpt_step``, and what it is given, beside ``lr`` and
-            ``max_norm``, the bound on the gradient's norm.
-        config, values: as for :func:`minigpt_of`.
-        batches: (tokens, targets) of this rank, one pair a step.
+    ``batches`` are (tokens, targets) of this rank, one pair a step.
 
     Returns:
         ``losses`` and ``norms`` of the steps; of the model afterwards the ``weights``, of a

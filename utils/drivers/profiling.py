@@ -66,15 +66,10 @@ class _OnOneDevice(TorchDispatchMode):
 def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any]:
     """What a loss gives, and what it costs.
 
-    Args:
-        loss_of: maps logits (B, T, V) and targets (B, T) to a loss and a share of right answers.
-        logits: float32; their gradient is asked for.
-        targets: int64.
-
-    Returns:
-        ``loss``, ``share`` and the ``gradient`` of the loss, None if it has none; ``operators`` and
-        ``bytes`` of the forward and of the backward. The backward begins with a 2, and its result
-        is halved: a backward that ignores what arrives gives another gradient.
+    ``loss_of`` maps logits (B, T, V) and targets (B, T) to a ``loss`` and a ``share`` of right
+    answers. ``operators`` and ``bytes`` are of the forward and of the backward. The backward begins
+    with a 2, and its result, the ``gradient``, is halved: a backward that ignores what arrives
+    gives another one.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
@@ -97,9 +92,8 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
 def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
     """Whether a loss waits for a number: run where there are no numbers, on the device `meta`.
 
-    Returns:
-        None if it runs; else what torch says of that which can't be asked there, or that a tensor
-        was made on another device.
+    None if it runs; else what torch says of that which can't be asked there, or that a tensor was
+    made on another device.
     """
     leaf, there = logits.detach().to("meta").requires_grad_(), targets.to("meta")
     try:
@@ -193,10 +187,7 @@ def hunted(
 ) -> dict:
     """What ``first_bad(model, x)``, the learner's, finds, and what it leaves behind.
 
-    Args:
-        chain: arguments of the model, a `Chain`.
-        times: how often it is called, one call after the other, with one model.
-        training: the model's mode.
+    The model is a `Chain`, and the same in all its calls, so many ``times``.
 
     Returns:
         ``found``, a list with the result of each call; ``hooks left`` on the model after them, or

@@ -34,11 +34,10 @@ Settings = Mapping[str, Any]
     observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END},
 )
 def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
-    """Every item of a dataset, one by one, and what its end is.
+    """Every item of a dataset, one by one, its ``length``, and what its end is.
 
-    Returns:
-        ``length``, ``items`` and ``past the end``: what the item after the last one raises;
-        ``far past the end``: what one raises that is far beyond it.
+    ``past the end`` and ``far past the end``: what the item after the last one raises, and one that
+    is far beyond it.
     """
     dataset = dataset_class(**settings)
     length = len(dataset)
@@ -135,14 +134,9 @@ def accumulated(
 ) -> dict[str, Any]:
     """What the learner's ``accumulate(model, parts)`` leaves.
 
-    Args:
-        weights: (D, H) and (H, V), of a model that maps (N, D) to (N, V).
-        parts: pairs (N, D) and (N,).
-        old: what the gradients hold before; None where there are none.
-
-    Returns:
-        ``loss``, ``gradients``, ``rows``, how many each call of the model got, and ``alive``: the
-        most graphs of earlier calls that were still alive when the model was called.
+    The model has weights (D, H) and (H, V) and maps (N, D) to (N, V); parts are pairs (N, D), (N,).
+    ``old`` is what the gradients hold before. ``rows``: how many each call of the model got;
+    ``alive``: the most graphs of earlier calls that were still alive when it was called.
     """
     model = _Classifier(weights)
     if old is not None:
@@ -178,13 +172,6 @@ class Trainer:
         generator: a generator of its own, from which the order of each epoch is drawn.
         order: (N,) int64, the order of the epoch that is under way.
         position: how many items of `order` have been used.
-
-    Args:
-        x: (N, D) float32.
-        y: (N, 1) float32.
-        seed: of the first weights, of `generator` and of torch's global generator.
-        batch_size: items a step; a last, smaller batch of an epoch is used as well.
-        dropout: the share of hidden numbers that are dropped.
     """
 
     def __init__(
@@ -223,14 +210,9 @@ def stopped(
     """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
 
     The second run is another trainer, which has begun with another seed and made a step of its own.
-
-    Args:
-        functions: ``checkpoint`` and ``resume``.
-        settings: arguments of the trainer.
-        before, after: steps before and after the checkpoint is taken.
-        through: what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read
-            with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on,
-            and is used twice.
+    ``through`` says what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is
+    read with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and
+    is used twice.
 
     Returns:
         ``whole`` and ``resumed``: the losses after the checkpoint, and ``weights`` in the end, of
@@ -293,10 +275,7 @@ def repeated(
     """What ``train(inputs, targets, config, steps, seed)`` returns for each of the seeds, in order.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
-
-    Returns:
-        ``weights``, a state dict for each seed; ``steps``, the most that one of PyTorch's
-        optimizers took.
+    ``steps`` is the most that one of PyTorch's optimizers took.
     """
     found = []
     with counted_steps() as taken:
@@ -325,10 +304,9 @@ def perplexity(
 def undisturbed(
     functions: Mapping[str, Callable], settings: Settings, count: int
 ) -> dict[str, Any]:
-    """The next `count` values of ``batches(**settings)``, while others seed torch's generator.
+    """The next `count` ``rows`` of ``batches(**settings)``, while others seed torch's generator.
 
-    Returns:
-        ``rows``, and ``left alone``: whether torch's global generator was neither asked nor seeded.
+    ``left alone``: whether torch's global generator was neither asked nor seeded.
     """
     generator, rows, left_alone = None, [], True
     for seed in range(count):

@@ -38,16 +38,9 @@ def attention(
 ) -> dict[str, Any]:
     """What an attention module, made as ``module_class(*sizes)``, gives with these weights.
 
-    Args:
-        module_class: the learner's.
-        sizes: d_model and n_heads.
-        weights: its state dict, under MiniGPT's names.
-        x: (B, T, D).
-        allowed: handed over beside x.
-        upstream: the gradient of the output; None where no gradients are asked for.
-
-    Returns:
-        ``output``, and with `upstream` the ``gradients`` by name, and that of ``x``.
+    Sizes are d_model and n_heads; ``weights`` a state dict under MiniGPT's names; x is (B, T, D);
+    ``allowed`` is handed over beside x. With `upstream`, the gradient of the ``output``, there are
+    ``gradients`` by name, and that of ``x``.
     """
     module = module_class(*sizes)
     module.load_state_dict(dict(weights))
@@ -93,11 +86,10 @@ def converted(
     kv_heads: int,
     weights: Mapping[str, Tensor],
 ) -> dict[str, Any]:
-    """What ``grouped(attention, kv_heads)`` makes of full attention with these weights.
+    """The ``weights`` that ``grouped(attention, kv_heads)`` makes of full attention with these.
 
-    Returns:
-        ``weights``, its state dict; ``left``, that of the attention that it was made of, after
-        zeros were written into what was made.
+    ``left``: those of the attention that it was made of, after zeros were written into what was
+    made.
     """
     whole = CausalSelfAttention(config)
     whole.load_state_dict(dict(weights))
@@ -117,16 +109,10 @@ def forked(
     n_heads: int,
     more: Sequence[Tensor],
 ) -> list[Any]:
-    """What each of several calls that go on from one cache returns for the next call.
+    """The caches that several calls of ``attend_cached`` return, which go on from one cache.
 
-    Args:
-        attend_cached: the learner's.
-        x: the positions of the call that returns the cache.
-        weights, n_heads: as `attend_cached` takes them.
-        more: the new positions of each further call.
-
-    Returns:
-        The caches that these returned, after all of them.
+    ``x`` are the positions of the call that returns that cache, ``more`` the new ones of each
+    further call.
     """
     _, cache = attend_cached(x, weights, n_heads, None)
     return [attend_cached(new, weights, n_heads, cache)[1] for new in more]
@@ -220,11 +206,10 @@ def generated(
     pad: int,
     eos: int,
 ) -> dict[str, Any]:
-    """What ``generate(model, prompts, limit, pad, eos)`` says.
+    """What ``generate(model, prompts, limit, pad, eos)`` says: the ``words``.
 
-    Returns:
-        ``words``, its answer; ``columns``, how many columns each call of the model got;
-        ``prompts``, what was handed over, afterwards.
+    ``columns``: how many columns each call of the model got; ``prompts``: what was handed over,
+    afterwards.
     """
     model = TinyDecoder(weights)
     given = [list(prompt) for prompt in prompts]
@@ -246,8 +231,7 @@ def loaded_strictly(
     """What ``load(model_class, folder)``, the learner's, makes of a folder.
 
     Args:
-        sizes: of the MiniGPT in the folder.
-        numbers: its parameters, one after the other, flat; as many as there are.
+        sizes, numbers: of the MiniGPT in the folder; its parameters, one after the other, flat.
         what: ``"whole"``, the class that wrote the folder; ``"stock"``, GPT-2's own class, which
             has no bias in the head; ``"missing"``, the first class again; ``"nowhere"``, a folder
             that does not exist.
@@ -256,8 +240,7 @@ def loaded_strictly(
     Returns:
         ``raised``, the exception's name, that of FileNotFoundError or ValueError for a subclass of
         it, or ``""``; ``names``, those of the parameters that its message has; of what was loaded
-        ``training``, and ``logits`` of some tokens, or None where an exception was raised or the
-        file lacks a tensor.
+        ``training``, and ``logits`` of some tokens, unless the file lacks a tensor.
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
@@ -316,10 +299,8 @@ def tuned_twice(
     """What ``fine_tune(weights, config, new, old, steps, seed)`` returns, called twice.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
-
-    Returns:
-        ``once`` and ``again``; ``given``, the weights that were handed over, afterwards; ``steps``,
-        the most that one of PyTorch's optimizers took.
+    ``given``: the weights that were handed over, afterwards; ``steps``: the most that one of
+    PyTorch's optimizers took.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}
     with counted_steps() as taken:

@@ -18,35 +18,24 @@ import torch
 
 @dataclass(frozen=True)
 class Gpu:
-    """A device that PyTorch can use beside the CPU.
+    """A device that PyTorch can use beside the CPU."""
 
-    Attributes:
-        name: as its driver has it.
-        target: what kernels are compiled for, such as "sm_90"; "" if there is no such name.
-        memory: bytes; None if the device shares the CPU's.
-    """
-
-    name: str
-    target: str = ""
-    memory: int | None = None
+    name: str  # as its driver has it
+    target: str = ""  # what kernels are compiled for, such as "sm_90"; "" if there is no such name
+    memory: int | None = None  # bytes; None if the device shares the CPU's
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A kind of GPU.
+    """A kind of GPU."""
 
-    Attributes:
-        device_type: its type in PyTorch, as in ``tensor.device.type``.
-        triton: Triton's name of its backend; "" if Triton has none, so that kernels on it are
-            interpreted on the CPU.
-        warp: threads of one warp.
-        targets: a regular expression of what kernels can be compiled for without such a GPU; its
-            first group is the number that Triton asks for. "" for none.
-    """
-
-    device_type: str
+    device_type: str  # its type in PyTorch, as in ``tensor.device.type``
+    # Triton's name of its backend; "" if Triton has none, so that kernels on it are interpreted on
+    # the CPU
     triton: str = ""
-    warp: int = 32
+    warp: int = 32  # threads of one warp
+    # a regular expression of what kernels can be compiled for without such a GPU; its first group
+    # is the number that Triton asks for. "" for none.
     targets: str = ""
 
     @property

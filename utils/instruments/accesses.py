@@ -13,21 +13,14 @@ import torch
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store of one program.
+    """One load or store of one program."""
 
-    Attributes:
-        program: its number along the grid's first axis.
-        kind: "load" or "store".
-        tensor: the kernel's argument that it goes to.
-        elements: index of each place of the block, counted from the tensor's first element.
-        mask: whether memory is touched there.
-    """
-
-    program: int
-    kind: str
-    tensor: str
+    program: int  # its number along the grid's first axis
+    kind: str  # "load" or "store"
+    tensor: str  # the kernel's argument that it goes to
+    # index of each place of the block, counted from the tensor's first element
     elements: tuple[int, ...]
-    mask: tuple[bool, ...]
+    mask: tuple[bool, ...]  # whether memory is touched there
 
     @property
     def touched(self) -> tuple[int, ...]:

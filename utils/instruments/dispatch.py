@@ -42,21 +42,14 @@ PYTHON = ("Python", "PythonTLSSnapshot")
 
 @dataclass(frozen=True)
 class Entry:
-    """One slot of an operator's table.
+    """One slot of an operator's table."""
 
-    Attributes:
-        key: the dispatch key.
-        kind: a value of KINDS.
-        fallthrough: whether the slot holds no code and the next key is tried.
-        file: where it was registered, from the top of PyTorch's tree; of other code its name alone.
-        line: the line there; of generated code it is that of the registration's block.
-    """
-
-    key: str
-    kind: str
-    fallthrough: bool
+    key: str  # the dispatch key
+    kind: str  # a value of KINDS
+    fallthrough: bool  # whether the slot holds no code and the next key is tried
+    # where it was registered, from the top of PyTorch's tree; of other code its name alone
     file: str
-    line: int
+    line: int  # the line there; of generated code it is that of the registration's block
 
 
 def op_name(op: Any) -> str:
@@ -136,23 +129,14 @@ def thread_keys() -> ThreadKeys:
 
 @dataclass(frozen=True)
 class Decision:
-    """How one call finds its kernel.
+    """How one call finds its kernel."""
 
-    Attributes:
-        op: the operator.
-        brought: keys of the tensors.
-        included: keys that the thread adds and no tensor brought.
-        excluded: keys that a tensor brought and the thread takes away.
-        considered: the slots of all keys that are left, the highest first.
-        winner: the first slot that is no fallthrough, whose code runs.
-    """
-
-    op: str
-    brought: tuple[str, ...]
-    included: tuple[str, ...]
-    excluded: tuple[str, ...]
-    considered: tuple[Entry, ...]
-    winner: Entry
+    op: str  # the operator
+    brought: tuple[str, ...]  # keys of the tensors
+    included: tuple[str, ...]  # keys that the thread adds and no tensor brought
+    excluded: tuple[str, ...]  # keys that a tensor brought and the thread takes away
+    considered: tuple[Entry, ...]  # the slots of all keys that are left, the highest first
+    winner: Entry  # the first slot that is no fallthrough, whose code runs
 
 
 def decide(op: Any, *tensors: torch.Tensor) -> Decision:
@@ -180,21 +164,16 @@ def decide(op: Any, *tensors: torch.Tensor) -> Decision:
 
 @dataclass(frozen=True)
 class Call:
-    """One call in a trace, with the calls that its kernels made.
+    """One call in a trace, with the calls that its kernels made."""
 
-    Attributes:
-        name: the operator without its overload, such as ``aten::addmm``; or an autograd node.
-        shapes: of its arguments; ``()`` for anything but a tensor with dimensions.
-        path: the slots whose code ran, in order: each passed the call on to the next. Empty for
-            what is no operator.
-        calls: made from inside.
-        keys: with which it started, the highest first; empty for an autograd node.
-    """
-
-    name: str
+    name: str  # the operator without its overload, such as ``aten::addmm``; or an autograd node
+    # of its arguments; ``()`` for anything but a tensor with dimensions
     shapes: tuple[tuple[int, ...], ...]
+    # the slots whose code ran, in order: each passed the call on to the next. Empty for what is no
+    # operator.
     path: tuple[Entry, ...] = ()
-    calls: tuple[Call, ...] = field(default=())
+    calls: tuple[Call, ...] = field(default=())  # made from inside
+    # with which it started, the highest first; empty for an autograd node
     keys: tuple[str, ...] = ()
 
     def walk(self) -> Iterable[tuple[int, Call]]:

@@ -37,17 +37,11 @@ class Launched:
 def launch(
     kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
 ) -> None:
-    """Run a kernel once for each place of a grid, on the device of its tensors.
+    """Run a kernel, which `@triton.jit` returned, for each place of a grid, where its tensors are.
 
-    A grid with a 0 runs nothing::
+    A grid with a 0 runs nothing; ``num_warps`` has no effect in the interpreter::
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
-
-    Args:
-        kernel: what `@triton.jit` returned.
-        grid: programs along each axis.
-        args, kwargs: the kernel's arguments, tensors and numbers.
-        num_warps: warps of a program; it has no effect in the interpreter.
 
     Raises:
         TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.

@@ -21,15 +21,9 @@ MESSAGE = 200  # characters of a message that are shown
 def batches_by_length(
     inputs: Tensor, targets: Tensor, size: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """Batches of lines that are about equally long, in a drawn order; a rest is left out.
+    """Pairs (size, W) of lines that are about equally long, cut at the longest line of each batch.
 
-    Args:
-        inputs, targets: (N, T) lines of the corpus, padded on the right.
-        size: lines a batch.
-        seed: of the order.
-
-    Returns:
-        Pairs (size, W), cut at the longest line of each batch.
+    Lines (N, T) are padded on the right. ``seed`` draws the batches' order; a rest is left out.
     """
     lengths = (inputs != PAD).sum(1)
     buckets = [rows for rows in lengths.argsort(stable=True).split(size) if len(rows) == size]

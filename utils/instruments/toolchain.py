@@ -23,17 +23,12 @@ HEADER = "Python.h"
 
 @dataclass(frozen=True)
 class Lack:
-    """What a compilation needs and this machine does not have.
+    """What a compilation needs and this machine does not have."""
 
-    Attributes:
-        tools: what is missing: a compiler's name, "Python.h", or both.
-        packages: Debian's and Ubuntu's packages that bring it; empty where apt-get brings none.
-        how: what to do: a command, or words where there is none.
-    """
-
-    tools: tuple[str, ...]
+    tools: tuple[str, ...]  # what is missing: a compiler's name, "Python.h", or both
+    # Debian's and Ubuntu's packages that bring it; empty where apt-get brings none
     packages: tuple[str, ...]
-    how: str
+    how: str  # what to do: a command, or words where there is none
 
     def __str__(self) -> str:
         return f"there is {' and '.join(f'no {tool}' for tool in self.tools)} here: {self.how}"

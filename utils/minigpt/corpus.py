@@ -48,38 +48,26 @@ TEST_LINES = 1_000  # named sentences in each split but train
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the corpus.
+    """One line of the corpus."""
 
-    Attributes:
-        words: all of its tokens, from `<bos>` to `<eos>`.
-        cues: how many of them come before the sentence; training does not predict those.
-        cell: the combination that its sentence shows; None for a list of forms.
-    """
-
-    words: Words
-    cues: int
-    cell: Combination | None
+    words: Words  # all of its tokens, from `<bos>` to `<eos>`
+    cues: int  # how many of them come before the sentence; training does not predict those
+    cell: Combination | None  # the combination that its sentence shows; None for a list of forms
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The splits.
+    """The splits."""
 
-    Attributes:
-        train: all four kinds of line.
-        test_seen, test_held_out: named lines, each new, of training's combinations and of others.
-        tune_seen, tune_held_out: more lines like those, to tune a baseline on.
-        composed: the combinations held out whose words all serve other cells.
-        own_form: the combinations held out that have a word of their own.
-    """
-
-    train: tuple[Line, ...]
+    train: tuple[Line, ...]  # all four kinds of line
+    # named lines, each new, of training's combinations and of those held out
     test_seen: tuple[Line, ...]
     test_held_out: tuple[Line, ...]
+    # more lines like those, to tune a baseline on
     tune_seen: tuple[Line, ...]
     tune_held_out: tuple[Line, ...]
-    composed: frozenset[Combination]
-    own_form: frozenset[Combination]
+    composed: frozenset[Combination]  # the combinations held out whose words all serve other cells
+    own_form: frozenset[Combination]  # the combinations held out that have a word of their own
 
     @property
     def held_out(self) -> frozenset[Combination]:

@@ -21,14 +21,10 @@ from utils.minigpt.weights import WEIGHTS, load_config, load_weights
 
 @dataclass(frozen=True)
 class Attention:
-    """Where MiniGPT looked while it wrote a sentence.
+    """Where MiniGPT looked while it wrote a sentence."""
 
-    Attributes:
-        words: T tokens, cues included.
-        maps: (n_layers, H, T, T) float32; row i says how much position i looks at each position.
-    """
-
-    words: Words
+    words: Words  # T tokens, cues included
+    # (n_layers, H, T, T) float32; row i says how much position i looks at each position
     maps: Tensor
 
 
@@ -105,9 +101,6 @@ def complete(
         temperature: 0 takes the likeliest word; above, logits are divided by it and a word drawn.
         top_k: draw only among the k likeliest words.
         generator: draws the words; by default torch's global one.
-
-    Raises:
-        ValueError: if a prompt is empty or fills the context, or a setting is out of its range.
     """
     model = model or _trained()
     _require_sense(prompts, model.config.context, temperature, top_k)

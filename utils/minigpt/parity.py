@@ -24,18 +24,12 @@ BATCH = (2, 32)  # sequences, positions: the batch of the records
 
 @dataclass(frozen=True)
 class GpuRun:
-    """MiniGPT's logits with the trained weights on a GPU.
+    """MiniGPT's logits with the trained weights on a GPU."""
 
-    Attributes:
-        device: device type on which the model under test must run: ``cpu`` beside a record.
-        words: what it is compared with, such as ``the run recorded on an NVIDIA H200``.
-        tokens: int64 (B, T).
-        logits: maps the dtype of the GPU's computation to float32 (B, T, V).
-    """
-
-    device: str
-    words: str
-    tokens: np.ndarray
+    device: str  # device type on which the model under test must run: ``cpu`` beside a record
+    words: str  # what it is compared with, such as ``the run recorded on an NVIDIA H200``
+    tokens: np.ndarray  # int64 (B, T)
+    # maps the dtype of the GPU's computation to float32 (B, T, V)
     logits: Mapping[torch.dtype, np.ndarray]
 
     def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:

@@ -59,7 +59,6 @@ _of_this_cell: _Clock | None = None
 
 
 def say(what: str) -> None:
-    """Let the clock of the cell that runs say what is done, such as "checking bytes_of"."""
     if _of_this_cell is not None:
         _of_this_cell.what = what
 
@@ -102,7 +101,6 @@ def display_page(page: str) -> Any:
 
 
 def update_page(handle: Any, page: str) -> None:
-    """Replace what :func:`display_page` displayed."""
     handle.update({"text/html": page, "text/plain": ""}, raw=True)
 
 

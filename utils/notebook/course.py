@@ -26,22 +26,14 @@ LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of the course.
+    """One phase of the course."""
 
-    Attributes:
-        number: its place on the path, 0 to 10.
-        name: its folder in phases/ and its notebooks' name, such as "01_tensors".
-        promise: what a learner can do after it, in one line: "you can ...".
-        needs: numbers of the phases that it builds on directly.
-        hours: what the lesson takes, and what the lab takes.
-    """
-
-    number: int
-    name: str
+    number: int  # its place on the path, 0 to 10
+    name: str  # its folder in phases/ and its notebooks' name, such as "01_tensors"
     title: str
-    promise: str
-    needs: tuple[int, ...] = ()
-    hours: tuple[float, float] = (0, 0)
+    promise: str  # what a learner can do after it, in one line: "you can ..."
+    needs: tuple[int, ...] = ()  # numbers of the phases that it builds on directly
+    hours: tuple[float, float] = (0, 0)  # what the lesson takes, and what the lab takes
 
     def lesson(self, root: Path = ROOT) -> Path | None:
         return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)

@@ -27,36 +27,24 @@ HEADING = re.compile(r"##\s+(.+)")
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a lab as it was saved.
+    """One exercise of a lab as it was saved."""
 
-    Attributes:
-        name: the name of its graded cell.
-        begun, passing: whether its stub was replaced, and whether all its checks passed.
-        title, section: the heading above it, and the id of the cell with it; empty if there is
-        none. path: the file that it was read from.
-    """
-
-    name: str
-    begun: bool
-    passing: bool
-    title: str = ""
-    section: str = ""
-    path: Path | None = field(default=None, compare=False)
+    name: str  # of its graded cell
+    begun: bool  # whether its stub was replaced
+    passing: bool  # whether all its checks passed
+    title: str = ""  # the heading above it, and
+    section: str = ""  # the id of the cell with it; empty if there is none
+    path: Path | None = field(default=None, compare=False)  # the file that it was read from
 
 
 @dataclass(frozen=True)
 class LabProgress:
-    """One lab as it was saved.
-
-    Attributes:
-        trouble: why it could not be read; else empty.
-        saved: when it was saved, in seconds since 1970.
-    """
+    """One lab as it was saved."""
 
     phase: Phase
     exercises: tuple[Exercise, ...] = ()
-    trouble: str = ""
-    saved: float = 0.0
+    trouble: str = ""  # why it could not be read; else empty
+    saved: float = 0.0  # when it was saved, in seconds since 1970
 
     @property
     def begun(self) -> int:

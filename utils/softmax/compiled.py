@@ -38,33 +38,20 @@ _POINTERS = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel's texts, from Triton's own language down to the machine's.
+    """A kernel's texts, from Triton's own language down to the machine's."""
 
-    Attributes:
-        name: the kernel's name.
-        target: what it was compiled for, such as "sm_90".
-        ttir: Triton's IR: blocks, no threads yet.
-        ttgir: Triton's GPU IR: who holds which element.
-        llir: LLVM IR.
-        ptx: NVIDIA's virtual assembly.
-        sass: the machine's own; None where nvdisasm and cuobjdump can't be found.
-        registers: of one thread; None where sass is.
-        stack: bytes of memory that a thread uses in place of registers; None where sass is.
-        shared: bytes of shared memory of one program.
-        num_warps: warps of 32 threads each in one program.
-    """
-
-    name: str
-    target: str
-    ttir: str
-    ttgir: str
-    llir: str
-    ptx: str
-    sass: str | None
-    registers: int | None
+    name: str  # the kernel's name
+    target: str  # what it was compiled for, such as "sm_90"
+    ttir: str  # Triton's IR: blocks, no threads yet
+    ttgir: str  # Triton's GPU IR: who holds which element
+    llir: str  # LLVM IR
+    ptx: str  # NVIDIA's virtual assembly
+    sass: str | None  # the machine's own; None where nvdisasm and cuobjdump can't be found
+    registers: int | None  # of one thread; None where sass is
+    # bytes of memory that a thread uses in place of registers; None where sass is
     stack: int | None
-    shared: int
-    num_warps: int
+    shared: int  # bytes of shared memory of one program
+    num_warps: int  # warps of 32 threads each in one program
 
 
 class CompileError(RuntimeError):

@@ -13,20 +13,14 @@ from utils.instruments.compiling.dynamo import fresh
 
 @dataclass(frozen=True)
 class Split:
-    """A joint graph, and what a partitioner made of it.
+    """A joint graph, and what a partitioner made of it."""
 
-    Attributes:
-        joint: forward and backward in one graph.
-        forward, backward: the parts; the last outputs of the forward are what is saved.
-        saved: what the forward hands to the backward: name -> bytes; a view is told by its base.
-        again: the names of nodes of the forward that stand in the backward, too.
-    """
-
-    joint: fx.Graph
-    forward: fx.Graph
+    joint: fx.Graph  # forward and backward in one graph
+    forward: fx.Graph  # its last outputs are what is saved
     backward: fx.Graph
+    # what the forward hands to the backward: name -> bytes; a view is told by its base
     saved: dict[str, int]
-    again: tuple[str, ...]
+    again: tuple[str, ...]  # the names of nodes of the forward that stand in the backward, too
 
 
 def split(

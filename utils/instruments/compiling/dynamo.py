@@ -35,19 +35,14 @@ def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
 
 @dataclass(frozen=True)
 class Kept:
-    """One compiled version of a function, and what must hold for it to be used.
+    """One compiled version of a function, and what must hold for it to be used."""
 
-    Attributes:
-        number: in which order it was compiled, from 0.
-        code: the bytecode that replaced the function's own.
-        checks: the guards as (kind, what is checked), in the order in which they are tried.
-        refusal: called with the function's arguments by name, returns why this version may not be
-            used for them; None where it may.
-    """
-
-    number: int
-    code: types.CodeType
+    number: int  # in which order it was compiled, from 0
+    code: types.CodeType  # the bytecode that replaced the function's own
+    # the guards as (kind, what is checked), in the order in which they are tried
     checks: tuple[tuple[str, str], ...]
+    # called with the function's arguments by name, returns why this version may not be used for
+    # them; None where it may
     refusal: Callable[..., str | None]
 
 
@@ -78,20 +73,15 @@ def _plain(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one call of a compiled function.
+    """What became of one call of a compiled function."""
 
-    Attributes:
-        graphs: how many graphs there are after it.
-        refusals: for each version that was there before it, why it was refused; None for one that
-            takes the call.
-        used: the number of the version that ran; None where the function ran without the compiler.
-        value: what the call returned.
-    """
-
-    graphs: int
+    graphs: int  # how many graphs there are after it
+    # for each version that was there before it, why it was refused; None for one that takes the
+    # call
     refusals: tuple[str | None, ...]
+    # the number of the version that ran; None where the function ran without the compiler
     used: int | None
-    value: Any
+    value: Any  # what the call returned
 
 
 def replay(

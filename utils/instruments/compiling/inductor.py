@@ -33,38 +33,25 @@ HOPPER = {
 
 @dataclass(frozen=True)
 class Pass:
-    """Operations that Inductor's scheduler put together, so that they share their loops.
+    """Operations that Inductor's scheduler put together, so that they share their loops."""
 
-    Attributes:
-        name: the scheduler's, such as "op0_op1".
-        lines: the lines of Python whose operations are in it, in the order of the file.
-        operators: what it computes, by the operators' names.
-        reads: buffers and inputs that it loads: name -> bytes.
-        writes: buffers that it stores: name -> bytes. What lives only within a pass is not there.
-        library: whether it is a call of a library, and not code that Inductor wrote.
-    """
-
-    name: str
+    name: str  # the scheduler's, such as "op0_op1"
+    # the lines of Python whose operations are in it, in the order of the file
     lines: tuple[str, ...]
-    operators: tuple[str, ...]
-    reads: dict[str, int]
+    operators: tuple[str, ...]  # what it computes, by the operators' names
+    reads: dict[str, int]  # buffers and inputs that it loads: name -> bytes
+    # buffers that it stores: name -> bytes. What lives only within a pass is not there.
     writes: dict[str, int]
-    library: bool
+    library: bool  # whether it is a call of a library, and not code that Inductor wrote
 
 
 @dataclass(frozen=True)
 class Written:
-    """One module that Inductor wrote.
+    """One module that Inductor wrote."""
 
-    Attributes:
-        code: its text.
-        passes: the scheduler's groups, in order.
-        backward: whether it is the backward's.
-    """
-
-    code: str
-    passes: tuple[Pass, ...]
-    backward: bool
+    code: str  # its text
+    passes: tuple[Pass, ...]  # the scheduler's groups, in order
+    backward: bool  # whether it is the backward's
 
 
 def written(

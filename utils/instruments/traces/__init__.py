@@ -6,8 +6,13 @@ with noise: `drawn` traces were measured nowhere.
 """
 
 from utils.instruments.traces.drawn import KINDS, drawn
-from utils.instruments.traces.events import Allocation, Event
-from utils.instruments.traces.read import allocations_of_profile, of_chrome_trace, of_profile
+from utils.instruments.traces.events import (
+    Allocation,
+    Event,
+    allocations_of_profile,
+    of_chrome_trace,
+    of_profile,
+)
 from utils.instruments.traces.record import RecordedStep, recorded_step
 
 __all__ = [

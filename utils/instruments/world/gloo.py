@@ -42,14 +42,10 @@ class NoGloo(Exception):
 def over_gloo(
     program: Callable[..., Generator], world: int, *args: Any, seconds: float = LIMIT
 ) -> list[Any]:
-    """Run a program at each rank in a process of its own, and return what each one returned.
+    """Run a program, as `utils.instruments.world.run` does, at each rank in a process of its own.
 
-    Args:
-        program, world, args: as for `utils.instruments.world.run`.
-        seconds: after which all processes are ended.
-
-    Raises:
-        NoGloo: if a rank raised or died, if time was up, or if there is no fork or no gloo here.
+    Returned is what each one returned. NoGloo is raised if a rank raised or died, if time was up,
+    or if there is no fork or no gloo here.
     """
     if not hasattr(os, "fork"):
         raise NoGloo("this system has no fork")

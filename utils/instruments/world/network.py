@@ -71,32 +71,21 @@ class _Transfer:
 
 @dataclass
 class _Rank:
-    """The state of one rank.
-
-    Attributes:
-        resume: lets its program run on; gives ("yield", request) or ("return", result).
-        transfers, collective: what it waits for, and ``doing``, the same in words.
-        answer: what it is resumed with.
-    """
+    """The state of one rank."""
 
     number: int
+    # lets its program run on; gives ("yield", request) or ("return", result)
     resume: Callable[[Any], tuple[str, Any]]
     clock: float = 0.0
     done: bool = False
-    answer: Any = None
+    answer: Any = None  # what it is resumed with
+    # what it waits for, and in words
     transfers: list[_Transfer] = field(default_factory=list)
     collective: tuple | None = None
     doing: str = ""
 
 
-def run(
-    program: Callable[..., Generator],
-    world: int,
-    *args: Any,
-    rendezvous: bool = True,
-    latency: float = 0.0,
-    bandwidth: float = math.inf,
-) -> Outcome:
+def run(program: Callable[..., Generator], world: int, *args: Any, **how: Any) -> Outcome:
     """Run ``program(rank, world, *args)``, a generator function, at each rank, as :func:`connect`.
 
     Each rank gets copies of the arguments, as if they were processes. Of an argument that is an
@@ -109,7 +98,7 @@ def run(
         program(rank, world, *(copied(a[rank] if isinstance(a, Each) else a) for a in args))
         for rank in range(world)
     ]
-    return connect(programs, rendezvous=rendezvous, latency=latency, bandwidth=bandwidth)
+    return connect(programs, **how)
 
 
 def connect(
