@@ -141,7 +141,7 @@ def capture(function: Callable, *args: Any) -> list[Captured]:
 def hand(backend: Callable, graph: Captured) -> Callable:
     """Hand a copy of a graph to a backend, as Dynamo does, and return what the backend returns."""
     gm = copied(graph.gm)
-    assert gm.code  # has been read before, as logging does
+    assert gm.code  # read before it is handed over, as logging does
     return backend(gm, list(graph.example_inputs))
 
 
