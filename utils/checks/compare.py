@@ -207,10 +207,9 @@ def _compare_values(got: torch.Tensor, want: torch.Tensor, how: _How) -> Differe
     error = (g - w).abs().to(torch.float64)
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
     summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
+    form = "" if want.is_complex() else "g"
     lines = [
-        f"  {index}: got {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
-        if not want.is_complex()
-        else f"  {index}: got {got[tuple(index)]}, expected {want[tuple(index)]}"
+        f"  {index}: got {got[tuple(index)]:{form}}, expected {want[tuple(index)]:{form}}"
         for index in wrong
     ]
     if count > 5:

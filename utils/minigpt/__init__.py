@@ -8,6 +8,7 @@
 
 Names are looked up when they are first used, so that importing MiniGPTConfig loads no torch.
 """
+# ruff: noqa: F401  the names of the room
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -39,29 +40,6 @@ _HOMES = {
     "tokenizer": ("Tokenizer", "load_tokenizer"),
     "weights": ("WITHOUT_IMPERFECT", "WeightsError", "load_config", "load_weights", "save_weights"),
 }
-
-__all__ = [  # noqa: PLE0604
-    "WITHOUT_IMPERFECT",
-    "Attention",
-    "MiniGPT",
-    "MiniGPTConfig",
-    "Tokenizer",
-    "WeightsError",
-    "attention_maps",
-    "baselines",
-    "complete",
-    "evaluation_lines",
-    "generate",
-    "imperfect_lines",
-    "load_config",
-    "load_minigpt",
-    "load_tokenizer",
-    "load_weights",
-    "parameter_count",
-    "parameter_shapes",
-    "save_weights",
-    "training_lines",
-]
 
 
 def __getattr__(name: str) -> Any:

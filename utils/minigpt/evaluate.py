@@ -21,7 +21,7 @@ from utils.minigpt.config import parameter_count
 from utils.minigpt.corpus import LANGUAGES, Corpus, Line
 from utils.minigpt.dataset import encode_lines
 from utils.minigpt.generation import complete, load_minigpt
-from utils.minigpt.language import PERSONS, Combination
+from utils.minigpt.language import PERSONS, Combination, Words
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.ngram import NGram
 from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
@@ -125,33 +125,40 @@ def grammar_perplexity(lines: Sequence[Line]) -> float:
     return math.exp(nats / words)
 
 
+Asked = tuple[Combination, str, bool]  # with a subject; whether the negative sentence is asked for
+
+
+def _answers(model: MiniGPT, tokenizer: Tokenizer, asked: Sequence[Asked]) -> list[Words]:
+    """Return how the model goes on after each subject, greedily."""
+    prompts = []
+    for cell, subject, negative in asked:
+        language = LANGUAGES[cell.language]
+        cues = corpus.cues(language, verb=cell.verb, tense=cell.tense, negative=negative)
+        prompts.append(tokenizer.encode((*cues, *subject.split())))
+    answers = complete(prompts, model=model) if prompts else []
+    return [tuple(tokenizer.words(ids)) for ids in answers]
+
+
+def _is_right(cell: Combination, negative: bool, words: Words) -> bool:
+    group = LANGUAGES[cell.language].group(cell, negative)
+    return words[: len(group)] == group
+
+
 def conjugate(
     model: MiniGPT, tokenizer: Tokenizer, code: str, kind: str, cells: frozenset[Combination]
 ) -> Figures:
-    """Ask for each combination with every subject, affirmative and negative, greedily."""
-    language = LANGUAGES[code]
+    """Ask for each combination with every subject, affirmative and negative."""
     chosen = sorted((cell for cell in cells if cell.language == code), key=str)
     asked = [
         (cell, subject, negative)
         for cell in chosen
-        for subject in language.subjects[cell.person]
+        for subject in LANGUAGES[code].subjects[cell.person]
         for negative in (False, True)
     ]
-    prompts = [
-        tokenizer.encode(
-            (
-                *corpus.cues(language, verb=cell.verb, tense=cell.tense, negative=negative),
-                *subject.split(),
-            )
-        )
-        for cell, subject, negative in asked
-    ]
     verb_right = sentence_right = 0
-    answers = complete(prompts, model=model) if prompts else []
-    for (cell, subject, negative), ids in zip(asked, answers, strict=True):
-        words = tuple(tokenizer.words(ids))
-        group = language.group(cell, negative)
-        verb_right += words[: len(group)] == group
+    for question, words in zip(asked, _answers(model, tokenizer, asked), strict=True):
+        cell, subject, negative = question
+        verb_right += _is_right(cell, negative, words)
         allowed = corpus.sentences(cell, subject, negative)
         sentence_right += (*subject.split(), *words) in {(*one, "<eos>") for one in allowed}
     return {
@@ -174,19 +181,9 @@ def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, 
         found[code] = {}
         for tense in language.tenses:
             cells = [cell for cell in language.combinations() if cell.tense == tense]
-            prompts = [
-                (
-                    *corpus.cues(language, verb=c.verb, tense=tense),
-                    *language.subjects[c.person][0].split(),
-                )
-                for c in cells
-            ]
-            answers = complete([tokenizer.encode(words) for words in prompts], model=model)
-            groups = [language.group(cell) for cell in cells]
-            right = [
-                tuple(tokenizer.words(ids))[: len(group)] == group
-                for ids, group in zip(answers, groups, strict=True)
-            ]
+            asked = [(cell, language.subjects[cell.person][0], False) for cell in cells]
+            answers = _answers(model, tokenizer, asked)
+            right = [_is_right(c, False, words) for c, words in zip(cells, answers, strict=True)]
             found[code][tense] = round(sum(right) / len(right), 4)
     return found
 

@@ -28,12 +28,16 @@ LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
 class Phase:
     """One phase of the course."""
 
-    number: int  # its place on the path, 0 to 10
     name: str  # its folder in phases/ and its notebooks' name, such as "01_tensors"
     title: str
     promise: str  # what a learner can do after it, in one line: "you can ..."
     needs: tuple[int, ...] = ()  # numbers of the phases that it builds on directly
     hours: tuple[float, float] = (0, 0)  # what the lesson takes, and what the lab takes
+
+    @property
+    def number(self) -> int:
+        """Its place on the path, 0 to 10."""
+        return int(self.name[:2])
 
     def lesson(self, root: Path = ROOT) -> Path | None:
         return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)
@@ -81,21 +85,18 @@ def _places(root: Path, notebook: PurePath) -> list[Path]:
 
 PHASES = (
     Phase(
-        0,
         "00_hello",
         "Hello",
         "see what your machine is made of, and run a first Triton kernel on it.",
         hours=(0.5, 0.2),
     ),
     Phase(
-        1,
         "01_tensors",
         "Tensors: storage and view",
         "say, byte by byte, what a tensor is and who shares its memory.",
         hours=(2, 2),
     ),
     Phase(
-        2,
         "02_autograd",
         "Autograd by hand",
         "derive any gradient of a small network on paper, and hold it against autograd's.",
@@ -103,7 +104,6 @@ PHASES = (
         hours=(1, 3),
     ),
     Phase(
-        3,
         "03_module",
         "nn.Module",
         "build Module from nothing, port a trained GPT, and prove the port right.",
@@ -111,7 +111,6 @@ PHASES = (
         hours=(1.5, 3.5),
     ),
     Phase(
-        4,
         "04_dispatcher",
         "The dispatcher",
         "predict which kernel an op reaches, and say why that one.",
@@ -119,7 +118,6 @@ PHASES = (
         hours=(1.5, 2.5),
     ),
     Phase(
-        5,
         "05_custom_op",
         "An operator of your own",
         "write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
@@ -127,7 +125,6 @@ PHASES = (
         hours=(1.5, 3),
     ),
     Phase(
-        6,
         "06_compile",
         "torch.compile",
         "read the graph the compiler captured and the code it wrote.",
@@ -135,7 +132,6 @@ PHASES = (
         hours=(1.5, 3),
     ),
     Phase(
-        7,
         "07_training",
         "Training",
         "write the whole training loop, AdamW included, and train a small GPT with it.",
@@ -143,7 +139,6 @@ PHASES = (
         hours=(1.5, 3),
     ),
     Phase(
-        8,
         "08_transformer",
         "Transformers and Hugging Face",
         "write attention in under fifty lines, and run the same model the Hugging Face way.",
@@ -151,7 +146,6 @@ PHASES = (
         hours=(3, 3),
     ),
     Phase(
-        9,
         "09_profiling",
         "Profiling",
         "find where a training step spends its time, and show the mend as a measured ratio.",
@@ -159,7 +153,6 @@ PHASES = (
         hours=(3, 3.5),
     ),
     Phase(
-        10,
         "10_distributed",
         "Distributed",
         "build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",

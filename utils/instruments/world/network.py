@@ -268,24 +268,29 @@ class _Network:
     def _post_collective(self, rank: _Rank, kind: str, rest: list) -> None:
         details: tuple = ()
         given: Any = None
+        article, words = "an" if kind.startswith("all") else "a", ""
         if kind in ("all_reduce", "reduce_scatter"):
             if not (isinstance(rest[1], str) and rest[1] in REDUCTIONS):
                 raise _Invalid(f"expected one of {', '.join(map(repr, REDUCTIONS))}")
-            details = (rest[1],)
+            details, words = (rest[1],), f" ({rest[1]})"
         if kind in ("all_reduce", "all_gather"):
             given = self._tensor(rest[0])
             details += (tuple(given.shape), given.dtype)
+            words += f" of {tuple(given.shape)}, {_plain(given.dtype)}"
         elif kind == "reduce_scatter":
             if not isinstance(rest[0], (tuple, list)) or len(rest[0]) != len(self._ranks):
                 raise _Invalid("it takes a list of tensors, one for each rank")
             given = [self._tensor(tensor) for tensor in rest[0]]
             details += tuple((tuple(tensor.shape), tensor.dtype) for tensor in given)
+            shapes = ", ".join(str(tuple(tensor.shape)) for tensor in given[:4])
+            more = ", …" if len(given) > 4 else ""
+            words += f" of {shapes}{more}, {_plain(given[0].dtype)}"
         elif kind == "broadcast":
             source = self._number(rest[1])
             given = self._tensor(rest[0]) if source == rank.number else None
-            details = (source,)
+            details, words = (source,), f" from rank {source}"
         rank.collective, rank.answer = (kind, details), given
-        rank.doing = f"waits in {_in_words(kind, details)}"
+        rank.doing = f"waits in {article} {kind}{words}"
         if all(other.collective is not None for other in self._ranks):
             self._meet(kind)
 
@@ -399,22 +404,6 @@ def _reduced(tensors: list[Tensor], how: str) -> Tensor:
     for tensor in tensors[1:]:
         total = REDUCTIONS[how](total, tensor)
     return total.clone()
-
-
-def _in_words(kind: str, details: tuple) -> str:
-    if kind == "broadcast":
-        return f"a broadcast from rank {details[0]}"
-    if kind == "reduce_scatter":
-        op, *tensors = details
-        shapes = ", ".join(str(shape) for shape, _ in tensors[:4])
-        more = ", …" if len(tensors) > 4 else ""
-        return f"a reduce_scatter ({op}) of {shapes}{more}, {_plain(tensors[0][1])}"
-    if kind == "all_reduce":
-        op, shape, dtype = details
-        return f"an all_reduce ({op}) of {shape}, {_plain(dtype)}"
-    if kind == "all_gather":
-        return f"an all_gather of {details[0]}, {_plain(details[1])}"
-    return f"a {kind}"
 
 
 def _plain(dtype: torch.dtype) -> str:
