@@ -47,31 +47,22 @@ from utils.checks.draw import Draw
 
 @dataclass(frozen=True)
 class Place:
-    """A place inside of what a play returns, as :attr:`Case.places` describes it.
+    """A place inside of what a play returns, as :attr:`Case.places` describes it."""
 
-    Attributes:
-        words: as for a place that is described by words alone.
-        returned: whether what lies there is what the learner's code returned. What it stored, such
-            as a ``.grad``, is not, so that None there is no missing ``return``.
-    """
-
-    words: str
+    words: str  # as for a place that is described by words alone
+    # whether what lies there is what the learner's code returned. What it stored, such as a
+    # ``.grad``, is not, so that None there is no missing ``return``.
     returned: bool = True
 
 
 @dataclass(frozen=True)
 class Paste:
-    """How somebody asks in a notebook what a case asks, where that is more than one call.
+    """How somebody asks in a notebook what a case asks, where that is more than one call."""
 
-    Attributes:
-        call: an expression of Python, with ``{}`` in place of each argument.
-        args: the arguments.
-        shows: of what the play returns, by key: the expression for the same, with ``{}`` in place
-            of the call. ``{at}`` stands for the first index where a list differs.
-    """
-
-    call: str
-    args: tuple[Any, ...] = ()
+    call: str  # an expression of Python, with ``{}`` in place of each argument
+    args: tuple[Any, ...] = ()  # the arguments
+    # of what the play returns, by key: the expression for the same, with ``{}`` in place of the
+    # call. ``{at}`` stands for the first index where a list differs.
     shows: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -197,22 +188,15 @@ class ByHand:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A solution that is kept beside its check: a misconception or an alternate.
+    """A solution that is kept beside its check: a misconception or an alternate."""
 
-    Attributes:
-        name: short and unique within the check; the field's words for the mistake or the way.
-        thing: what is judged: a function, a class, a value, or a dict of functions.
-        own: what this candidate wrote itself. For an exercise of several functions a candidate
-            may bring some of them; the rest of ``thing`` is the reference's.
-        earns: points that it must earn, exactly, where everything can be run.
-        explanation: for a misconception, what the learner reads: what the code does, never the
-            answer.
-    """
-
-    name: str
-    thing: Any
+    name: str  # short and unique within the check; the field's words for the mistake or the way
+    thing: Any  # what is judged: a function, a class, a value, or a dict of functions
+    # what this candidate wrote itself. For an exercise of several functions a candidate may bring
+    # some of them; the rest of ``thing`` is the reference's.
     own: tuple[Callable, ...]
-    earns: float
+    earns: float  # points that it must earn, exactly, where everything can be run
+    # for a misconception, what the learner reads: what the code does, never the answer
     explanation: str = ""
     partial: bool = False
     function_name: str = ""
@@ -261,29 +245,21 @@ class Equivalent:
 
 @dataclass(eq=False)  # each is itself: what was worked out for one is not for another
 class Check:
-    """A graded exercise: what must hold, what goes wrong, what else is right.
+    """A graded exercise: what must hold, what goes wrong, what else is right."""
 
-    Attributes:
-        name: the exercise's id; also the name of the learner's function, unless the exercise has
-            several.
-        parts: what earns points, and how many. A part earns all its points or none.
-        reads: heading of the lesson section that a learner who failed should read again.
-        strides: tensors that come back must have the reference's strides.
-        sharing: tensors that come back must share storage with the arguments where the
-            reference's do, and be copies where the reference's are.
-        changes_inputs: the exercise asks for an in-place change; otherwise one is a mistake.
-        tolerance: for floating-point values; a few units in the last place when not given.
-        by_hand: what may not be used.
-    """
-
+    # the exercise's id; also the name of the learner's function, unless the exercise has several
     name: str
-    parts: dict[str, float]
-    reads: str
-    strides: bool = False
+    parts: dict[str, float]  # what earns points, and how many. A part earns all its points or none.
+    reads: str  # heading of the lesson section that a learner who failed should read again
+    strides: bool = False  # tensors that come back must have the reference's strides
+    # tensors that come back must share storage with the arguments where the reference's do, and be
+    # copies where the reference's are
     sharing: bool = False
+    # the exercise asks for an in-place change; otherwise one is a mistake
     changes_inputs: bool = False
+    # for floating-point values; a few units in the last place when not given
     tolerance: Tolerance | None = None
-    by_hand: ByHand | None = None
+    by_hand: ByHand | None = None  # what may not be used
     misconceptions: list[Candidate] = field(default_factory=list)
     alternates: list[Candidate] = field(default_factory=list)
     equivalents: list[Equivalent] = field(default_factory=list)
