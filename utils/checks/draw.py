@@ -14,12 +14,6 @@ T = TypeVar("T")
 MANY = 12  # numbers of a tensor that nobody wants to read one by one
 
 
-def _room(dtype: torch.dtype) -> int:
-    """Return how many whole numbers from 4 on a dtype holds, at most 250."""
-    is_whole = not (dtype.is_floating_point or dtype.is_complex)
-    return min(250, torch.iinfo(dtype).max - 4) if is_whole else 250
-
-
 class Draw:
     """A stream of random choices that depends on a seed and a name alone.
 
@@ -112,7 +106,9 @@ class SmallDraw(Draw):
         if self._reach > 4 and dtype.is_floating_point:
             return super()._values(shape, torch.float64).round(decimals=1).to(dtype)
         count = math.prod(shape)
-        if count > MANY and dtype is not torch.bool and count < _room(dtype):
+        is_whole = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+        most = min(250, torch.iinfo(dtype).max - 4) if is_whole else 250  # from 4 on
+        if MANY < count < most and dtype is not torch.bool:
             start = self._random.randint(0, 4)
             return torch.arange(start, start + count).to(dtype).reshape(tuple(shape))
         high = 1 if dtype is torch.bool else self._reach + 2

@@ -265,7 +265,10 @@ def sharper(x: Tensor) -> Tensor:
     return e.div(e.sum(-1, keepdim=True))
 
 
-def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor], list[Tensor]]:
+@functools.lru_cache(maxsize=64)
+def _captured_forms(
+    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
+) -> Captured:
     def run(x: Tensor) -> list[Tensor]:
         values: list[Tensor] = []
         for number, (form, dim) in enumerate(forms):
@@ -273,14 +276,7 @@ def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor]
             values.append(FORMS[form](given, dim))
         return values
 
-    return run
-
-
-@functools.lru_cache(maxsize=64)
-def _captured_forms(
-    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
-) -> Captured:
-    (graph,) = capture(_forms(forms, chained), torch.ones(shape, dtype=dtype, requires_grad=True))
+    (graph,) = capture(run, torch.ones(shape, dtype=dtype, requires_grad=True))
     return graph
 
 

@@ -267,15 +267,14 @@ def _excluded() -> Any:
 @cache
 def _every() -> tuple[tuple[str, Any, Any], ...]:
     """All keys of tensors and threads: name, key, and the set of that key alone."""
-    sets = [(name, key, torch._C.DispatchKeySet(key)) for name, key in _members()]
-    found = [row for row in sets if row[0] != "Undefined" and _in_order(row[2]) == (row[0],)]
+    no_keys = ("StartOf", "EndOf", "Composite", "Undefined")  # limits of ranges, and aliases
+    sets = [
+        (name, key, torch._C.DispatchKeySet(key))
+        for name, key in torch._C.DispatchKey.__members__.items()
+        if not name.startswith(no_keys)
+    ]
+    found = [row for row in sets if _in_order(row[2]) == (row[0],)]
     return tuple(sorted(found, key=lambda row: row[2].raw_repr(), reverse=True))
-
-
-def _members() -> list[tuple[str, Any]]:
-    bounds = ("StartOf", "EndOf", "Composite")  # no keys: limits of ranges, and aliases
-    every = torch._C.DispatchKey.__members__.items()
-    return [(name, key) for name, key in every if not name.startswith(bounds)]
 
 
 def _in_order(keys: Any) -> tuple[str, ...]:

@@ -63,7 +63,8 @@ def gpu_run() -> GpuRun:
         device="cpu",
         words=f"the run recorded on an {record.gpu} ({record.provenance['date'][:10]})",
         tokens=arrays["tokens"],
-        logits={dtype: arrays[_name(dtype)].astype(np.float32) for dtype in TOLERANCES},
+        # such as "float32"
+        logits={one: arrays[str(one).split(".")[1]].astype(np.float32) for one in TOLERANCES},
     )
 
 
@@ -76,7 +77,3 @@ def _live(gpu: Accelerator) -> GpuRun:
             logits[dtype] = model(tokens.to(gpu.device_type)).float().cpu().numpy()
     words = f"a run on this machine's {gpu.gpus()[0].name}"
     return GpuRun(gpu.device_type, words, tokens.numpy(), logits)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

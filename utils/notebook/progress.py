@@ -241,15 +241,10 @@ def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
     count = check.get("execution_count")
     if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
         return False
-    return all(map(_is_good, check.get("outputs", [])))
-
-
-def _is_good(output: dict[str, Any]) -> bool:
-    """Return whether an output is neither an error nor a verdict that withholds a point."""
-    verdict = output.get("data", {}).get(VERDICT)
-    if verdict is None:
-        return output.get("output_type") != "error"
-    return verdict["status"] in RIGHT
+    outputs = check.get("outputs", [])
+    verdicts = [output["data"][VERDICT] for output in outputs if VERDICT in output.get("data", {})]
+    failed = any(output.get("output_type") == "error" for output in outputs)
+    return not failed and all(verdict["status"] in RIGHT for verdict in verdicts)
 
 
 def _text(source: str | list[str]) -> str:

@@ -171,6 +171,8 @@ def compile_kernel(
     with compiling(), tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
         jitted = triton.jit(function)
+        if not isinstance(jitted, triton.JITFunction):
+            raise CompileError(f"{name} can't be compiled here: TRITON_INTERPRET is set")
         jitted.fn = types.FunctionType(
             function.__code__.replace(co_filename=_FILE), function.__globals__, name
         )

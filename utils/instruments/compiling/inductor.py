@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 
 from utils.instruments.compiling.dynamo import fresh, listening
 from utils.instruments.toolchain import require_compiler
@@ -125,12 +125,20 @@ def _pass(lowering: Any, group: Any) -> Pass:
         made += [user.get_name() for name in made for user in _parts(lowering, name)]
         origins = {node.node.get_origin_node() for node in inner} - {None}
     else:
-        others = _called_libraries(lowering)
+        # a pass that prepares the input of a library's operations doesn't do these
+        calls_of = [each for each in lowering.scheduler.nodes if each.is_extern()]
+        others = {node.node.get_origin_node() for each in calls_of for node in each.get_nodes()}
         origins = {origin for node in inner for origin in node.node.origins} - others
     reads = {dep.name for node in inner for dep in node.read_writes.reads} - set(made)
     names = {node.get_name() for node in inner}
-    outside = [name for name in made if _outlives(lowering, name, names)]
-    lines = sorted({where for origin in origins if (where := _line(origin))})
+    users_of = {
+        name: {user.get_name() for user in lowering.scheduler.name_to_buf[name].users}
+        for name in made
+        if name not in lowering.removed_buffers
+    }
+    outside = [name for name, users in users_of.items() if not users <= names]
+    traces = [LINE.findall(origin.meta.get("stack_trace") or "") for origin in origins]
+    lines = sorted({(int(trace[0][1]), trace[0][3].strip()) for trace in traces if trace})
     calls = {str(o.target).split(".")[1] for o in origins if o.op == "call_function"}
     return Pass(
         name=group.get_name(),
@@ -142,28 +150,11 @@ def _pass(lowering: Any, group: Any) -> Pass:
     )
 
 
-def _called_libraries(lowering: Any) -> set[Any]:
-    """A pass that prepares the input of a library's operations doesn't do these."""
-    groups = (group for group in lowering.scheduler.nodes if group.is_extern())
-    return {node.node.get_origin_node() for group in groups for node in group.get_nodes()}
-
-
 def _parts(lowering: Any, name: str) -> list[Any]:
     """The buffers that are single results of a library's call that gave several."""
     users = (user.node for user in lowering.scheduler.name_to_buf[name].users)
     parts = (user for user in users if hasattr(user, "get_outputs") and _is_part(user))
     return [buffer for user in parts for buffer in user.get_outputs()]
-
-
-def _outlives(lowering: Any, name: str, inside: set[str]) -> bool:
-    buffer = lowering.scheduler.name_to_buf[name]
-    users = {user.get_name() for user in buffer.users}
-    return not users <= inside and name not in lowering.removed_buffers
-
-
-def _line(node: fx.Node) -> tuple[int, str] | None:
-    found = LINE.findall(node.meta.get("stack_trace") or "")
-    return (int(found[0][1]), found[0][3].strip()) if found else None
 
 
 def _buffer_bytes(lowering: Any, name: str) -> int:
@@ -198,12 +189,13 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         ):
             stack.enter_context(mock.patch.object(where, name, value))
         stack.enter_context(FakeTensorMode())
-        yield tuple(_fake_on_gpu(arg) if isinstance(arg, Tensor) else arg for arg in args)
-
-
-def _fake_on_gpu(tensor: Tensor) -> Tensor:
-    """It needs no gradient: autograd asks a real device for a stream."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda:0")
+        # they need no gradient: autograd asks a real device for a stream
+        yield tuple(
+            torch.empty_strided(arg.shape, arg.stride(), dtype=arg.dtype, device="cuda:0")
+            if isinstance(arg, Tensor)
+            else arg
+            for arg in args
+        )
 
 
 def loops(code: str) -> str:

@@ -182,17 +182,14 @@ class _Network:
         self._outcome.clocks = [rank.clock for rank in self._ranks]
         for rank in self._ranks:
             if rank.doing:
-                awaited = self._awaited(rank)
+                awaited = tuple(dict.fromkeys(t.peer for t in rank.transfers if t.end is None))
+                if rank.collective is not None:
+                    awaited = tuple(r.number for r in self._ranks if r.collective is None)
                 over = [r for r in awaited if self._ranks[r].done]
                 words = f", and {_have_ended(over)}" if over else ""
                 self._outcome.waiting[rank.number] = rank.doing + words
                 self._outcome.awaits[rank.number] = awaited
         return self._outcome
-
-    def _awaited(self, rank: _Rank) -> tuple[int, ...]:
-        if rank.collective is not None:
-            return tuple(r.number for r in self._ranks if r.collective is None)
-        return tuple(dict.fromkeys(t.peer for t in rank.transfers if t.end is None))
 
     def _post(self, rank: _Rank, request: Any) -> None:
         if not (isinstance(request, (tuple, list)) and request and isinstance(request[0], str)):

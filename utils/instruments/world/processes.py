@@ -80,15 +80,8 @@ def _end(process: subprocess.Popen) -> None:
 
 def flags(world: int) -> list[str]:
     """Return torchrun's options for so many processes on this machine."""
-    return [
-        "--nnodes=1",
-        f"--nproc-per-node={world}",
-        "--master-addr=127.0.0.1",
-        f"--master-port={_free_port()}",
-    ]
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    counts = ["--nnodes=1", f"--nproc-per-node={world}"]
+    return [*counts, "--master-addr=127.0.0.1", f"--master-port={port}"]
