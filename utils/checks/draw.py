@@ -15,12 +15,7 @@ MANY = 12  # numbers of a tensor that nobody wants to read one by one
 
 
 class Draw:
-    """A stream of random choices that depends on a seed and a name alone.
-
-    Args:
-        seed: any text; a grading run makes a fresh one and stores it with the grade.
-        name: what is drawn for, so that two checks with one seed see different inputs.
-    """
+    """A stream of random choices that depends on a seed, any text, and a check's name alone."""
 
     def __init__(self, seed: str, name: str = ""):
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()

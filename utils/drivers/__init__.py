@@ -61,11 +61,7 @@ def driver(*returned: str, observed: Mapping[str, str] | None = None) -> Callabl
 
 
 def declared(function: Callable[..., Any]) -> Declared:
-    """Return what a driver declares.
-
-    Raises:
-        NoDriver: if it declares nothing.
-    """
+    """Return what a driver declares; NoDriver if it declares nothing."""
     found = getattr(function, "declared", None)
     if not isinstance(found, Declared) or not (found.returned or found.observed):
         raise NoDriver(

@@ -1,7 +1,5 @@
 """The kinds of GPU that this course runs on: the one place to add another.
 
-Everything else asks here: which devices the softmax is registered for, whether a kernel is compiled
-or interpreted for a tensor, what a kernel is compiled for without a GPU, and which GPUs there are.
 PyTorch finds a device's dispatch key (CUDA, MPS) by its type. NVIDIA's and AMD's GPUs have the same
 type in PyTorch, ``cuda``; which of the two it is depends on how PyTorch was built.
 """
@@ -90,11 +88,7 @@ def kernel_devices() -> tuple[str, ...]:
 
 
 def triton_target(target: str) -> tuple[str, int, int]:
-    """Return what Triton asks for to compile for "sm_90": backend, number, threads of a warp.
-
-    Raises:
-        ValueError: if no accelerator has such a target.
-    """
+    """Return what Triton asks for to compile for "sm_90": backend, number, threads of a warp."""
     for one in _compiled():
         if one.targets and (match := re.fullmatch(one.targets, target)):
             return one.triton, int(match[1]), one.warp

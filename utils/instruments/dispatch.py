@@ -58,11 +58,7 @@ def op_name(op: Any) -> str:
 
 
 def table(op: str) -> dict[str, Entry]:
-    """Return an operator's table, key by key, as `torch._C._dispatch_dump_table` prints it.
-
-    Raises:
-        LookupError: when there is no such operator.
-    """
+    """Return an operator's table, key by key; LookupError when there is no such operator."""
     dump = torch._C._dispatch_dump_table(op)
     if not dump:
         raise LookupError(f"there is no operator {op!r}")
@@ -140,11 +136,7 @@ class Decision:
 
 
 def decide(op: Any, *tensors: torch.Tensor) -> Decision:
-    """Return which kernel a call of an operator on these tensors would reach first, here and now.
-
-    Raises:
-        LookupError: if no key is left, or none of them has a slot.
-    """
+    """Return which kernel a call on these tensors would reach first, here and now."""
     name = op_name(op)
     slots = table(name)
     keys, own = call_keys(*tensors), keys_of(*tensors)

@@ -1,8 +1,7 @@
 """Launch a Triton kernel where its tensors are, and compile it for a GPU that is not there.
 
-`kernel[grid](...)` needs a GPU. `launch(kernel, grid, ...)` uses the GPU that the tensors are on,
-and for tensors on the CPU Triton's interpreter. Launches can be recorded, and compiled for a GPU
-without one, which finds code that only the interpreter accepts.
+For tensors on the CPU, `launch` uses Triton's interpreter. Launches can be recorded, and compiled
+for a GPU without one, which finds code that only the interpreter accepts.
 """
 
 from __future__ import annotations
@@ -97,14 +96,9 @@ def recorded_launches() -> Iterator[list[Launched]]:
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     """Return the PTX that the compiler writes for a launch with these arguments; it needs no GPU.
 
-    The kernel is compiled as a launch on a GPU would compile it, with its helpers and
-    `tl.constexpr` globals: a number that is 1 becomes a constant, and the compiler knows of numbers
-    and addresses whether 16 divides them. The assembler behind PTX is not run.
-
-    Raises:
-        CompileError: if the kernel does not compile, with the compiler's message.
-        ValueError: if `target`, such as "sm_90", is unknown.
-        TritonMissing: if Triton is not installed.
+    The kernel is compiled as a launch on a GPU would compile it: a number that is 1 becomes a
+    constant, and the compiler knows of numbers and addresses whether 16 divides them. The assembler
+    behind PTX is not run. CompileError, with the compiler's message, if it does not compile.
     """
     require_triton()
     import triton.language as tl

@@ -83,11 +83,7 @@ class Record:
 
 
 def load(gpu: str | None = None, root: Path = RECORDS) -> Record:
-    """Return the record in a folder such as "nvidia-h200"; by default the newest one.
-
-    Raises:
-        NoRecord: if there is none, with the sentence that says how to make one.
-    """
+    """Return the record in a folder such as "nvidia-h200"; by default the newest one."""
     found = {record.folder.name: record for record in map(_read, sorted(root.glob("*/"))) if record}
     if not found:
         raise NoRecord(f"no record yet: {HOW}")

@@ -1,12 +1,10 @@
 """Find what compiles here: the C++ compiler and the headers of Python that `torch.compile` needs.
 
-Inductor writes C++ and calls a compiler; what it builds includes `Python.h`. Triton builds a small
-C module, with the same header, before it launches a first kernel on a GPU. This module looks where
-the two look, imports neither, compiles nothing, and remembers nothing: what was installed a moment
-ago is found. Grading gives its kernels the compiler that it found (`CXX`), so both sides of a
-sandbox get the same answer.
-
-``python -m utils.instruments.toolchain`` says it, and ends with 1 where something is missing.
+Triton builds a small C module, with the same header, before it launches a first kernel on a GPU.
+This module looks where Inductor and Triton look, imports neither, compiles nothing, and remembers
+nothing. Grading gives its kernels the compiler that it found (`CXX`), so both sides of a sandbox
+get the same answer. ``python -m utils.instruments.toolchain`` says it, and ends with 1 where
+something is missing.
 """
 
 from __future__ import annotations

@@ -29,11 +29,7 @@ class Attention:
 
 
 def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
-    """Return a new model in eval mode, on the CPU, with the weights of a file (the trained ones).
-
-    Raises:
-        FileNotFoundError, WeightsError: as `load_weights` does.
-    """
+    """Return a new model in eval mode, on the CPU, with a file's weights, as `load_weights`."""
     with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
         model = MiniGPT(load_config(path))
     model.load_state_dict({name: torch.from_numpy(a) for name, a in load_weights(path).items()})

@@ -46,11 +46,7 @@ def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def gpu_run() -> GpuRun:
-    """Return a run on this machine's GPU, or else the newest recorded one.
-
-    Raises:
-        NoRecord: if there is neither.
-    """
+    """Return a run on this machine's GPU, or the newest recorded; NoRecord if there is neither."""
     gpu = available()
     # The tolerances were measured on such GPUs, not on Apple's; a model's kernels must run there.
     if gpu is not None and gpu.triton and not triton_lacks():

@@ -34,11 +34,8 @@ class WeightsError(ValueError):
 def load_weights(path: Path | str = WEIGHTS) -> Arrays:
     """Return the array of every parameter by name (see `parameter_shapes`).
 
-    If a manifest lies beside the file, its checksum must be the file's.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        WeightsError: if it is damaged, or holds other parameters.
+    FileNotFoundError if there is no such file, WeightsError if it is damaged or holds other
+    parameters. If a manifest lies beside the file, its checksum must be the file's.
     """
     return _read(Path(path))[1]
 
@@ -86,12 +83,7 @@ def _read(path: Path) -> tuple[MiniGPTConfig, Arrays]:
 
 
 def read_safetensors(path: Path) -> tuple[Mapping[str, str], dict[str, NDArray]]:
-    """Return the metadata and every array of a file; its manifest, if any, must state its checksum.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        WeightsError: if it is damaged.
-    """
+    """Return a file's metadata and arrays; its manifest, if any, must state its checksum."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}: {AGAIN}")
     try:

@@ -1,8 +1,7 @@
 """A clock below a cell that takes more than two seconds, so that nobody waits in the dark.
 
-JupyterLab shows the same sign for a cell that has just begun and for one that never ends. What
-imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for labs.
-Where nobody waits, as in a build or while a class is graded, there is none.
+What imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for
+labs. Where nobody waits, as in a build or while a class is graded, there is none.
 """
 
 from __future__ import annotations

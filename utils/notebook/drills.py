@@ -1,12 +1,9 @@
 """Ask small questions that check themselves, between two sections of a lesson.
 
-In an open notebook the reader answers in place and is told why the answer is right or wrong, as
-often as they like. On paper (a built lesson, a web page, a saved notebook without its kernel) the
-question is shown with every answer folded away. Nothing waits for an answer, so a drill never stops
-a run.
-
-In every text, words between backticks are set as code, *words between stars* are emphasized and
-**those between double stars** are bold.
+In an open notebook the reader answers in place and is told why the answer is right or wrong. On
+paper (a built lesson, a web page, a notebook without its kernel) every answer is folded away.
+Nothing waits for an answer. In every text, words between backticks are set as code, *words between
+stars* are emphasized and **those between double stars** are bold.
 """
 
 from __future__ import annotations

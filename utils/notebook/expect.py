@@ -1,4 +1,4 @@
-"""Visible checks: each prints a line with ``ok``, or raises an error that says what is wrong.
+"""Visible checks: each prints a line with ``ok``, or raises ExpectationFailed, which says why.
 
 They never broadcast. They compare type, shape and dtype before values, and they show the first
 mismatches. Labs call them; a learner may call them on anything.
@@ -69,8 +69,8 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
 def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
     """Return what is the same for two tensors if, and only if, they are views of one storage.
 
-    It is the address of the storage's first byte; an empty storage, or one on ``meta``, has none,
-    and is told apart by its identity.
+    It is the address of the first byte; an empty storage, or one on ``meta``, has none, and is told
+    apart by its identity.
     """
     storage = tensor.untyped_storage()
     place = 0 if tensor.is_meta else storage.data_ptr()

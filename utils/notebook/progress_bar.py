@@ -19,10 +19,9 @@ EVERY = 0.25  # seconds between two redraws
 def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
     """Yield `items` and show how many are done and how long the rest will take.
 
-    In a live notebook it is one line that is redrawn; it ends with the time that was taken. While a
-    lesson is built, and outside a notebook, one line is printed at the end, without times.
-
-    ``total`` is needed for items without a length; ``name`` is what is counted, such as "training".
+    In a live notebook it is one line that is redrawn. While a lesson is built, and outside a
+    notebook, one line is printed at the end, without times. ``total`` is needed for items without a
+    length; ``name`` is what is counted, such as "training".
     """
     if total is None:
         if not isinstance(items, Sized):

@@ -1,11 +1,8 @@
 """The verdict of grading, asked for where the work is: ``check("view_strides")`` in a lab.
 
-``solution("view_strides")`` shows a worked solution.
-
 Each lab imports :func:`check`, and each graded cell begins with a call of it, so that a mistake is
-named before an example below fails. It looks for the course's checks. A copy of the course that has
-them, such as a clone, judges the exercise in this notebook as grading would; a copy without them,
-such as a class's bundle, says so.
+named before an example below fails. A copy of the course that has the checks, such as a clone,
+judges the exercise as grading would; a copy without them, such as a class's bundle, says so.
 """
 
 from __future__ import annotations

@@ -150,7 +150,6 @@ def compile_kernel(
 
     Raises:
         ValueError: if arguments are missing or the target is unknown.
-        TritonMissing: if Triton is not installed.
         CompileError: with Triton's message.
     """
     require_triton()

@@ -1,9 +1,8 @@
 """Run Triton kernels in Triton's interpreter, on demand.
 
 When Triton is first imported it decides for the whole process whether kernels are interpreted or
-compiled (`TRITON_INTERPRET`). `torch.compile` imports it too, and a machine with a GPU needs both.
-`interpreted(kernel)` returns an interpreted version, a *twin*, of any `@triton.jit` kernel at any
-time, and restores the language afterwards.
+compiled (`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted version, a *twin*, of
+any `@triton.jit` kernel at any time, and restores the language afterwards.
 """
 
 from __future__ import annotations
@@ -216,10 +215,9 @@ def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[in
 def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
     """Make the language and a kernel's helpers interpreted while the context is open.
 
-    The language's own functions (`tl.max`, `tl.sum`, …) are `@triton.jit` functions, made when
-    Triton was imported, as helpers are: all are replaced by their twins. The interpreter patches
-    the language's builtins, and searches for them at every launch and call, which takes
-    milliseconds. The result is the same each time, so it is computed once.
+    The language's own functions (`tl.max`, …) are `@triton.jit` functions, as helpers are: all are
+    replaced by their twins. The interpreter searches for the language's builtins at every launch
+    and call, which takes milliseconds; the result is the same each time, so it is computed once.
     """
     changes = _changes()
     before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]

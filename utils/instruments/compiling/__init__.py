@@ -1,9 +1,6 @@
 """What `torch.compile` captured, believed, saved and wrote, as plain facts.
 
-All that the course knows of the compiler's private interface is reached in this package. It was
-read on torch 2.13; `tests/utils/test_compiling.py` names the part that broke when a version
-changes it.
-
+All that the course knows of the compiler's private interface, that of torch 2.13, is reached here.
 Every function starts with an empty compiler (`torch._dynamo.reset`), so that what it finds depends
 on its arguments alone. Where nothing can be compiled, a notebook's cell says so in one line.
 """

@@ -30,10 +30,7 @@ def split(
 
     partition: "plain" saves what the backward's nodes use; "min-cut", Inductor's, may compute
     again what is cheaper to compute than to keep. budget: 0 to 1, the part of the bytes that
-    min-cut may save (`activation_memory_budget`).
-
-    Raises:
-        ValueError: for another partition, for several graphs, or where nothing needs a gradient.
+    min-cut may save (`activation_memory_budget`). ValueError where there is not one such graph.
     """
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch import config, partitioners

@@ -61,12 +61,9 @@ def written(
 
     For "cuda" the tensors are fakes, and Inductor is told of an H100 (HOPPER): what it writes is
     what it would write there, as far as that depends on these figures, and forward alone. With
-    `backward` the backward's module comes too, where an argument requires a gradient.
-
-    Raises:
-        ValueError: for a device other than "cpu" and "cuda".
-        NoCompiler: for "cpu", if this machine can't compile C++: Inductor asks the compiler which
-            of the processor's instructions it knows, and writes accordingly.
+    `backward` the backward's module comes too, where an argument requires a gradient. For "cpu"
+    NoCompiler is raised where C++ can't be compiled: Inductor asks the compiler which of the
+    processor's instructions it knows, and writes accordingly.
     """
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor

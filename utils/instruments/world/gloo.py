@@ -1,8 +1,7 @@
 """The same programs in processes of their own: `torch.distributed` with its gloo backend.
 
-Processes are forked and use one thread each. They find each other through a folder, and end with
-the call: what hangs is ended after a time. Where gloo can't run, as in a container without a
-loopback interface, that is said in words.
+Processes are forked, use one thread each, find each other through a folder, and end with the call.
+Where gloo can't run, as in a container without a loopback interface, that is said in words.
 """
 
 from __future__ import annotations
@@ -150,11 +149,9 @@ def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
     """Return a store for the ranks' addresses: a folder with a file for each key.
 
     Torch's own stores won't do. `FileStore` needs file locks, which a sandbox only pretends to
-    give: two ranks then write over each other's lines, and a third reads a length that is none.
-    `TCPStore` asks the name server for the name of each peer, and waits for it where it is slow.
-    Here a value appears at once and whole, because a file is renamed.
-
-    The caller keeps a reference: torch calls a Python object through it.
+    give; `TCPStore` asks the name server for the name of each peer, and waits for it where it is
+    slow. Here a value appears at once and whole, because a file is renamed. The caller keeps a
+    reference: torch calls a Python object through it.
     """
     from torch.distributed import Store
 
