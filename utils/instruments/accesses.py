@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,46 +40,24 @@ def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> l
     from utils.softmax.run import require_triton
 
     require_triton()
-    from utils.softmax.interpreter import interpreted
+    from triton.runtime.interpreter import interpreter_builder as builder
+
+    from utils.softmax.interpreter import interpreted, watched
 
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    starts = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     found: list[Access] = []
-    with _recording(tensors, found):
-        interpreted(kernel)[grid](*args, **kwargs)
-    return found
-
-
-@contextmanager
-def _recording(tensors: dict[str, torch.Tensor], found: list[Access]) -> Iterator[None]:
-    from triton.runtime.interpreter import interpreter_builder as builder
-
-    load, store = builder.create_masked_load, builder.create_masked_store
 
     def note(kind: str, places: Any, mask: Any) -> None:
         addresses = [int(place) for place in places.data.ravel()]
+        below = [name for name in starts if starts[name] <= addresses[0]]
+        name = max(below or starts, key=lambda name: starts[name])
+        wide = tensors[name].element_size()
+        elements = tuple((address - starts[name]) // wide for address in addresses)
         on = tuple(bool(bit) for bit in mask.data.ravel())
-        name = _owner(tensors, addresses[0])
-        start, wide = tensors[name].data_ptr(), tensors[name].element_size()
-        elements = tuple((address - start) // wide for address in addresses)
-        found.append(Access(builder.grid_idx[0], kind, name, elements, on))
+        found.append(Access(builder.grid_idx[0], kind.removesuffix("s"), name, elements, on))
 
-    def noted_load(places: Any, mask: Any, *rest: Any) -> Any:
-        note("load", places, mask)
-        return load(places, mask, *rest)
-
-    def noted_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        note("store", places, mask)
-        return store(places, value, mask, *rest)
-
-    builder.create_masked_load, builder.create_masked_store = noted_load, noted_store
-    try:
-        yield
-    finally:
-        del builder.create_masked_load, builder.create_masked_store  # the class's own show again
-
-
-def _owner(tensors: dict[str, torch.Tensor], address: int) -> str:
-    starts = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-    below = [name for name in starts if starts[name] <= address]
-    return max(below or starts, key=lambda name: starts[name])
+    with watched(note):
+        interpreted(kernel)[grid](*args, **kwargs)
+    return found

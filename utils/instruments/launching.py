@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from utils.instruments.accelerator import compiles_for, triton_target
+from utils.instruments.accelerator import triton_target
 from utils.softmax.compiled import CompileError, pointer_type
-from utils.softmax.run import require_triton
+from utils.softmax.run import launch_on, require_triton
 
 _INT32 = 2**31
 _ALIGNED = 16  # what Triton asks of an address or an integer to be told more than its type
@@ -71,14 +71,7 @@ def launch(
     if 0 in grid:
         return
     device = devices.pop() if devices else torch.device("cpu")
-    accelerator = compiles_for(device)
-    if accelerator is not None:
-        with accelerator.current(device):
-            kernel[tuple(grid)](**arguments, num_warps=num_warps)
-    else:
-        from utils.softmax.interpreter import interpreted
-
-        interpreted(kernel)[tuple(grid)](**arguments)
+    launch_on(device, kernel, tuple(grid), arguments, num_warps)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -122,16 +122,40 @@ def _storages(
 
 
 @contextmanager
-def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
+def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
+    """Call ``note("loads" or "stores", places, mask)`` before each access of a program."""
+    builder = interpreter.interpreter_builder
+    names = "create_masked_load", "create_masked_store"
+    before = {name: vars(builder).get(name) for name in names}
+    load, store = builder.create_masked_load, builder.create_masked_store
+
+    def noted_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
+        note("loads", places, mask)
+        places = _as_wide(places, places)
+        return load(places, _as_wide(mask, places, bool), _as_wide(other, places), *rest)
+
+    def noted_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        note("stores", places, mask)
+        places = _as_wide(places, places)
+        return store(places, _as_wide(value, places), _as_wide(mask, places, bool), *rest)
+
+    builder.create_masked_load, builder.create_masked_store = noted_load, noted_store
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            if function is None:
+                delattr(builder, name)  # the class's own show again
+            else:
+                setattr(builder, name, function)
+
+
+def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[None]:
     """Refuse loads and stores outside of the tensors' storages while the context is open.
 
     They would hit any memory of the process. Inside of a storage, also beside the view that was
     passed, everything is allowed, as on a GPU.
     """
-    builder = interpreter.interpreter_builder
-    names = "create_masked_load", "create_masked_store"
-    before = {name: vars(builder).get(name) for name in names}
-    load, store = builder.create_masked_load, builder.create_masked_store
 
     def check(kind: str, places: Any, mask: Any) -> None:
         addresses = places.data[np.broadcast_to(mask.data, places.data.shape).astype(bool)]
@@ -143,27 +167,10 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
             return
         for address in map(int, addresses.ravel()):
             if not any(start <= address and address + wide <= end for start, end, _ in storages):
-                raise IndexError(_outside(kind, address, wide, builder.grid_idx, storages))
+                program = interpreter.interpreter_builder.grid_idx
+                raise IndexError(_outside(kind, address, wide, program, storages))
 
-    def checked_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
-        check("loads", places, mask)
-        places = _as_wide(places, places)
-        return load(places, _as_wide(mask, places, bool), _as_wide(other, places), *rest)
-
-    def checked_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        check("stores", places, mask)
-        places = _as_wide(places, places)
-        return store(places, _as_wide(value, places), _as_wide(mask, places, bool), *rest)
-
-    builder.create_masked_load, builder.create_masked_store = checked_load, checked_store
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            if function is None:
-                delattr(builder, name)  # the class's own show again
-            else:
-                setattr(builder, name, function)
+    return watched(check)
 
 
 def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:

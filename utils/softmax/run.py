@@ -48,17 +48,23 @@ def _run(
     direction: Direction, inputs: dict[str, Tensor], out: Tensor, launch: Launch | None
 ) -> None:
     rows, columns = out.numel() // out.shape[-1], out.shape[-1]
-    accelerator = compiles_for(out.device)
-    if launch is None:
-        choice = (direction, out.element_size(), rows, columns)
-        launch = choose(*choice) if accelerator else choose_interpreted(columns)
+    if launch is None and compiles_for(out.device):
+        launch = choose(direction, out.element_size(), rows, columns)
+    launch = launch or choose_interpreted(columns)
     # reshape copies only where no single stride leads from row to row.
     flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
-    if accelerator:
-        with accelerator.current(out.device):
-            kernel[grid](**arguments, num_warps=launch.warps)
+    launch_on(out.device, kernel, grid, arguments, launch.warps)
+
+
+def launch_on(
+    device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
+) -> None:
+    """Launch a kernel on a device; on one that nothing is compiled for, it is interpreted."""
+    if accelerator := compiles_for(device):
+        with accelerator.current(device):
+            kernel[grid](**arguments, num_warps=warps)
     else:
         from utils.softmax.interpreter import interpreted
 
