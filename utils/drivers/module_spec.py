@@ -101,11 +101,8 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
         return module is _at(root, rest[1])
     if what == "kept":
         return module is at_first[path]
-    if what == "train":
-        module.train(*rest[1:])
-        return None
-    if what == "eval":
-        module.eval()
+    if what in ("train", "eval"):
+        getattr(module, what)(*rest[1:])
         return None
     if what == "modes":
         under = [p for p, thing in made.items() if isinstance(thing, node)]
