@@ -3,10 +3,6 @@
 Wrong type, wrong length or keys, wrong shape, wrong dtype, wrong strides, wrong values: the first
 that applies is reported, because each makes the later ones meaningless. Nothing is ever broadcast
 before it is compared.
-
-A :class:`Difference` has two voices. ``summary`` and ``guess`` name shapes, dtypes and counts but
-never a value, so they may be shown for hidden inputs; ``detail`` lists the first mismatches and is
-for values which the reader can see anyway.
 """
 
 from __future__ import annotations
@@ -65,19 +61,15 @@ class _How:
 class Difference:
     """Why ``got`` is not ``want``.
 
-    Attributes:
-        kind: ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``.
-        summary: one sentence without any value.
-        detail: the first mismatches, with their indices and values.
-        guess: what probably happened, or an empty string.
-        where: the place inside a container, such as ``[1]`` or ``['bias']``.
+    ``summary`` and ``guess`` name shapes, dtypes and counts but never a value, so they may be shown
+    for hidden inputs; ``detail`` is for values which the reader can see anyway.
     """
 
-    kind: str
-    summary: str
-    detail: str = ""
-    guess: str = ""
-    where: str = ""
+    kind: str  # ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``
+    summary: str  # one sentence without any value
+    detail: str = ""  # the first mismatches, with their indices and values
+    guess: str = ""  # what probably happened, or an empty string
+    where: str = ""  # the place inside a container, such as ``[1]`` or ``['bias']``
 
     def __str__(self) -> str:
         place = f"at {self.where}: " if self.where else ""
@@ -97,14 +89,8 @@ def compare(
     Tuples and lists count as the same kind of sequence, and no other type does (a ``range`` is
     none: it does not cross between processes either). NumPy's scalars count as Python numbers; a
     ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a number.
-    NaN equals NaN.
-
-    Args:
-        got: the value to compare.
-        want: what is right.
-        tolerance: for floating-point values; by default a few units in the last place of
-            ``want``'s dtype. Integers and booleans must always be equal.
-        strides: also compare the strides of tensors.
+    NaN equals NaN. Integers and booleans must always be equal; floating-point values may differ by
+    a few units in the last place of ``want``'s dtype, if no other tolerance is given.
     """
     return _compare(got, want, _How(tolerance, strides))
 
@@ -221,10 +207,9 @@ def _compare_values(got: torch.Tensor, want: torch.Tensor, how: _How) -> Differe
     error = (g - w).abs().to(torch.float64)
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
     summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
+    form = "" if want.is_complex() else "g"
     lines = [
-        f"  {index}: got {got[tuple(index)]:g}, expected {want[tuple(index)]:g}"
-        if not want.is_complex()
-        else f"  {index}: got {got[tuple(index)]}, expected {want[tuple(index)]}"
+        f"  {index}: got {got[tuple(index)]:{form}}, expected {want[tuple(index)]:{form}}"
         for index in wrong
     ]
     if count > 5:
@@ -280,10 +265,10 @@ def _all_integers(values: Sequence) -> bool:
 
 
 def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
-    """Compare two sequences of integers as a whole: shapes and strides are read so."""
+    """Shapes and strides are read as a whole."""
     wrong = sum(g != w for g, w in zip(got, want, strict=True))
     guess = ""
-    if _fits(*got, *want):
+    if all(abs(int(value)) < 2**62 for value in (*got, *want)):  # as in torch's types
         guess = guess_values(torch.tensor(list(got)), torch.tensor(list(want)))
     return Difference(
         "values",
@@ -338,8 +323,3 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
 
 def _is_finite(number: Any) -> bool:
     return isinstance(number, numbers.Integral) or bool(np.isfinite(number))
-
-
-def _fits(*values: numbers.Number) -> bool:
-    """Return whether the values fit torch's 64-bit types (Python's integers are unbounded)."""
-    return all(not isinstance(v, numbers.Integral) or abs(int(v)) < 2**62 for v in values)

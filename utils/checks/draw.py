@@ -14,19 +14,8 @@ T = TypeVar("T")
 MANY = 12  # numbers of a tensor that nobody wants to read one by one
 
 
-def _room(dtype: torch.dtype) -> int:
-    """Return how many whole numbers from 4 on a dtype holds, at most 250."""
-    is_whole = not (dtype.is_floating_point or dtype.is_complex)
-    return min(250, torch.iinfo(dtype).max - 4) if is_whole else 250
-
-
 class Draw:
-    """A stream of random choices that depends on a seed and a name alone.
-
-    Args:
-        seed: any text; a grading run makes a fresh one and stores it with the grade.
-        name: what is drawn for, so that two checks with one seed see different inputs.
-    """
+    """A stream of random choices that depends on a seed, any text, and a check's name alone."""
 
     def __init__(self, seed: str, name: str = ""):
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
@@ -38,7 +27,6 @@ class Draw:
         return self._random.randint(low, high)
 
     def choice(self, options: Sequence[T]) -> T:
-        """Return one of the options."""
         return self._random.choice(options)
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
@@ -46,11 +34,7 @@ class Draw:
         return self._random.sample(options, count)
 
     def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
-        """Return ``rank`` sizes, all different, so that exchanged dimensions are noticed.
-
-        Raises:
-            ValueError: if there are fewer than ``rank`` sizes from ``low`` to ``high``.
-        """
+        """Return ``rank`` sizes, all different, so that exchanged dimensions are noticed."""
         return tuple(self._random.sample(range(low, high + 1), rank))
 
     def tensor(
@@ -58,14 +42,9 @@ class Draw:
     ) -> torch.Tensor:
         """Return random values, neither uniform nor centred, in a chosen memory layout.
 
-        Args:
-            shape: the sizes.
-            dtype: floating-point values are normal with a mean of 0.3, integers from -9 to 9.
-            layout: ``contiguous``; ``transposed``, dimensions stored in reverse order; ``sliced``,
-                every second element of a larger storage, with an offset.
-
-        Raises:
-            ValueError: for an unknown layout.
+        Floating-point values are normal with a mean of 0.3, integers from -9 to 9. ``transposed``
+        stores dimensions in reverse order; ``sliced`` is every second element of a larger storage,
+        with an offset.
         """
         if layout == "contiguous":
             return self._values(shape, dtype)
@@ -91,13 +70,8 @@ class SmallDraw(Draw):
     """Random choices that a person can read: small sizes, small numbers, few digits.
 
     They keep within the bounds that a check's generator asks for, so the cases drawn are cases of
-    that check.
-
-    Args:
-        seed: as for :class:`Draw`.
-        name: as for :class:`Draw`.
-        reach: how far above the smallest choice a number may be. Up to 4, tensors hold whole
-            numbers, consecutive ones if there are many; above, numbers with one decimal.
+    that check. ``reach`` says how far above the smallest choice a number may be. Up to 4, tensors
+    hold whole numbers, consecutive ones if there are many; above, numbers with one decimal.
     """
 
     def __init__(self, seed: str, name: str = "", reach: int = 1):
@@ -105,20 +79,16 @@ class SmallDraw(Draw):
         self._reach = reach
 
     def integer(self, low: int, high: int) -> int:
-        """Return an integer from ``low`` to ``high``, near the one that is nearest to 0."""
         nearest = min(max(low, 0), high)
         return super().integer(max(low, nearest - self._reach), min(high, nearest + self._reach))
 
     def choice(self, options: Sequence[T]) -> T:
-        """Return one of the options; of numbers, one of the smallest."""
         return super().choice(self._smallest(options, 1))
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """Return ``count`` different options in random order; of numbers, the smallest."""
         return super().sample(self._smallest(options, count), count)
 
     def shape(self, rank: int, low: int = 2, high: int = 7) -> tuple[int, ...]:
-        """Return ``rank`` small sizes, all different."""
         return super().shape(rank, low, min(high, low + rank - 2 + self._reach))
 
     def _smallest(self, options: Sequence[T], count: int) -> Sequence[T]:
@@ -131,7 +101,9 @@ class SmallDraw(Draw):
         if self._reach > 4 and dtype.is_floating_point:
             return super()._values(shape, torch.float64).round(decimals=1).to(dtype)
         count = math.prod(shape)
-        if count > MANY and dtype is not torch.bool and count < _room(dtype):
+        is_whole = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+        most = min(250, torch.iinfo(dtype).max - 4) if is_whole else 250  # from 4 on
+        if MANY < count < most and dtype is not torch.bool:
             start = self._random.randint(0, 4)
             return torch.arange(start, start + count).to(dtype).reshape(tuple(shape))
         high = 1 if dtype is torch.bool else self._reach + 2

@@ -48,31 +48,22 @@ from utils.checks.lab_solution import supply
 
 @dataclass(frozen=True)
 class Place:
-    """A place inside of what a play returns, as :attr:`Case.places` describes it.
+    """A place inside of what a play returns, as :attr:`Case.places` describes it."""
 
-    Attributes:
-        words: as for a place that is described by words alone.
-        returned: whether what lies there is what the learner's code returned. What it stored, such
-            as a ``.grad``, is not, so that None there is no missing ``return``.
-    """
-
-    words: str
+    words: str  # as for a place that is described by words alone
+    # whether what lies there is what the learner's code returned. What it stored, such as a
+    # ``.grad``, is not, so that None there is no missing ``return``.
     returned: bool = True
 
 
 @dataclass(frozen=True)
 class Paste:
-    """How somebody asks in a notebook what a case asks, where that is more than one call.
+    """How somebody asks in a notebook what a case asks, where that is more than one call."""
 
-    Attributes:
-        call: an expression of Python, with ``{}`` in place of each argument.
-        args: the arguments.
-        shows: of what the play returns, by key: the expression for the same, with ``{}`` in place
-            of the call. ``{at}`` stands for the first index where a list differs.
-    """
-
-    call: str
-    args: tuple[Any, ...] = ()
+    call: str  # an expression of Python, with ``{}`` in place of each argument
+    args: tuple[Any, ...] = ()  # the arguments
+    # of what the play returns, by key: the expression for the same, with ``{}`` in place of the
+    # call. ``{at}`` stands for the first index where a list differs.
     shows: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -136,11 +127,8 @@ def case(
 def not_run(part: str, why: str) -> Case:
     """Return a case for a part that this machine cannot judge, whatever the seed.
 
-    The part is then neither right nor wrong. Its points are withheld, and the report says why.
-
-    Args:
-        part: the part of the exercise.
-        why: what is missing, such as "needs a GPU or a recorded GPU run".
+    The part is then neither right nor wrong: its points are withheld, and the report says ``why``,
+    such as "needs a GPU or a recorded GPU run".
     """
     return Case(part, lambda subject: None, not_run=why)
 
@@ -201,22 +189,15 @@ class ByHand:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A solution that is kept beside its check: a misconception or an alternate.
+    """A solution that is kept beside its check: a misconception or an alternate."""
 
-    Attributes:
-        name: short and unique within the check; the field's words for the mistake or the way.
-        thing: what is judged: a function, a class, a value, or a dict of functions.
-        own: what this candidate wrote itself. For an exercise of several functions a candidate
-            may bring some of them; the rest of ``thing`` is the reference's.
-        earns: points that it must earn, exactly, where everything can be run.
-        explanation: for a misconception, what the learner reads: what the code does, never the
-            answer.
-    """
-
-    name: str
-    thing: Any
+    name: str  # short and unique within the check; the field's words for the mistake or the way
+    thing: Any  # what is judged: a function, a class, a value, or a dict of functions
+    # what this candidate wrote itself. For an exercise of several functions a candidate may bring
+    # some of them; the rest of ``thing`` is the reference's.
     own: tuple[Callable, ...]
-    earns: float
+    earns: float  # points that it must earn, exactly, where everything can be run
+    # for a misconception, what the learner reads: what the code does, never the answer
     explanation: str = ""
     partial: bool = False
     function_name: str = ""
@@ -242,10 +223,8 @@ class Candidate:
     def cell(self, name: str, solution: str) -> str:
         """Return the solution cell of a learner who hands this candidate in.
 
-        Args:
-            name: the exercise's.
-            solution: the cell as the lab's own text has it; a partial candidate's functions go
-                below it.
+        A partial candidate's functions go below ``solution``, the cell as the lab's own text has
+        it.
         """
         if not self.own:
             return f"{name} = {self.thing!r}"
@@ -256,10 +235,7 @@ class Candidate:
 class Equivalent:
     """A change of right code that makes no difference: ``new`` in place of ``old``.
 
-    Attributes:
-        new: None for any text, which may make a difference on some seeds: see :meth:`Check.free`.
-        because: why no case can distinguish them.
-        of: as for :meth:`Check.equivalent`.
+    ``new`` is None for any text, which may make a difference on some seeds: see :meth:`Check.free`.
     """
 
     old: str
@@ -270,29 +246,21 @@ class Equivalent:
 
 @dataclass(eq=False)  # each is itself: what was worked out for one is not for another
 class Check:
-    """A graded exercise: what must hold, what goes wrong, what else is right.
+    """A graded exercise: what must hold, what goes wrong, what else is right."""
 
-    Attributes:
-        name: the exercise's id; also the name of the learner's function, unless the exercise has
-            several.
-        parts: what earns points, and how many. A part earns all its points or none.
-        reads: heading of the lesson section that a learner who failed should read again.
-        strides: tensors that come back must have the reference's strides.
-        sharing: tensors that come back must share storage with the arguments where the
-            reference's do, and be copies where the reference's are.
-        changes_inputs: the exercise asks for an in-place change; otherwise one is a mistake.
-        tolerance: for floating-point values; a few units in the last place when not given.
-        by_hand: what may not be used.
-    """
-
+    # the exercise's id; also the name of the learner's function, unless the exercise has several
     name: str
-    parts: dict[str, float]
-    reads: str
-    strides: bool = False
+    parts: dict[str, float]  # what earns points, and how many. A part earns all its points or none.
+    reads: str  # heading of the lesson section that a learner who failed should read again
+    strides: bool = False  # tensors that come back must have the reference's strides
+    # tensors that come back must share storage with the arguments where the reference's do, and be
+    # copies where the reference's are
     sharing: bool = False
+    # the exercise asks for an in-place change; otherwise one is a mistake
     changes_inputs: bool = False
+    # for floating-point values; a few units in the last place when not given
     tolerance: Tolerance | None = None
-    by_hand: ByHand | None = None
+    by_hand: ByHand | None = None  # what may not be used
     misconceptions: list[Candidate] = field(default_factory=list)
     alternates: list[Candidate] = field(default_factory=list)
     equivalents: list[Equivalent] = field(default_factory=list)
@@ -366,12 +334,8 @@ class Check:
         """Say that parts of a right solution are the learner's choice, such as a learning rate.
 
         What is chosen must serve, and whether it does may hang on the draw. So for ``python -m
-        grader mutants`` a change within these parts may be right on some seeds and wrong on others.
-
-        Args:
-            texts: parts of the lines that it prints.
-            because: what the lab leaves open.
-            of: as for :meth:`equivalent`.
+        grader mutants`` a change within these ``texts`` may be right on some seeds and wrong on
+        others.
         """
         self.equivalents += [Equivalent(text, None, because, of) for text in texts]
 
@@ -382,17 +346,13 @@ class Check:
     def earnable(self, missing: Collection[str] | None = None) -> float:
         """Return the points of the parts that can be run on this machine.
 
-        Args:
-            missing: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
+        ``missing``: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
         """
         missing = self.not_run() if missing is None else missing
         return sum(points for part, points in self.parts.items() if part not in missing)
 
     def expects(self, candidate: Candidate, missing: Collection[str] | None = None) -> float:
-        """What a candidate must earn on this machine.
-
-        Args:
-            missing: as for :meth:`earnable`.
+        """Return what a candidate must earn on this machine; ``missing`` as for :meth:`earnable`.
 
         Raises:
             LookupError: when that depends on parts that can't be run, and it doesn't say on which.
@@ -411,22 +371,13 @@ class Check:
 
     @property
     def right(self) -> Any:
-        """The reference.
-
-        Raises:
-            LookupError: when none was registered.
-        """
+        """The reference."""
         if self._reference is None:
             raise LookupError(f"check {self.name!r} has no reference")
         return self._reference
 
     def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
-        """Return the cases of one grading run.
-
-        Args:
-            seed: draws them.
-            kind: how numbers are drawn.
-            how: further arguments of ``kind``.
+        """Return the cases of one grading run; ``kind(seed, name, **how)`` draws their numbers.
 
         Raises:
             LookupError: when no cases were registered, or a part is unknown or has none.
@@ -477,10 +428,7 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
 
     Args:
         solution: a candidate of the same file, undecorated or not, or one of several functions.
-        edits: (text, replacement); each text must occur exactly once.
-
-    Raises:
-        ValueError: if a text does not occur, or more than once.
+        edits: (text, replacement); each text must occur exactly once, or ValueError is raised.
     """
     source = _source_as(solution, solution.__name__)
     for old, new in edits:
@@ -511,7 +459,6 @@ def _as_thing(thing: Any) -> Any:
 
 @cache  # Python 3.11 parses the whole file for the source of one class
 def _source_as(function: Callable, name: str) -> str:
-    """Return the function's source without decorators, under another name."""
     written = getattr(function, "_source", None) or inspect.getsource(function)
     tree = ast.parse(textwrap.dedent(written))
     node = tree.body[0]

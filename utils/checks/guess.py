@@ -1,10 +1,8 @@
 """Describe how a wrong result relates to the right one: transposed, not summed, scaled, off by one.
 
-A guess is made from the two results alone, never from the code, and names a relation ("4 times
-too large"), never a value. It is not made if chance alone would often produce the relation: one
-number is a multiple of nearly any other, and two numbers have few orders. So the right result must
-have enough different values, and the relation must hold for all elements. If several orders fit,
-none of them is named.
+A guess is made from the two results alone, never from the code, and names a relation, never a
+value. It is not made if chance alone would often produce the relation: the right result must have
+enough different values, and the relation must hold for all elements.
 """
 
 from __future__ import annotations

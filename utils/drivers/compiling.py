@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,74 +12,86 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from utils.drivers import WHOLE, driver
+from utils.drivers import (
+    GRAPHS,
+    WHOLE,
+    draw_into,
+    driver,
+    gradients,
+    stored_gradients,
+    unlogged,
+)
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
-GRAPHS = "how many graphs there were"
 RAN = {WHOLE: "that what ran is what the backend made of the graph"}
 
 Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
 
 
+# What is done to a value, in words; some words need a number.
+DONE: dict[str, Callable[..., Tensor]] = {
+    "relu": torch.relu,
+    "gelu": F.gelu,
+    "sin": torch.sin,
+    "square": lambda x: x * x,
+    "softmax": lambda x: torch.softmax(x, -1),
+    "neg": lambda x: x.neg(),
+    "exp": lambda x: x.exp(),
+    "sum": lambda x, dim: x.sum(dim),
+    "scale": lambda x, factor: x * factor,
+    "first": lambda x, count: torch.chunk(x, count)[0],
+}
+
+
 def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
     """A function of ``x`` and some weights that does one step after the other.
 
-    Steps: ``relu`` and ``gelu``, functions; ``neg``, ``exp``, ``sum`` (of a dimension), methods;
-    ``scale`` by a number; ``first`` of so many chunks; ``linear`` with the next weight; ``keep``
-    the value as one more result; ``break`` the graph, twice at most. The function returns what was
-    kept, and the last value.
+    Steps: ``relu``, ``gelu``, ``sin``, ``square`` and ``softmax`` (over the last dimension),
+    functions; ``neg``, ``exp``, ``sum`` (of a dimension), methods; ``scale`` by a number; ``first``
+    of so many chunks; ``linear`` with the next weight; ``again``, which goes back to ``x`` as it
+    came in; ``keep`` the value as one more result; ``break`` the graph, twice at most. The function
+    returns what was kept, and the last value.
     """
-
     pieces: list[list[Step]] = [[]]
     for step in steps:
         if step[0] == "break":
             pieces.append([])
-        else:
+        elif step[0] in DONE or step[0] in ("linear", "again", "keep"):
             pieces[-1].append(step)
+        else:
+            raise ValueError(f"no such step: {step[0]!r}")
     if len(pieces) > 3:
         raise ValueError(f"at most two breaks, got {len(pieces) - 1}")
 
+    def advance(piece: list[Step], x: Tensor, state: tuple) -> Tensor:
+        first, weights, kept = state
+        for word, *more in piece:
+            if word == "keep":
+                kept.append(x)
+            elif word == "again":
+                x = first
+            elif word == "linear":
+                x = F.linear(x, weights.pop(0))
+            else:
+                x = DONE[word](x, *more)
+        return x
+
     def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
         kept: list[Tensor] = []
-        rest = list(weights)
-        x = _advance(pieces[0], x, rest, kept)
+        state = x, list(weights), kept
+        x = advance(pieces[0], x, state)
         if len(pieces) > 1:  # not in a loop: a break there makes Dynamo leave the whole function
             torch._dynamo.graph_break()
-            x = _advance(pieces[1], x, rest, kept)
+            x = advance(pieces[1], x, state)
         if len(pieces) > 2:
             torch._dynamo.graph_break()
-            x = _advance(pieces[2], x, rest, kept)
+            x = advance(pieces[2], x, state)
         return [*kept, x]
 
     return run
-
-
-def _advance(steps: Sequence[Step], x: Tensor, weights: list[Tensor], kept: list[Tensor]) -> Tensor:
-    for word, *more in steps:
-        if word == "relu":
-            x = torch.relu(x)
-        elif word == "gelu":
-            x = F.gelu(x)
-        elif word == "neg":
-            x = x.neg()
-        elif word == "exp":
-            x = x.exp()
-        elif word == "sum":
-            x = x.sum(more[0])
-        elif word == "scale":
-            x = x * more[0]
-        elif word == "first":
-            x = torch.chunk(x, more[0])[0]
-        elif word == "linear":
-            x = F.linear(x, weights.pop(0))
-        elif word == "keep":
-            kept.append(x)
-        else:
-            raise ValueError(f"no such step: {word!r}")
-    return x
 
 
 @contextlib.contextmanager
@@ -89,11 +100,10 @@ def fresh() -> Iterator[None]:
 
     Where an operation fails on Dynamo's tensors without numbers, its own message is raised.
     """
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
     torch._dynamo.reset()
     try:
-        yield
+        with unlogged():
+            yield
     except torch._dynamo.exc.TorchRuntimeError as error:
         own = re.search(r": got (.+)", str(error))
         if own is None:
@@ -101,7 +111,6 @@ def fresh() -> Iterator[None]:
         raise RuntimeError(f"while Dynamo followed it: {own[1]}") from error
     finally:
         torch._dynamo.reset()
-        logging.disable(before)
 
 
 @dataclass(frozen=True)
@@ -130,12 +139,9 @@ def capture(function: Callable, *args: Any) -> list[Captured]:
 
 
 def hand(backend: Callable, graph: Captured) -> Callable:
-    """Hand a copy of a graph to a backend, as Dynamo does, and return what the backend returns.
-
-    The code of the copy has been read before, as logging does.
-    """
+    """Hand a copy of a graph to a backend, as Dynamo does, and return what the backend returns."""
     gm = copied(graph.gm)
-    assert gm.code
+    assert gm.code  # read before it is handed over, as logging does
     return backend(gm, list(graph.example_inputs))
 
 
@@ -162,8 +168,7 @@ def report(
 
     Args:
         make_backend: the learner's; given an empty list it returns a backend, which fills the list.
-        steps: of :func:`program`.
-        x, weights: its inputs.
+        steps: of :func:`program`, of ``x`` and ``weights``.
 
     Returns:
         ``report``, the list; ``results``, for each graph what it returned, computed by what the
@@ -186,18 +191,12 @@ def report(
         returned = run(value, *given)
         value = returned[-1]
         results.append([one.detach().clone() for one in returned])
-    gradient = None
-    if value.requires_grad:
-        (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
+    (gradient,) = gradients(value.sum(), [leaf])
     return {"report": written, "results": results, "gradient": gradient}
 
 
 def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
-    """How many graphs there are after each call ``f(x, k)``, counted by a backend.
-
-    Args:
-        calls: the shape and dtype of x, and k.
-    """
+    """How many graphs there are after each call ``f(x, k)``, by shape and dtype of x, and k."""
     from torch._dynamo.testing import CompileCounter
 
     counter, found = CompileCounter(), []
@@ -211,15 +210,10 @@ def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, floa
 
 @driver("values", "gradients", observed={"graphs": GRAPHS})
 def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
-    """Compile a function, without ``fullgraph``, and call it.
+    """Compile a function that returns one tensor, without ``fullgraph``, and call it.
 
-    Args:
-        function: returns one tensor.
-        calls: the arguments of each call.
-
-    Returns:
-        ``values``, one for each call; ``gradients``, of the sum of each value for the first
-        argument, None where there is none; ``graphs``, how many a backend was handed.
+    ``values`` and ``gradients`` have one for each call, of the sum of each value for the first
+    argument; ``graphs`` is how many a backend was handed.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -230,42 +224,38 @@ def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
         for first, *others in calls:
             x = first.detach().clone().requires_grad_()
             value = run(x, *others)
-            gradient = None
-            if value.requires_grad:
-                (gradient,) = torch.autograd.grad(value.sum(), x, allow_unused=True)
             found["values"].append(value.detach().clone())
-            found["gradients"].append(gradient)
+            found["gradients"] += gradients(value.sum(), [x])
     return {**found, "graphs": counter.frame_count}
 
 
 # Calls that a backend may find in a graph, of a tensor and a dimension; some are no softmax that
 # an operator without a dtype could stand in for.
 FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "torch.softmax(x, dim)": lambda x, dim: torch.softmax(x, dim),
-    "torch.softmax(x, dim=dim)": lambda x, dim: torch.softmax(x, dim=dim),
-    "torch.softmax(input=x, dim=dim)": lambda x, dim: torch.softmax(input=x, dim=dim),
-    "torch.softmax(x, dim, dtype=None)": lambda x, dim: torch.softmax(x, dim, dtype=None),
-    "F.softmax(x, dim)": lambda x, dim: F.softmax(x, dim),
-    "F.softmax(x, dim=dim)": lambda x, dim: F.softmax(x, dim=dim),
-    "F.softmax(input=x, dim=dim)": lambda x, dim: F.softmax(input=x, dim=dim),
-    "x.softmax(dim)": lambda x, dim: x.softmax(dim),
-    "x.softmax(dim=dim)": lambda x, dim: x.softmax(dim=dim),
-    "x[None].softmax(dim + 1)[0]": lambda x, dim: x[None].softmax(dim + 1)[0],
-    "nn.Softmax(dim)(x)": lambda x, dim: torch.nn.Softmax(dim)(x),
-    "nn.Softmax(dim=dim)(x)": lambda x, dim: torch.nn.Softmax(dim=dim)(x),
-    "torch.softmax(x, dim, float64)": lambda x, dim: torch.softmax(x, dim, torch.float64),
-    "torch.softmax(x, dim, dtype=float64)": lambda x, dim: torch.softmax(
-        x, dim, dtype=torch.float64
-    ),
-    "F.softmax(x, dim=dim, dtype=float64)": lambda x, dim: F.softmax(
-        x, dim=dim, dtype=torch.float64
-    ),
-    "x.softmax(dim, float64)": lambda x, dim: x.softmax(dim, torch.float64),
-    "x.softmax(dim, dtype=float64)": lambda x, dim: x.softmax(dim, dtype=torch.float64),
-    "torch.log_softmax(x, dim)": lambda x, dim: torch.log_softmax(x, dim),
-    "x.log_softmax(dim)": lambda x, dim: x.log_softmax(dim),
-    "F.log_softmax(x, dim=dim)": lambda x, dim: F.log_softmax(x, dim=dim),
-    "x.cumsum(dim)": lambda x, dim: x.cumsum(dim),
+    form: eval(f"lambda x, dim: {form}".replace("float64", "torch.float64"))
+    for form in (
+        "torch.softmax(x, dim)",
+        "torch.softmax(x, dim=dim)",
+        "torch.softmax(input=x, dim=dim)",
+        "torch.softmax(x, dim, dtype=None)",
+        "F.softmax(x, dim)",
+        "F.softmax(x, dim=dim)",
+        "F.softmax(input=x, dim=dim)",
+        "x.softmax(dim)",
+        "x.softmax(dim=dim)",
+        "x[None].softmax(dim + 1)[0]",
+        "nn.Softmax(dim)(x)",
+        "nn.Softmax(dim=dim)(x)",
+        "torch.softmax(x, dim, float64)",
+        "torch.softmax(x, dim, dtype=float64)",
+        "F.softmax(x, dim=dim, dtype=float64)",
+        "x.softmax(dim, float64)",
+        "x.softmax(dim, dtype=float64)",
+        "torch.log_softmax(x, dim)",
+        "x.log_softmax(dim)",
+        "F.log_softmax(x, dim=dim)",
+        "x.cumsum(dim)",
+    )
 }
 
 
@@ -275,7 +265,10 @@ def sharper(x: Tensor) -> Tensor:
     return e.div(e.sum(-1, keepdim=True))
 
 
-def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor], list[Tensor]]:
+@functools.lru_cache(maxsize=64)
+def _captured_forms(
+    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
+) -> Captured:
     def run(x: Tensor) -> list[Tensor]:
         values: list[Tensor] = []
         for number, (form, dim) in enumerate(forms):
@@ -283,14 +276,7 @@ def _forms(forms: Sequence[tuple[str, int]], chained: bool) -> Callable[[Tensor]
             values.append(FORMS[form](given, dim))
         return values
 
-    return run
-
-
-@functools.lru_cache(maxsize=64)
-def _captured_forms(
-    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
-) -> Captured:
-    (graph,) = capture(_forms(forms, chained), torch.ones(shape, dtype=dtype, requires_grad=True))
+    (graph,) = capture(run, torch.ones(shape, dtype=dtype, requires_grad=True))
     return graph
 
 
@@ -309,13 +295,9 @@ def replaced(
     Args:
         make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
         forms: each with its dimension. The first gets x, the second x / 2, the third x / 3 ...
-        x: the input.
-        g: the upstream gradient of each value; none is asked for without one.
+        g: the upstream gradient of each of the ``values``; no ``gradient`` of x without one.
         chained: each gets what the one before returned, and all is returned.
         again: the backend is handed the graph twice, and what it returns last is run.
-
-    Returns:
-        ``values``; ``gradient``, of x, None where there is none.
     """
     key = tuple((form, dim) for form, dim in forms)
     graph = _captured_forms(key, chained, tuple(x.shape), x.dtype)
@@ -343,70 +325,20 @@ def replaced_in_minigpt(
 ) -> dict[str, Any]:
     """A MiniGPT's step with the learner's backend: its probabilities, squared, summed, and back.
 
-    Args:
-        make_backend: the learner's, a function of an operator; it gets :func:`sharper`.
-        config, seed: the model's sizes, and what draws its weights.
-        tokens: integers, (1, context).
-
-    Returns:
-        ``probabilities``; ``gradients`` by name.
+    ``probabilities`` of tokens (1, context), and ``gradients`` by name.
     """
     model, graph = _captured_minigpt(config)
-    generator = torch.Generator().manual_seed(seed)
     model.zero_grad()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
+    draw_into(model.parameters(), seed, 0.5)
     run = hand(make_backend(sharper), graph)
-    given = [one if isinstance(one, torch.nn.Parameter) else tokens for one in graph.inputs]
+    given = [one if isinstance(one, nn.Parameter) else tokens for one in graph.inputs]
     (probabilities,) = run(*given)
     if probabilities.requires_grad:
         probabilities.square().sum().backward()
     return {
         "probabilities": probabilities.detach().clone(),
-        "gradients": {
-            name: None if one.grad is None else one.grad.clone()
-            for name, one in model.named_parameters()
-        },
+        "gradients": stored_gradients(dict(model.named_parameters())),
     }
-
-
-def train_step(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
-    """A function like that of :func:`program`, of steps that a backward has something to say of.
-
-    Steps: ``linear`` with the next weight, ``relu``, ``sin``, ``exp``, ``square``, ``softmax``
-    (over the last dimension), ``sum`` (of a dimension), ``scale`` by a number, ``keep``, and
-    ``again``, which goes back to ``x`` as it came in.
-    """
-
-    def run(x: Tensor, *weights: Tensor) -> list[Tensor]:
-        first, kept, rest = x, [], list(weights)
-        for word, *more in steps:
-            if word == "linear":
-                x = F.linear(x, rest.pop(0))
-            elif word == "relu":
-                x = torch.relu(x)
-            elif word == "sin":
-                x = torch.sin(x)
-            elif word == "exp":
-                x = torch.exp(x)
-            elif word == "square":
-                x = x * x
-            elif word == "softmax":
-                x = torch.softmax(x, -1)
-            elif word == "again":
-                x = first
-            elif word == "sum":
-                x = x.sum(more[0])
-            elif word == "scale":
-                x = x * more[0]
-            elif word == "keep":
-                kept.append(x)
-            else:
-                raise ValueError(f"no such step: {word!r}")
-        return [*kept, x]
-
-    return run
 
 
 def joint_graph(
@@ -414,15 +346,13 @@ def joint_graph(
 ) -> tuple[torch.fx.GraphModule, int]:
     """The joint graph of a step, as AOTAutograd hands it to a partitioner, and its outputs.
 
-    A `detach` in it does nothing, so these are taken out.
+    The graph is a copy for each caller; outputs are how many of the graph's are the forward's. A
+    `detach` does nothing, so these are taken out.
 
     Args:
-        steps: of :func:`train_step`.
+        steps: of :func:`program`, without a break.
         shapes: of x and of the weights.
         fixed: which of these need no gradient.
-
-    Returns:
-        The graph, a copy for each caller, and how many of its outputs are the forward's.
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)
@@ -451,7 +381,7 @@ def _traced_jointly(
         torch.ones(shape).requires_grad_(number not in fixed) for number, shape in enumerate(shapes)
     ]
     traced = aot_function(
-        train_step(steps),
+        program(steps),
         fw_compiler=lambda gm, _: make_boxed_func(gm.forward),
         partition_fn=look,
     )
@@ -469,18 +399,11 @@ def on_joint(
 ) -> Any:
     """What the learner's function says of a step's joint graph.
 
-    Args:
-        function: of the graph and the names; of the graph and the number of the forward's outputs
-            where there are none.
-        steps, shapes, fixed: as for :func:`joint_graph`.
-        names: lists of names of nodes.
+    The function is one of the graph and lists of ``names`` of nodes, or else of the graph and the
+    number of the forward's outputs.
     """
     joint, outputs = joint_graph(steps, shapes, fixed)
     return function(joint, *names) if names else function(joint, outputs)
-
-
-def _graph_names(gm: torch.fx.GraphModule) -> set[str]:
-    return {str(node.target) for node in gm.graph.nodes if node.op == "call_function"}
 
 
 class Counting:
@@ -495,11 +418,11 @@ class Counting:
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
         self.graphs += 1
-        self.functions |= _graph_names(gm)
+        self.functions |= {str(n.target) for n in gm.graph.nodes if n.op == "call_function"}
         self.shapes |= {
             tuple(one.shape)
             for one in example_inputs
-            if isinstance(one, Tensor) and not isinstance(one, torch.nn.Parameter)
+            if isinstance(one, Tensor) and not isinstance(one, nn.Parameter)
         }
         return torch._dynamo.lookup_backend(self.inner)(gm, example_inputs)
 
@@ -525,14 +448,12 @@ def run_head(
     inner: str = "eager",
     trained: float = 0.0,
 ) -> dict[str, Any]:
-    """Let the learner compile a MiniGPT's head, and call it there and back.
+    """Let the learner's ``compiled_head(model, backend)`` compile a MiniGPT's head, and call it.
 
     Inductor, which takes its time, is asked only for a head that is one graph with the operator.
 
     Args:
-        make: the learner's ``compiled_head(model, backend)``.
-        width, words: the sizes of the head.
-        seed: draws its weights.
+        width, words, seed: the sizes of the head, and what draws its weights.
         calls: hidden states and a temperature for each call.
         g: the upstream gradient of each call's probabilities.
         inner: the backend that compiles what was counted.
@@ -563,12 +484,10 @@ def run_head(
         for hidden, temperature in calls:
             leaf = hidden.detach().clone().requires_grad_()
             value = head(leaf, temperature)
-            gradients: tuple = (None, None, None)
-            if value.requires_grad and value.shape == g.shape:
-                wanted = leaf, weight, bias
-                gradients = torch.autograd.grad(value, wanted, g, allow_unused=True)
+            fits = value.shape == g.shape
+            came = gradients(value, (leaf, weight, bias), g) if fits else [None] * 3
             found["values"].append(value.detach().clone())
-            found["gradients"].append(list(gradients))
+            found["gradients"].append(came)
             with torch.no_grad():
                 for parameter in (weight, bias):
                     parameter.mul_(1 + trained)
@@ -589,9 +508,8 @@ TEXTS = Path(__file__).parent / "written"
 
 
 def written(name: str) -> str:
-    """The text of a module that Inductor wrote: ``mlp_gpu``, ``mlp_backward_cpu`` or
-    ``head_backward_cpu``.
+    """The text of a module that Inductor wrote; its first lines say where it comes from.
 
-    Its first lines say where it comes from.
+    name: ``mlp_gpu``, ``mlp_backward_cpu`` or ``head_backward_cpu``.
     """
     return (TEXTS / f"{name}.txt").read_text()

@@ -7,7 +7,6 @@ import ctypes
 import functools
 import inspect
 import itertools
-import logging
 import os
 import re
 import sys
@@ -19,11 +18,19 @@ import triton
 import triton.language as tl
 from torch._subclasses import FakeTensorMode
 
-from utils.drivers import INPUTS_KEPT, WHOLE, driver
+from utils.drivers import (
+    GRAPHS,
+    INPUTS_KEPT,
+    WHOLE,
+    draw_into,
+    driver,
+    gradients,
+    stored_gradients,
+    unlogged,
+)
 from utils.instruments.launching import launch, ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
-GRAPHS = "how many graphs there were"
 MODEL_KEPT = "that a model keeps its names and parameters"
 REGISTERED = {WHOLE: "that results come from operators that are registered"}
 
@@ -65,16 +72,11 @@ def cut(
     column_stride: int = 1,
     beside: float = float("nan"),
 ) -> torch.Tensor:
-    """Return the values as a view that is cut from a larger storage, with NaN on all sides of it.
+    """Return the values, (rows, columns), as a view that is cut from a larger storage of NaN.
 
     So a kernel that reads beside its rows has NaN in its result, and one that writes there is
-    noticed. There is space for a block of lanes before and behind the view.
-
-    Args:
-        values: floating point, (rows, columns).
-        row_stride: of the view; by default rows follow each other with a gap of 3.
-        column_stride: of the view.
-        beside: what stands on all sides instead of NaN.
+    noticed. There is space for a block of lanes before and behind the view. By default rows follow
+    each other with a gap of 3; ``beside`` stands on all sides instead of NaN.
     """
     rows, columns = values.shape
     row_stride = columns * column_stride + 3 if row_stride is None else row_stride
@@ -95,10 +97,9 @@ def surroundings(view: torch.Tensor) -> torch.Tensor:
 
 @driver("out", observed={"kept": INPUTS_KEPT})
 def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
-    """Call a function that reads all tensors except the last, and writes into the last.
+    """Call a function that reads all tensors except the last, ``out``, and writes into the last.
 
-    Returns:
-        ``out``, the last tensor; ``kept``, whether the storages of the others are unchanged.
+    ``kept`` says whether the storages of the others are unchanged.
     """
     *inputs, out = tensors
     before = [_bytes(tensor) for tensor in inputs]
@@ -108,12 +109,7 @@ def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
 
 @driver(observed={WHOLE: "that what was launched compiles for sm_90"})
 def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
-    """Return whether a function launches kernels, and all of them compile for a GPU.
-
-    Raises:
-        LookupError: when it launches none.
-        CompileError: with what the compiler said.
-    """
+    """Return whether a function launches kernels, and all of them compile for a GPU."""
     with recorded_launches() as launches:
         function(*tensors)
     if not launches:
@@ -143,15 +139,10 @@ def compile_softmax(
     result: torch.dtype | None = None,
     evict: str = "",
 ) -> str:
-    """Return the PTX, for an H100, of a row softmax of the course for contiguous rows.
+    """Return the PTX, for an H100, of a row softmax of the course; by default of contiguous rows.
 
-    Args:
-        columns: of the input.
-        dtype: of the input.
-        num_warps: of one program.
-        row_stride: of the input; by default its rows follow each other.
-        result: the output's dtype; by default the input's.
-        evict: ``evict_first`` or ``evict_last``, said to the cache with each load.
+    ``result``: the output's dtype; by default the input's. ``evict``: ``evict_first`` or
+    ``evict_last``, said to the cache with each load.
     """
     x = torch.empty(1, dtype=dtype).as_strided((1, columns), (0, 0))
     y = torch.empty(1, dtype=result or dtype).as_strided((1, columns), (0, 0))
@@ -161,12 +152,7 @@ def compile_softmax(
     with recorded_launches() as found:  # a grid of 0 programs: only the compiler sees it
         strides = (row, 1, columns, 1)
         launch(_row_softmax, (0,), x, y, columns, *strides, num_warps=num_warps, **sizes)
-    return _instructions(ptx_of(found[0]))
-
-
-def _instructions(ptx: str) -> str:
-    """Return PTX without the parts that only a debugger reads."""
-    return ptx.partition("\t.file\t")[0]
+    return ptx_of(found[0]).partition("\t.file\t")[0]  # the rest is for a debugger
 
 
 def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
@@ -174,11 +160,8 @@ def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
 
     Both launch kernels, which have no autograd and cannot run on fake tensors. The forward returns
     a contiguous result for any x of one dimension or more; the backward returns the gradient of x,
-    contiguous, from that of the result and the result.
-
-    Args:
-        slope: the bias of column i is ``slope * i``, so that no other softmax gives the same.
-        factor: the backward's gradient is multiplied by it, so that no other gradient is the same.
+    contiguous, from that of the result and the result. The bias of column i is ``slope * i``, and
+    the gradient is multiplied by ``factor``, so that no other softmax gives the same.
     """
     from utils.softmax import run
 
@@ -193,65 +176,35 @@ def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
 
 
 @contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Keep torch from logging errors that are raised anyway, while the context is open."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
-@contextlib.contextmanager
-def registered(make: Callable, slope: float = 0.0, factor: float = 1.0) -> Iterator[Registered]:
+def registered(
+    make: Callable, slope: float = 0.0, factor: float = 1.0
+) -> Iterator[Callable[[str], Any]]:
     """Let ``make(name, forward, backward)`` register operators, and find them where torch does.
 
-    Raises:
-        OperatorError: for what went wrong meanwhile, or when nothing is there under a name that is
-            asked for.
+    What is yielded returns the operator whose name ends in ``""`` or ``"_backward"``. Whatever
+    goes wrong meanwhile is raised as an OperatorError.
     """
     short = f"softmax_{next(_numbers)}"
     _place(make)
+
+    def find(ending: str) -> Any:
+        try:
+            return getattr(getattr(torch.ops, NAMESPACE), short + ending).default
+        except AttributeError:
+            said = f'`name` + "{ending}"' if ending else "`name`"
+            raise LookupError(
+                f"no operator is registered under {said}; `name` is another one in each call"
+            ) from None
+
     try:
-        with _silent():
+        with unlogged():
             make(f"{NAMESPACE}::{short}", *pieces(slope, factor))
-            yield Registered(short)
+            yield find
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = f"{type(error).__name__}: {lines[0] if lines else ''}".replace(short, "softmax")
         # torch names the variable, which is anybody's own
         raise OperatorError(re.sub(r"`\w+\.register_fake`", "`register_fake`", said)) from error
-
-
-class Registered:
-    """The operators of a softmax, found where torch has them when they are asked for.
-
-    Raises:
-        LookupError: when nothing is there under the name.
-    """
-
-    def __init__(self, short: str) -> None:
-        self._short = short
-
-    @property
-    def forward(self) -> Any:
-        """The operator of the softmax."""
-        return self._find(self._short, "`name`")
-
-    @property
-    def backward(self) -> Any:
-        """The operator of its gradient."""
-        return self._find(f"{self._short}_backward", '`name` + "_backward"')
-
-    @staticmethod
-    def _find(name: str, said: str) -> Any:
-        try:
-            return getattr(getattr(torch.ops, NAMESPACE), name).default
-        except AttributeError:
-            raise LookupError(
-                f"no operator is registered under {said}; `name` is another one in each call"
-            ) from None
 
 
 def _place(make: Callable) -> None:
@@ -276,29 +229,22 @@ def run_operator(
     later: float | None = None,
     between: bool = False,
 ) -> dict[str, Any]:
-    """Return what the operator returns for x, and the gradient of x for that of the output, g.
+    """Return what the operator returns for x, and the gradient of x for g, if any, of the output.
 
-    Args:
-        make: registers the operator.
-        x: the operator's input.
-        g: None where no gradient is asked for.
-        slope: of the bias of the forward that is handed over.
-        factor: the backward that is handed over multiplies the gradient by it.
-        later: the slope of another pair, for which ``make`` is called before the operator is.
-        between: whether the operator is called with something else before the way back.
+    ``slope`` and ``factor`` are those of the :func:`pieces` that are handed over; ``later`` is the
+    slope of other pieces, for which ``make`` is called before the operator is. With ``between`` the
+    operator is called with something else before the way back.
     """
     with contextlib.ExitStack() as stack:
-        ops = stack.enter_context(registered(make, slope, factor))
+        op_of = stack.enter_context(registered(make, slope, factor))
         if later is not None:
             stack.enter_context(registered(make, later, factor))
         leaf = x.detach().requires_grad_(g is not None)
-        output = ops.forward(leaf)
+        output = op_of("")(leaf)
         if between:
-            ops.forward(leaf.detach().flip(-1).requires_grad_())
-        found = {"output": output.detach().clone(), "gradient": None}
-        if g is not None and output.requires_grad:
-            (found["gradient"],) = torch.autograd.grad(output, leaf, g)
-    return found
+            op_of("")(leaf.detach().flip(-1).requires_grad_())
+        (gradient,) = gradients(output, [leaf], g)
+    return {"output": output.detach().clone(), "gradient": gradient}
 
 
 @driver("gradient", "of_g", "of_y", observed=REGISTERED)
@@ -309,80 +255,61 @@ def run_backward(
     factor: float = 1.0,
     v: torch.Tensor | None = None,
 ) -> dict[str, Any]:
-    """Return what the operator of the backward returns for g and y.
+    """Return the ``gradient`` that the operator of the backward returns for g and y.
 
-    Args:
-        make: registers the operator.
-        g: the gradient of a result.
-        y: the result.
-        factor: the backward that is handed over multiplies the gradient by it.
-        v: the gradient of what is returned; None where no further gradient is asked for.
-
-    Returns:
-        ``gradient``; ``of_g`` and ``of_y``, its gradients for v, None where there is none.
+    ``of_g`` and ``of_y``: its own gradients for v, None where there is none.
     """
-    with registered(make, 0.0, factor) as ops:
+    with registered(make, 0.0, factor) as op_of:
         asked = v is not None
         g, y = g.detach().requires_grad_(asked), y.detach().requires_grad_(asked)
-        gradient = ops.backward(g, y)
-        found = {"gradient": gradient.detach().clone(), "of_g": None, "of_y": None}
-        if v is not None and gradient.requires_grad:
-            again = torch.autograd.grad(gradient, (g, y), v, allow_unused=True)
-            found["of_g"], found["of_y"] = again
-    return found
+        gradient = op_of("_backward")(g, y)
+        of_g, of_y = gradients(gradient, (g, y), v)
+    return {"gradient": gradient.detach().clone(), "of_g": of_g, "of_y": of_y}
 
 
 @driver(observed={WHOLE: "what the schemas of operators say"})
 def schema_of(make: Callable) -> dict[str, Any]:
     """Return the types of arguments and results of the operator and its backward."""
-    with registered(make) as ops:
-        both = ops.forward, ops.backward
+    with registered(make) as op_of:
         return {
             kind: {
                 "arguments": [str(argument.type) for argument in op._schema.arguments],
                 "results": [str(result.type) for result in op._schema.returns],
                 "writes": bool(op._schema.is_mutable),
             }
-            for kind, op in zip(("forward", "backward"), both, strict=True)
+            for kind, op in (("forward", op_of("")), ("backward", op_of("_backward")))
         }
 
 
 @driver(WHOLE, observed=REGISTERED)
 def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
-    """Return what a tracer is told of results, without computing a number.
+    """Return shape, strides, dtype and device of each result, as a tracer is told of them.
 
-    Args:
-        make: registers the operator.
-        inputs: shape, strides, dtype and device of each; a GPU need not be there.
-        backward: ask the operator of the backward, whose first input has its dimensions stored in
-            the opposite order.
-
-    Returns:
-        Shape, strides, dtype and device of each result.
+    ``inputs`` says the same of each; a GPU need not be there. With ``backward`` the operator of the
+    backward is asked, whose first input has its dimensions stored in the opposite order.
     """
     found = []
-    with registered(make) as ops, FakeTensorMode():
+    with registered(make) as op_of, FakeTensorMode():
         for shape, strides, dtype, device in inputs:
             x = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device=device)
             order = tuple(reversed(range(len(shape))))
             g = torch.empty(tuple(shape)[::-1], dtype=dtype, device=device).permute(order)
-            y = ops.backward(g, x) if backward else ops.forward(x)
+            y = op_of("_backward")(g, x) if backward else op_of("")(x)
             found.append((tuple(y.shape), tuple(y.stride()), y.dtype, y.device.type))
     return found
 
 
 @driver("output", "gradient", observed={"graphs": GRAPHS, **REGISTERED})
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
-    """Let a compiler follow the operator between two others.
+    """Let a compiler follow the operator between two others, to the ``output``.
 
-    Returns:
-        ``graphs``, how many ``torch.compile`` passes to a backend; ``output``, the result;
-        ``gradient``, shape and strides of the gradient in a fake forward and backward.
+    ``graphs``: how many ``torch.compile`` passes to a backend; ``gradient``: shape and strides of
+    the gradient in a fake forward and backward.
     """
     from torch._dynamo.testing import CompileCounter
 
-    with registered(make, slope) as ops:
-        op, plain = ops.forward, x.detach()
+    with registered(make, slope) as op_of:
+        op, plain = op_of(""), x.detach()
         with FakeTensorMode() as mode:
             leaf = mode.from_tensor(plain).requires_grad_()
             output = op(leaf * 2) + 1
@@ -399,9 +326,9 @@ def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[
 def opcheck(make: Callable, x: torch.Tensor) -> dict[str, str]:
     """Return the results of ``torch.library.opcheck``: test -> SUCCESS, or the error's name."""
     tests = "test_schema", "test_autograd_registration", "test_faketensor"
-    with registered(make) as ops:
+    with registered(make) as op_of:
         leaf = x.detach().requires_grad_()
-        said = torch.library.opcheck(ops.forward, (leaf,), test_utils=tests, raise_exception=False)
+        said = torch.library.opcheck(op_of(""), (leaf,), test_utils=tests, raise_exception=False)
     return {test: one if isinstance(one, str) else type(one).__name__ for test, one in said.items()}
 
 
@@ -414,32 +341,26 @@ def run_twice(
     slope: float = 0.0,
     between: bool = False,
 ) -> dict[str, Any]:
-    """Return the gradient of x for an upstream g, and that gradient's own gradients for v.
+    """Return the ``gradient`` of x for an upstream g, and that gradient's own gradients for v.
 
+    ``of_g`` and ``of_x`` are the gradients of ``(gradient * v).sum()``, None where there is none.
     With ``between`` another x goes there and back before the second way back.
-
-    Returns:
-        ``gradient``; ``of_g`` and ``of_x``, the gradients of ``(gradient * v).sum()``, None where
-        there is none.
     """
-    with registered(make, slope) as ops:
+    with registered(make, slope) as op_of:
         x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(ops.forward(x), x, g, create_graph=True)
+        (gradient,) = torch.autograd.grad(op_of("")(x), x, g, create_graph=True)
         if between:
             other = x.detach().flip(-1).requires_grad_()
-            torch.autograd.grad(ops.forward(other), other, g.flip(-1), create_graph=True)
-        found = {"gradient": gradient.detach().clone(), "of_g": None, "of_x": None}
-        if gradient.requires_grad:
-            again = torch.autograd.grad(gradient, (g, x), v, allow_unused=True)
-            found["of_g"], found["of_x"] = again
-    return found
+            torch.autograd.grad(op_of("")(other), other, g.flip(-1), create_graph=True)
+        of_g, of_x = gradients(gradient, (g, x), v)
+    return {"gradient": gradient.detach().clone(), "of_g": of_g, "of_x": of_x}
 
 
 def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
     """Return whether the second derivatives fit differences of the first, x in float64."""
-    with registered(make) as ops:
+    with registered(make) as op_of:
         leaf = x.detach().double().requires_grad_()
-        return torch.autograd.gradgradcheck(ops.forward, (leaf,), raise_exception=False)
+        return torch.autograd.gradgradcheck(op_of(""), (leaf,), raise_exception=False)
 
 
 @contextlib.contextmanager
@@ -486,78 +407,51 @@ def swap(
     tokens: torch.Tensor,
     then: torch.Tensor | None = None,
 ) -> dict:
-    """Let ``function(model, softmax)`` change a MiniGPT, and run it beside others.
+    """Let ``function(model, softmax)``, the learner's, change a MiniGPT, and run it beside others.
 
     The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
-    used. All models have the same weights.
-
-    Args:
-        function: the learner's; it changes the model.
-        config: the model's sizes.
-        seed: of the weights.
-        tokens: integers, (batch, length).
-        then: other tokens, given to the same model afterwards.
+    used. All models have the same weights, which ``seed`` draws.
 
     Returns:
-        ``then``, the logits of these; ``logits``, ``probabilities`` and ``gradients`` by name, of
-        the model for the first tokens; ``names`` of its state dict; ``parameters``, whether they
-        are the very tensors that they were; ``others``, the logits and probabilities of a model
-        made before, and of one made after; ``alone``, whether the model gives the same when
-        ``function`` has given another one another softmax.
+        ``logits``, ``probabilities`` and ``gradients`` by name, of the model for the tokens
+        (batch, length), and ``then`` the logits of other tokens; ``names`` of its state dict;
+        ``parameters``, whether they are the very tensors that they were; ``others``, the logits and
+        probabilities of a model made before, and of one made after; ``alone``, whether the model
+        gives the same when ``function`` has given another one another softmax.
     """
-
-    def made() -> MiniGPT:
-        generator = torch.Generator().manual_seed(seed)
-        model = MiniGPT(config)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
-        return model
 
     softmax = torch.softmax  # as it is now, should somebody change it for all
 
-    def sharper(x: torch.Tensor) -> torch.Tensor:
-        return softmax(1.5 * x, -1)
-
-    def flatter(x: torch.Tensor) -> torch.Tensor:
-        return softmax(0.5 * x, -1)
+    def made() -> MiniGPT:
+        model = MiniGPT(config)
+        draw_into(model.parameters(), seed, 0.5)
+        return model
 
     with _kept():
-        return _swapped(function, made, (sharper, flatter), tokens, then)
-
-
-def _swapped(
-    function: Callable,
-    made: Callable,
-    softmaxes: tuple[Forward, Forward],
-    tokens: torch.Tensor,
-    then: torch.Tensor | None,
-) -> dict:
-    model, before = made(), made()
-    parameters = dict(model.named_parameters())
-    function(model, softmaxes[0])
-    after = made()
-    logits = model(tokens)
-    probabilities = model.probabilities(tokens)
-    (probabilities.square().sum() + logits.square().mean()).backward()
-    found = {
-        "logits": logits.detach().clone(),
-        "probabilities": probabilities.detach().clone(),
-        "gradients": {
-            name: None if one.grad is None else one.grad.clone() for name, one in parameters.items()
-        },
-        "names": list(model.state_dict()),
-        "parameters": dict(model.named_parameters()).keys() == parameters.keys()
-        and all(one is parameters[name] for name, one in model.named_parameters()),
-        "others": [
-            one(tokens).detach().clone() if kind == "logits" else one.probabilities(tokens).detach()
-            for one in (before, after)
-            for kind in ("logits", "probabilities")
-        ],
-        "then": None if then is None else model(then).detach().clone(),
-    }
-    function(made(), softmaxes[1])
-    return {**found, "alone": torch.allclose(model.probabilities(tokens), probabilities)}
+        model, before = made(), made()
+        parameters = dict(model.named_parameters())
+        function(model, lambda x: softmax(1.5 * x, -1))
+        after = made()
+        logits = model(tokens)
+        probabilities = model.probabilities(tokens)
+        (probabilities.square().sum() + logits.square().mean()).backward()
+        now = dict(model.named_parameters())
+        found = {
+            "logits": logits.detach().clone(),
+            "probabilities": probabilities.detach().clone(),
+            "gradients": stored_gradients(parameters),
+            "names": list(model.state_dict()),
+            "parameters": now.keys() == parameters.keys()
+            and all(one is parameters[name] for name, one in now.items()),
+            "others": [
+                way(tokens).detach().clone()
+                for one in (before, after)
+                for way in (one, one.probabilities)
+            ],
+            "then": None if then is None else model(then).detach().clone(),
+        }
+        function(made(), lambda x: softmax(0.5 * x, -1))
+        return {**found, "alone": torch.allclose(model.probabilities(tokens), probabilities)}
 
 
 @driver(observed={WHOLE: GRAPHS})
@@ -570,7 +464,7 @@ def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.T
     model = MiniGPT(config)
     torch._dynamo.reset()
     counter = CompileCounter()
-    with _kept(), _silent(), torch.no_grad():
+    with _kept(), unlogged(), torch.no_grad():
         function(model, softmax)
         torch.compile(model.probabilities, backend=counter)(tokens)
     torch._dynamo.reset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,39 +22,12 @@ class TooDeep(RecursionError):
 
 
 class _Fallthrough:
-    """Registered for a key that has nothing to do: the call goes on to the next key."""
-
     def __repr__(self) -> str:
         return "FALLTHROUGH"
 
 
+# Registered for a key that has nothing to do: the call goes on to the next key.
 FALLTHROUGH = _Fallthrough()
-
-
-def _two_layers(x: Tensor, w1: Tensor, w2: Tensor) -> Tensor:
-    return F.relu(x @ w1) @ w2
-
-
-def _joined(a: Tensor, b: Tensor) -> Tensor:
-    return torch.cat([a, b], dim=0).sum(dim=0, keepdim=True)
-
-
-def _with_itself(x: Tensor) -> Tensor:
-    return torch.cat([x, x]) * 2
-
-
-def _made(x: Tensor) -> Tensor:
-    return x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1])
-
-
-def _in_place(x: Tensor) -> Tensor:
-    y = x.clone()
-    y.multiply_(2).subtract_(x, alpha=-3)
-    return y
-
-
-def _with_keywords(x: Tensor) -> Tensor:
-    return torch.add(x, x[0], alpha=2, out=torch.empty(x.shape))
 
 
 def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
@@ -63,6 +37,7 @@ def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
     return weight.grad
 
 
+<<<<<<< HEAD
 def _vectors(x: Tensor) -> Tensor:
     return torch.mv(x, x[0]) + torch.dot(x[0], x[0])
 
@@ -80,19 +55,28 @@ def _sum_of_products(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return torch.baddbmm(total[..., :1], a, b, beta=2)
 
 
+=======
+>>>>>>> utils
 # Small programs, by name: what a mode listens to.
-PROGRAMS: dict[str, Callable[..., torch.Tensor]] = {
-    "two layers": _two_layers,
-    "joined": _joined,
-    "with itself": _with_itself,
-    "made": _made,
-    "in place": _in_place,
-    "with keywords": _with_keywords,
+PROGRAMS: dict[str, Callable[..., Tensor]] = {
+    "two layers": lambda x, w1, w2: F.relu(x @ w1) @ w2,
+    "joined": lambda a, b: torch.cat([a, b], dim=0).sum(dim=0, keepdim=True),
+    "with itself": lambda x: torch.cat([x, x]) * 2,
+    "made": lambda x: x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1]),
+    "in place": lambda x: x.clone().multiply_(2).subtract_(x, alpha=-3),
+    "with keywords": lambda x: torch.add(x, x[0], alpha=2, out=torch.empty(x.shape)),
     "there and back": _there_and_back,
+<<<<<<< HEAD
     "vectors": _vectors,
     "attention": _attention,
     "linear": _linear,
     "a sum of products": _sum_of_products,
+=======
+    "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v,
+    "linear": F.linear,
+    # a sum of one column, which is stretched: its sizes say nothing of the product's
+    "a sum of products": lambda total, a, b: torch.baddbmm(total[..., :1], a, b, beta=2),
+>>>>>>> utils
 }
 
 
@@ -103,7 +87,7 @@ class _Shuffle(nn.Module):
         super().__init__()
         self.words = nn.Embedding(8, 4)
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         left, right = self.words(tokens).chunk(2, dim=-1)
         joined = torch.cat([right.unsqueeze(0)[0], left], dim=-1).mul_(2)
         kept = torch.empty(joined.shape).copy_(joined).to(torch.float64)
@@ -111,7 +95,7 @@ class _Shuffle(nn.Module):
 
 
 # Steps behind an embedding of shape (batch, length, 4), by what they do.
-STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "nothing": lambda hidden: hidden,
     "a slice that begins in the middle": lambda hidden: hidden[:, 1:],
     "two views from `chunk`": lambda hidden: hidden.chunk(2, dim=-1)[0],
@@ -134,19 +118,15 @@ class _OneStep(nn.Module):
         super().__init__()
         self.words, self.step = nn.Embedding(8, 4), STEPS[step]
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         return self.step(self.words(tokens))
 
 
 @driver("ops", "result")
-def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 1) -> dict:
-    """Return what an ``OpLog`` records while a program runs, and what the program returns.
+def log_ops(log_class: type, program: str, *tensors: Tensor, times: int = 1) -> dict:
+    """Return the ``ops`` of an ``OpLog``, and the ``result`` of a program in PROGRAMS.
 
-    Args:
-        log_class: the mode; its ``ops`` is a list of (name, shapes).
-        program: a name in PROGRAMS.
-        tensors: the program's arguments.
-        times: how often the same log is entered.
+    ``ops`` is a list of (name, shapes); the same log is entered so many ``times``.
     """
     log, result = log_class(), None
     log.ops.clear()  # of what an earlier log left, where all write into one list
@@ -158,7 +138,7 @@ def log_ops(log_class: type, program: str, *tensors: torch.Tensor, times: int = 
 
 
 @driver("outer", "inner")
-def log_nested(log_class: type, program: str, *tensors: torch.Tensor) -> dict:
+def log_nested(log_class: type, program: str, *tensors: Tensor) -> dict:
     """Return what two nested logs record; the inner one is entered later and left earlier."""
     outer, inner = log_class(), log_class()
     outer.ops.clear()
@@ -176,8 +156,9 @@ def _plain_log(ops: Any) -> list:
 
 @driver("flops", "result", observed={"new": "that a new counter stands at 0"})
 def count_flops(
-    counter_class: type, program: str, *tensors: torch.Tensor, inference: bool = False
+    counter_class: type, program: str, *tensors: Tensor, inference: bool = False
 ) -> dict:
+<<<<<<< HEAD
     """Return what a ``FlopCounter`` counts while a program runs, and what the program returns.
 
     ``new`` is what it has counted before that.
@@ -188,6 +169,9 @@ def count_flops(
         tensors: the program's arguments.
         inference: whether it runs under ``torch.inference_mode``.
     """
+=======
+    """Return the ``flops`` that a ``FlopCounter`` counts in a program, and its ``result``."""
+>>>>>>> utils
     counter = counter_class()
     new = counter.flops
     with torch.inference_mode(inference), counter:
@@ -199,19 +183,14 @@ def count_flops(
 def flops_of_minigpt(
     counter_class: type,
     config: MiniGPTConfig,
-    tokens: torch.Tensor,
+    tokens: Tensor,
     *,
     backward: bool = False,
     inference: bool = False,
 ) -> int:
-    """Return what a ``FlopCounter`` counts in a MiniGPT with new weights.
+    """Return what a ``FlopCounter`` counts in a new MiniGPT for tokens (batch, length).
 
-    Args:
-        counter_class: the mode; its ``flops`` is an int.
-        config: the model's sizes.
-        tokens: integers, (batch, length).
-        backward: whether a backward from the sum of the logits is counted, too.
-        inference: whether the model runs under ``torch.inference_mode``.
+    With ``backward``, a backward from the sum of the logits is counted, too.
     """
     model, counter = MiniGPT(config), counter_class()
     with torch.inference_mode(inference), counter:
@@ -223,43 +202,21 @@ def flops_of_minigpt(
 
 @driver(WHOLE)
 def account(
-    function: Callable, config: MiniGPTConfig, tokens: torch.Tensor, backward: bool
+    function: Callable, config: MiniGPTConfig, tokens: Tensor, backward: bool
 ) -> dict[str, int]:
-    """Return what the learner's ``account`` says of a MiniGPT with new weights.
-
-    Args:
-        function: the learner's, of a model and tokens.
-        config: the model's sizes.
-        tokens: integers, (batch, length).
-        backward: whether a backward is accounted for, too.
-    """
+    """Return what the learner's ``account`` says of a MiniGPT for tokens (batch, length)."""
     return dict(function(MiniGPT(config), tokens, backward))
 
 
 @driver(WHOLE)
-def account_of_shuffle(function: Callable, tokens: torch.Tensor, backward: bool) -> dict[str, int]:
-    """Return what the learner's ``account`` says of a small model that copies and writes in place.
-
-    Args:
-        function: the learner's, of a model and tokens.
-        tokens: integers from 0 to 7, (batch, length).
-        backward: whether a backward is accounted for, too.
-    """
+def account_of_shuffle(function: Callable, tokens: Tensor, backward: bool) -> dict[str, int]:
+    """The same of a small model that copies and writes in place, of tokens from 0 to 7."""
     return dict(function(_Shuffle(), tokens, backward))
 
 
 @driver(WHOLE)
-def account_of_one(
-    function: Callable, step: str, tokens: torch.Tensor, backward: bool
-) -> dict[str, int]:
-    """Return what the learner's ``account`` says of a model of an embedding and one step after it.
-
-    Args:
-        function: the learner's, of a model and tokens.
-        step: a name in STEPS.
-        tokens: integers from 0 to 7, (batch, length), both 2 or more.
-        backward: whether a backward is accounted for, too.
-    """
+def account_of_one(function: Callable, step: str, tokens: Tensor, backward: bool) -> dict[str, int]:
+    """The same of an embedding and one of the STEPS after it, of tokens from 0 to 7."""
     return dict(function(_OneStep(step), tokens, backward))
 
 
@@ -335,11 +292,6 @@ def play_dispatcher(
 
 
 def _a_set(keys: Any) -> Any:
-    """Return the keys that a kernel got.
-
-    Raises:
-        TypeError: if they are not a set.
-    """
     if not isinstance(keys, (frozenset, set)):
         raise TypeError(f"a kernel expects a frozenset of keys, and got a {type(keys).__name__}")
     return keys
@@ -349,7 +301,7 @@ def _a_set(keys: Any) -> Any:
 def measure(
     quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
 ) -> dict[str, Any]:
-    """Let ``Quantity`` objects be combined, and return what each step gave.
+    """Let ``Quantity`` objects be combined, and return what each step gave, by name.
 
     Args:
         quantity_class: made with a tensor and a dict of units.
@@ -358,7 +310,7 @@ def measure(
             names and plain values is kept under the name. A dict at the end holds keywords.
 
     Returns:
-        name -> (class, values, units) of a quantity, (class, values) of another tensor, or
+        (class, values, units) of a quantity, (class, values) of another tensor, or
         ``("raised", type)``.
     """
     known: dict[str, Any] = {
@@ -384,11 +336,5 @@ def measure(
 
 def table(op: str) -> str:
     """Return the dispatcher's table of ``aten::<op>``, without the folders of this machine."""
-    lines = torch._C._dispatch_dump_table(f"aten::{op}").splitlines()
-    cut = [
-        line.replace(line[line.find(" at /") + 4 : line.rfind("/torch/")], "/pytorch")
-        if "site-packages" in line
-        else line
-        for line in lines
-    ]
-    return "\n".join(cut)
+    dump = torch._C._dispatch_dump_table(f"aten::{op}")
+    return re.sub(r" at /.*site-packages(?=/torch/)", " at /pytorch", dump.strip())

@@ -11,18 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.drivers import driver
+from utils.drivers import draw_into, driver, stored_gradients
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
 Program = Generator[Any, Any, Any]
-
-
-def _fill(tensors: Iterable[Tensor], values: int, size: float = 1.0) -> None:
-    """Fill tensors with numbers that ``values`` draws; torch's own generator is not asked."""
-    generator = torch.Generator().manual_seed(values)
-    with torch.no_grad():
-        for tensor in tensors:
-            tensor.copy_(size * torch.randn(tensor.shape, generator=generator))
 
 
 class Net(nn.Module):
@@ -31,10 +23,7 @@ class Net(nn.Module):
     The parameters of `inner` are also those of `again`. `still` is frozen. Of the two `experts` a
     rank uses one, which depends on its first row, and none if it has no rows. `spare` is used
     nowhere. `seen`, `scale` and `mask` are buffers: `seen` is a number that no float holds, and
-    `mask` is not in the state dict.
-
-    Args:
-        values: draws parameters and buffers: the same number gives the same.
+    `mask` is not in the state dict. The same ``values`` give the same parameters and buffers.
     """
 
     seen: Tensor
@@ -53,7 +42,7 @@ class Net(nn.Module):
         self.register_buffer("scale", torch.ones(4))
         bits = torch.tensor(values) >> torch.arange(16).view(4, 4)
         self.register_buffer("mask", bits % 2 == 1, persistent=False)
-        _fill([*self.parameters(), self.scale], values)
+        draw_into([*self.parameters(), self.scale], values)
         self.still.requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -65,33 +54,15 @@ class Net(nn.Module):
         return self.head(hidden)
 
 
-def model_of(values: int, plain: bool) -> nn.Module:
-    """Return a `Net`, or one of three plain layers."""
-    if not plain:
-        return Net(values)
-    layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 5)
-    model = nn.Sequential(*layers)
-    _fill(model.parameters(), values)
-    return model
-
-
 @driver("tensors", observed={"tensors kept": "that a model keeps its parameters and buffers"})
 def started(
     start: Callable[..., Program], rank: int, world: int, values: int, unwritten: bool = False
 ) -> Program:
-    """Let a rank start with a `Net` of its own values.
+    """Let a rank start, by the learner's ``ddp_start``, with a `Net` of its own values.
 
-    Args:
-        start: the learner's ``ddp_start``.
-        rank: its number.
-        world: how many there are.
-        values: draws the model.
-        unwritten: whether its floats are NaN, as in memory that nobody has written yet.
-
-    Returns:
-        ``tensors``, the parameters and buffers that the model had at first, by name, as an
-        optimizer would hold them, with the values that they have afterwards; and ``tensors kept``,
-        whether the model still has the same ones.
+    With ``unwritten`` its floats are NaN, as in memory that nobody has written yet. ``tensors`` are
+    the parameters and buffers that the model had at first, by name, as an optimizer would hold
+    them, with the values that they have afterwards.
     """
     model = Net(values)
     held = _named_tensors(model)
@@ -122,33 +93,22 @@ def stepped(
     stale: bool = False,
     plain: bool = False,
 ) -> Program:
-    """Let a rank do a step with a model that is the same at all ranks.
+    """Let a rank do the learner's ``ddp_step`` with a model that is the same at all ranks.
 
-    Args:
-        step: the learner's ``ddp_step``.
-        rank: its number.
-        world: how many there are.
-        values: draws the model.
-        x: rows of this rank.
-        y: their classes.
-        bucket_bytes: as the learner's step has it.
-        stale: whether there are old gradients.
-        plain: whether the model is three plain layers, and not a `Net`.
-
-    Returns:
-        ``loss``, what the step returned; ``gradients`` by name; and whether the parameters are what
-        they were.
+    The model is a `Net`, or three ``plain`` layers; with ``stale`` there are old gradients. Of its
+    ``loss`` and ``gradients`` by name.
     """
-    model = model_of(values, plain)
+    model: nn.Module = Net(values)
+    if plain:
+        layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 5)
+        model = nn.Sequential(*layers)
+        draw_into(model.parameters(), values)
     if stale:
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter) if parameter.requires_grad else None
     before = [parameter.detach().clone() for parameter in model.parameters()]
     loss = yield from step(rank, world, model, x, y, bucket_bytes)
-    gradients = {
-        name: None if parameter.grad is None else parameter.grad.clone()
-        for name, parameter in model.named_parameters()
-    }
+    gradients = stored_gradients(dict(model.named_parameters()))
     same = all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     return {"loss": loss, "gradients": gradients, "parameters kept": same}
 
@@ -189,16 +149,8 @@ def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Te
     """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
 
     As `torch.optim.AdamW` with ``eps=1e-5``: large enough that a gradient which is zero but for
-    rounding moves nothing.
-
-    Args:
-        weights: the slice.
-        gradient: of the same shape.
-        state: ``step``, ``m`` and ``v``; ``{"step": 0}`` before the first step.
-        lr: the learning rate.
-
-    Returns:
-        The new slice and the new state. Nothing that was passed in is changed.
+    rounding moves nothing. ``state`` has ``step``, ``m`` and ``v``, and is ``{"step": 0}`` before
+    the first step. Returned are the new slice and state; nothing that was passed in is changed.
     """
     count = state["step"] + 1
     m = state.get("m", torch.zeros_like(weights)).lerp(gradient, 1 - 0.9)
@@ -219,7 +171,7 @@ def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> Min
     if sizes is None:
         return load_minigpt()
     model = MiniGPT(MiniGPTConfig(**dict(sizes)))
-    _fill(model.parameters(), values, 0.3)
+    draw_into(model.parameters(), values, 0.3)
     return model
 
 
@@ -239,17 +191,9 @@ def trained(
     lr: float,
     max_norm: float,
 ) -> Program:
-    """Let a rank train a MiniGPT, which has old gradients at first, for some steps.
+    """Let a rank train :func:`minigpt_of`, which has old gradients at first, by ``minigpt_step``.
 
-    Args:
-        step: the learner's ``minigpt_step``.
-        rank: its number.
-        world: how many there are.
-        config: the sizes of the model; None for the shipped one.
-        values: draws the weights where there are sizes.
-        batches: (tokens, targets) of this rank, one pair a step.
-        lr: the learning rate.
-        max_norm: the bound on the gradient's norm.
+    ``batches`` are (tokens, targets) of this rank, one pair a step.
 
     Returns:
         ``losses`` and ``norms`` of the steps; of the model afterwards the ``weights``, of a

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from utils.drivers import INPUTS_KEPT, WHOLE, driver
+from utils.drivers import INPUTS_KEPT, WHOLE, driver, gradients
 
 
 @driver("result", observed={"arguments": INPUTS_KEPT})
@@ -23,6 +23,4 @@ def keeping(function: Callable, *args: Any) -> dict[str, Any]:
 def gradient(loss: Callable, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
     """Return the gradient of a loss with respect to the prediction; None if none arrives."""
     found = loss(prediction.requires_grad_(), target)
-    if not isinstance(found, torch.Tensor) or not found.requires_grad:
-        return None
-    return torch.autograd.grad(found.sum(), prediction, allow_unused=True)[0]
+    return gradients(found.sum(), [prediction])[0] if isinstance(found, torch.Tensor) else None

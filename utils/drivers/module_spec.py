@@ -22,6 +22,7 @@ from typing import Any
 from torch import Tensor, nn
 
 Plan = Mapping[str, Any]
+FACTORS = ("parameter", "buffer", "same", "frozen")
 
 
 def assemble(plan: Plan | nn.Module) -> nn.Module:
@@ -100,11 +101,8 @@ def _answer(root: Any, made: dict, at_first: dict, node: type, what: str, *rest:
         return module is _at(root, rest[1])
     if what == "kept":
         return module is at_first[path]
-    if what == "train":
-        module.train(*rest[1:])
-        return None
-    if what == "eval":
-        module.eval()
+    if what in ("train", "eval"):
+        getattr(module, what)(*rest[1:])
         return None
     if what == "modes":
         under = [p for p, thing in made.items() if isinstance(thing, node)]
@@ -122,7 +120,8 @@ def _assemble(plan: Plan, node: Callable[[], Any], made: dict[str, Any], path: s
     """Return the module of a plan; `made` gathers every module and tensor by its path."""
     module = node()
     made[path.removesuffix(".")] = module
-    module.factors = [n for n, entry in plan.items() if _is_factor(entry)]
+    kinds = {n: entry[0] for n, entry in plan.items() if not isinstance(entry, Mapping)}
+    module.factors = [n for n, kind in kinds.items() if kind in FACTORS]
     module.parts = [n for n, entry in plan.items() if isinstance(entry, Mapping)]
     for name, entry in plan.items():
         _set(module, name, entry, node, made, path)
@@ -157,10 +156,6 @@ def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -
         module.register_buffer(name, thing, **persistent)
     else:
         setattr(module, name, thing)
-
-
-def _is_factor(entry: Any) -> bool:
-    return not isinstance(entry, Mapping) and entry[0] in ("parameter", "buffer", "same", "frozen")
 
 
 def _at(root: Any, path: str) -> Any:

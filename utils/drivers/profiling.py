@@ -11,7 +11,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils.drivers import WHOLE, driver
+from utils.drivers import WHOLE, driver, gradients
 
 COSTS = "how many operators ran and how many bytes they made"
 
@@ -20,11 +20,9 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 class Counter(TorchDispatchMode):
-    """Counts operators, and the bytes of the tensors that they make.
+    """Counts ``operators``, and the ``bytes`` of the tensors that they make.
 
-    Attributes:
-        operators: how many have run.
-        bytes: of all tensors that were made; a view makes none, nor does writing into a tensor.
+    A view makes none, nor does writing into a tensor.
     """
 
     def __init__(self) -> None:
@@ -50,11 +48,7 @@ class OtherDevice(RuntimeError):
 
 
 class _OnOneDevice(TorchDispatchMode):
-    """Raises :exc:`OtherDevice` where an operator's result is on another device.
-
-    Args:
-        device: the type of the device, such as ``meta``.
-    """
+    """Raises :exc:`OtherDevice` where an operator's result is on another type of device."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -72,26 +66,19 @@ class _OnOneDevice(TorchDispatchMode):
 def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any]:
     """What a loss gives, and what it costs.
 
-    Args:
-        loss_of: maps logits (B, T, V) and targets (B, T) to a loss and a share of right answers.
-        logits: float32; their gradient is asked for.
-        targets: int64.
-
-    Returns:
-        ``loss``, ``share`` and the ``gradient`` of the loss, None if it has none; ``operators`` and
-        ``bytes`` of the forward and of the backward. The backward begins with a 2, and its result
-        is halved: a backward that ignores what arrives gives another gradient.
+    ``loss_of`` maps logits (B, T, V) and targets (B, T) to a ``loss`` and a ``share`` of right
+    answers. ``operators`` and ``bytes`` are of the forward and of the backward. The backward begins
+    with a 2, and its result, the ``gradient``, is halved: a backward that ignores what arrives
+    gives another one.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
         loss, share = loss_of(leaf, targets)
     forward = counter.operators, counter.bytes
-    gradient = None
-    if loss.requires_grad:
-        two = torch.full_like(loss, 2.0)
-        with counter:
-            (gradient,) = torch.autograd.grad(loss, leaf, two, allow_unused=True)
-        gradient = gradient if gradient is None else gradient / 2
+    two = torch.full_like(loss, 2.0)
+    with counter:
+        (gradient,) = gradients(loss, [leaf], two)
+    gradient = None if gradient is None else gradient / 2
     return {
         "loss": loss.detach(),
         "share": share.detach() if isinstance(share, Tensor) else share,
@@ -105,9 +92,8 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
 def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
     """Whether a loss waits for a number: run where there are no numbers, on the device `meta`.
 
-    Returns:
-        None if it runs; else what torch says of that which can't be asked there, or that a tensor
-        was made on another device.
+    None if it runs; else what torch says of that which can't be asked there, or that a tensor was
+    made on another device.
     """
     leaf, there = logits.detach().to("meta").requires_grad_(), targets.to("meta")
     try:
@@ -166,8 +152,7 @@ class Chain(nn.Module):
     Args:
         parts: maps a name to words, or to the parts of a chain in it. Words that stand at two
             places make two modules; ``same as NAME`` is the module of an earlier part.
-        last: words for what the chain does itself at the end.
-        first: the same at the beginning.
+        last, first: words for what the chain does itself at the end and at the beginning.
     """
 
     def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
@@ -200,14 +185,9 @@ class Chain(nn.Module):
 def hunted(
     first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1, training: bool = True
 ) -> dict:
-    """What ``first_bad(model, x)`` finds, and what it leaves behind.
+    """What ``first_bad(model, x)``, the learner's, finds, and what it leaves behind.
 
-    Args:
-        first_bad: the learner's.
-        chain: arguments of the model, a `Chain`.
-        x: the model's input.
-        times: how often it is called, one call after the other, with one model.
-        training: the model's mode.
+    The model is a `Chain`, and the same in all its calls, so many ``times``.
 
     Returns:
         ``found``, a list with the result of each call; ``hooks left`` on the model after them, or

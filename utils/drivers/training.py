@@ -34,11 +34,10 @@ Settings = Mapping[str, Any]
     observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END},
 )
 def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
-    """Every item of a dataset, one by one, and what its end is.
+    """Every item of a dataset, one by one, its ``length``, and what its end is.
 
-    Returns:
-        ``length``, ``items`` and ``past the end``: what the item after the last one raises;
-        ``far past the end``: what one raises that is far beyond it.
+    ``past the end`` and ``far past the end``: what the item after the last one raises, and one that
+    is far beyond it.
     """
     dataset = dataset_class(**settings)
     length = len(dataset)
@@ -49,7 +48,6 @@ def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
 
 
 def _raised_at(dataset: Any, index: int) -> str:
-    """The name of the exception that an index raises."""
     try:
         dataset[index]
     except Exception as error:
@@ -134,17 +132,11 @@ def accumulated(
     parts: Sequence[tuple[Tensor, Tensor]],
     old: float | None = None,
 ) -> dict[str, Any]:
-    """What ``accumulate(model, parts)`` leaves.
+    """What the learner's ``accumulate(model, parts)`` leaves.
 
-    Args:
-        accumulate: the learner's.
-        weights: (D, H) and (H, V), of a model that maps (N, D) to (N, V).
-        parts: pairs (N, D) and (N,).
-        old: what the gradients hold before; None where there are none.
-
-    Returns:
-        ``loss``, ``gradients``, ``rows``, how many each call of the model got, and ``alive``: the
-        most graphs of earlier calls that were still alive when the model was called.
+    The model has weights (D, H) and (H, V) and maps (N, D) to (N, V); parts are pairs (N, D), (N,).
+    ``old`` is what the gradients hold before. ``rows``: how many each call of the model got;
+    ``alive``: the most graphs of earlier calls that were still alive when it was called.
     """
     model = _Classifier(weights)
     if old is not None:
@@ -180,13 +172,6 @@ class Trainer:
         generator: a generator of its own, from which the order of each epoch is drawn.
         order: (N,) int64, the order of the epoch that is under way.
         position: how many items of `order` have been used.
-
-    Args:
-        x: (N, D) float32.
-        y: (N, 1) float32.
-        seed: of the first weights, of `generator` and of torch's global generator.
-        batch_size: items a step; a last, smaller batch of an epoch is used as well.
-        dropout: the share of hidden numbers that are dropped.
     """
 
     def __init__(
@@ -225,15 +210,9 @@ def stopped(
     """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
 
     The second run is another trainer, which has begun with another seed and made a step of its own.
-
-    Args:
-        functions: ``checkpoint`` and ``resume``.
-        settings: arguments of the trainer.
-        before: steps before the checkpoint is taken.
-        after: steps after it.
-        through: what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read
-            with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on,
-            and is used twice.
+    ``through`` says what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is
+    read with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and
+    is used twice.
 
     Returns:
         ``whole`` and ``resumed``: the losses after the checkpoint, and ``weights`` in the end, of
@@ -296,10 +275,7 @@ def repeated(
     """What ``train(inputs, targets, config, steps, seed)`` returns for each of the seeds, in order.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
-
-    Returns:
-        ``weights``, a state dict for each seed; ``steps``, the most that one of PyTorch's
-        optimizers took.
+    ``steps`` is the most that one of PyTorch's optimizers took.
     """
     found = []
     with counted_steps() as taken:
@@ -315,7 +291,7 @@ def perplexity(
 ) -> float:
     """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
 
-    It is infinite where that is too large for float64.
+    Infinite where that is too large for float64.
     """
     with torch.random.fork_rng(devices=[]):
         model = MiniGPT(config)
@@ -328,10 +304,9 @@ def perplexity(
 def undisturbed(
     functions: Mapping[str, Callable], settings: Settings, count: int
 ) -> dict[str, Any]:
-    """The next `count` values of ``batches(**settings)``, while others seed torch's generator.
+    """The next `count` ``rows`` of ``batches(**settings)``, while others seed torch's generator.
 
-    Returns:
-        ``rows``, and ``left alone``: whether torch's global generator was neither asked nor seeded.
+    ``left alone``: whether torch's global generator was neither asked nor seeded.
     """
     generator, rows, left_alone = None, [], True
     for seed in range(count):
@@ -344,5 +319,4 @@ def undisturbed(
 
 
 def take(generator: Any, count: int) -> list[Any]:
-    """The next `count` values of a generator."""
     return list(islice(generator, count))

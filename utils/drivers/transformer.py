@@ -17,27 +17,14 @@ from torch.nn import functional as F
 from transformers import GPT2LMHeadModel
 
 from utils.drivers import INPUTS_KEPT, WHOLE, driver
-from utils.drivers.training import STEPS, counted_steps, perplexity, sentences
+from utils.drivers.training import STEPS, Settings, counted_steps
+from utils.drivers.training import perplexity as perplexity  # for the lab
+from utils.drivers.training import sentences as sentences
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.hf import MiniGPTForCausalLM, save_folder
 from utils.minigpt.model import CausalSelfAttention
 
-__all__ = [
-    "TinyDecoder",
-    "attention",
-    "converted",
-    "forked",
-    "generated",
-    "grouped_attention",
-    "loaded_strictly",
-    "perplexity",
-    "sentences",
-    "tuned_twice",
-]
-
 RAISED = "what `load_strictly` raises, and what its message says"
-
-Settings = Mapping[str, Any]
 
 
 @driver("output", "gradients", "x")
@@ -49,18 +36,11 @@ def attention(
     allowed: Tensor | None,
     upstream: Tensor | None = None,
 ) -> dict[str, Any]:
-    """What an attention module gives, with these weights.
+    """What an attention module, made as ``module_class(*sizes)``, gives with these weights.
 
-    Args:
-        module_class: the learner's; made as ``module_class(*sizes)``.
-        sizes: d_model and n_heads.
-        weights: its state dict, under MiniGPT's names.
-        x: (B, T, D).
-        allowed: handed over beside x.
-        upstream: the gradient of the output; None where no gradients are asked for.
-
-    Returns:
-        ``output``, and with `upstream` the ``gradients`` by name, and that of ``x``.
+    Sizes are d_model and n_heads; ``weights`` a state dict under MiniGPT's names; x is (B, T, D);
+    ``allowed`` is handed over beside x. With `upstream`, the gradient of the ``output``, there are
+    ``gradients`` by name, and that of ``x``.
     """
     module = module_class(*sizes)
     module.load_state_dict(dict(weights))
@@ -90,8 +70,7 @@ def grouped_attention(
 ) -> dict[str, Any]:
     """What ``GroupedAttention(config, kv_heads)`` gives with these weights, as :func:`attention`.
 
-    Returns:
-        ``shapes`` of its state dict, too.
+    ``shapes`` of its state dict, too.
     """
     module = functions["GroupedAttention"](config, kv_heads)
     module.load_state_dict(dict(weights))
@@ -107,11 +86,10 @@ def converted(
     kv_heads: int,
     weights: Mapping[str, Tensor],
 ) -> dict[str, Any]:
-    """What ``grouped(attention, kv_heads)`` makes of full attention with these weights.
+    """The ``weights`` that ``grouped(attention, kv_heads)`` makes of full attention with these.
 
-    Returns:
-        ``weights``, its state dict; ``left``, that of the attention that it was made of, after
-        zeros were written into what was made.
+    ``left``: those of the attention that it was made of, after zeros were written into what was
+    made.
     """
     whole = CausalSelfAttention(config)
     whole.load_state_dict(dict(weights))
@@ -131,17 +109,10 @@ def forked(
     n_heads: int,
     more: Sequence[Tensor],
 ) -> list[Any]:
-    """What each of several calls that go on from one cache returns for the next call.
+    """The caches that several calls of ``attend_cached`` return, which go on from one cache.
 
-    Args:
-        attend_cached: the learner's.
-        x: the positions of the call that returns the cache.
-        weights: as `attend_cached` takes them.
-        n_heads: as `attend_cached` takes them.
-        more: the new positions of each further call.
-
-    Returns:
-        The caches that these returned, after all of them.
+    ``x`` are the positions of the call that returns that cache, ``more`` the new ones of each
+    further call.
     """
     _, cache = attend_cached(x, weights, n_heads, None)
     return [attend_cached(new, weights, n_heads, cache)[1] for new in more]
@@ -235,11 +206,10 @@ def generated(
     pad: int,
     eos: int,
 ) -> dict[str, Any]:
-    """What ``generate(model, prompts, limit, pad, eos)`` says.
+    """What ``generate(model, prompts, limit, pad, eos)`` says: the ``words``.
 
-    Returns:
-        ``words``, its answer; ``columns``, how many columns each call of the model got;
-        ``prompts``, what was handed over, afterwards.
+    ``columns``: how many columns each call of the model got; ``prompts``: what was handed over,
+    afterwards.
     """
     model = TinyDecoder(weights)
     given = [list(prompt) for prompt in prompts]
@@ -258,12 +228,10 @@ def generated(
 def loaded_strictly(
     load: Callable, sizes: Settings, numbers: Tensor, what: str, gone: str = ""
 ) -> dict[str, Any]:
-    """What ``load(model_class, folder)`` makes of a folder.
+    """What ``load(model_class, folder)``, the learner's, makes of a folder.
 
     Args:
-        load: the learner's.
-        sizes: of the MiniGPT in the folder.
-        numbers: its parameters, one after the other, flat; as many as there are.
+        sizes, numbers: of the MiniGPT in the folder; its parameters, one after the other, flat.
         what: ``"whole"``, the class that wrote the folder; ``"stock"``, GPT-2's own class, which
             has no bias in the head; ``"missing"``, the first class again; ``"nowhere"``, a folder
             that does not exist.
@@ -271,9 +239,8 @@ def loaded_strictly(
 
     Returns:
         ``raised``, the exception's name, that of FileNotFoundError or ValueError for a subclass of
-        it, or ``""``; ``names``, those of the parameters that its
-        message has; of what was loaded ``training``, and ``logits`` of some tokens, or None
-        where an exception was raised or the file lacks a tensor.
+        it, or ``""``; ``names``, those of the parameters that its message has; of what was loaded
+        ``training``, and ``logits`` of some tokens, unless the file lacks a tensor.
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
@@ -332,10 +299,8 @@ def tuned_twice(
     """What ``fine_tune(weights, config, new, old, steps, seed)`` returns, called twice.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
-
-    Returns:
-        ``once`` and ``again``; ``given``, the weights that were handed over, afterwards; ``steps``,
-        the most that one of PyTorch's optimizers took.
+    ``given``: the weights that were handed over, afterwards; ``steps``: the most that one of
+    PyTorch's optimizers took.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}
     with counted_steps() as taken:

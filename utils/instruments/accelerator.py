@@ -1,7 +1,5 @@
 """The kinds of GPU that this course runs on: the one place to add another.
 
-Everything else asks here: which devices the softmax is registered for, whether a kernel is compiled
-or interpreted for a tensor, what a kernel is compiled for without a GPU, and which GPUs there are.
 PyTorch finds a device's dispatch key (CUDA, MPS) by its type. NVIDIA's and AMD's GPUs have the same
 type in PyTorch, ``cuda``; which of the two it is depends on how PyTorch was built.
 """
@@ -18,35 +16,24 @@ import torch
 
 @dataclass(frozen=True)
 class Gpu:
-    """A device that PyTorch can use beside the CPU.
+    """A device that PyTorch can use beside the CPU."""
 
-    Attributes:
-        name: as its driver has it.
-        target: what kernels are compiled for, such as "sm_90"; "" if there is no such name.
-        memory: bytes; None if the device shares the CPU's.
-    """
-
-    name: str
-    target: str = ""
-    memory: int | None = None
+    name: str  # as its driver has it
+    target: str = ""  # what kernels are compiled for, such as "sm_90"; "" if there is no such name
+    memory: int | None = None  # bytes; None if the device shares the CPU's
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A kind of GPU.
+    """A kind of GPU."""
 
-    Attributes:
-        device_type: its type in PyTorch, as in ``tensor.device.type``.
-        triton: Triton's name of its backend; "" if Triton has none, so that kernels on it are
-            interpreted on the CPU.
-        warp: threads of one warp.
-        targets: a regular expression of what kernels can be compiled for without such a GPU; its
-            first group is the number that Triton asks for. "" for none.
-    """
-
-    device_type: str
+    device_type: str  # its type in PyTorch, as in ``tensor.device.type``
+    # Triton's name of its backend; "" if Triton has none, so that kernels on it are interpreted on
+    # the CPU
     triton: str = ""
-    warp: int = 32
+    warp: int = 32  # threads of one warp
+    # a regular expression of what kernels can be compiled for without such a GPU; its first group
+    # is the number that Triton asks for. "" for none.
     targets: str = ""
 
     @property
@@ -55,7 +42,6 @@ class Accelerator:
         return torch.get_device_module(self.device_type)
 
     def is_available(self) -> bool:
-        """Return whether this PyTorch can use one on this machine."""
         return self.module.is_available()
 
     def current(self, device: torch.device) -> AbstractContextManager[None]:
@@ -63,7 +49,6 @@ class Accelerator:
         return self.module.device(device)
 
     def gpus(self) -> tuple[Gpu, ...]:
-        """Return the GPUs of this kind that PyTorch can use."""
         if not hasattr(self.module, "get_device_properties"):
             return tuple(Gpu(self.device_type) for _ in range(self.module.device_count()))
         found = map(self.module.get_device_properties, range(self.module.device_count()))
@@ -103,14 +88,7 @@ def kernel_devices() -> tuple[str, ...]:
 
 
 def triton_target(target: str) -> tuple[str, int, int]:
-    """Return what Triton asks for to compile without a GPU: backend, number, threads of a warp.
-
-    Args:
-        target: such as "sm_90".
-
-    Raises:
-        ValueError: if no accelerator has such a target.
-    """
+    """Return what Triton asks for to compile for "sm_90": backend, number, threads of a warp."""
     for one in _compiled():
         if one.targets and (match := re.fullmatch(one.targets, target)):
             return one.triton, int(match[1]), one.warp

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +11,14 @@ import torch
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store of one program.
+    """One load or store of one program."""
 
-    Attributes:
-        program: its number along the grid's first axis.
-        kind: "load" or "store".
-        tensor: the kernel's argument that it goes to.
-        elements: index of each place of the block, counted from the tensor's first element.
-        mask: whether memory is touched there.
-    """
-
-    program: int
-    kind: str
-    tensor: str
+    program: int  # its number along the grid's first axis
+    kind: str  # "load" or "store"
+    tensor: str  # the kernel's argument that it goes to
+    # index of each place of the block, counted from the tensor's first element
     elements: tuple[int, ...]
-    mask: tuple[bool, ...]
+    mask: tuple[bool, ...]  # whether memory is touched there
 
     @property
     def touched(self) -> tuple[int, ...]:
@@ -35,71 +26,38 @@ class Access:
         return tuple(i for i, on in zip(self.elements, self.mask, strict=True) if on)
 
     def __str__(self) -> str:
-        """Return the access on one line, masked places in brackets."""
         pairs = zip(self.elements, self.mask, strict=True)
         places = " ".join(f"{i}" if on else f"[{i}]" for i, on in pairs)
         return f"program {self.program}  {self.kind:5}  {self.tensor:8} {places}"
 
 
 def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> list[Access]:
-    """Launch a kernel in the interpreter, and return its loads and stores in order.
+    """Launch a kernel on CPU tensors in the interpreter, and return its loads and stores in order.
 
     The launch is real: what the kernel stores is stored. A block is attributed to the tensor that
     begins nearest below its first place.
-
-    Args:
-        kernel: what ``@triton.jit`` returned.
-        grid: programs along each axis.
-        args: the kernel's arguments, as for a launch; tensors must be on the CPU.
-        kwargs: further arguments, by name.
-
-    Raises:
-        TritonMissing: if Triton is not installed.
     """
     from utils.softmax.run import require_triton
 
     require_triton()
-    from utils.softmax.interpreter import interpreted
+    from triton.runtime.interpreter import interpreter_builder as builder
+
+    from utils.softmax.interpreter import interpreted, watched
 
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    starts = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     found: list[Access] = []
-    with _recording(tensors, found):
-        interpreted(kernel)[grid](*args, **kwargs)
-    return found
-
-
-@contextmanager
-def _recording(tensors: dict[str, torch.Tensor], found: list[Access]) -> Iterator[None]:
-    """Append the interpreter's loads and stores to ``found`` while the context is open."""
-    from triton.runtime.interpreter import interpreter_builder as builder
-
-    load, store = builder.create_masked_load, builder.create_masked_store
 
     def note(kind: str, places: Any, mask: Any) -> None:
         addresses = [int(place) for place in places.data.ravel()]
+        below = [name for name in starts if starts[name] <= addresses[0]]
+        name = max(below or starts, key=lambda name: starts[name])
+        wide = tensors[name].element_size()
+        elements = tuple((address - starts[name]) // wide for address in addresses)
         on = tuple(bool(bit) for bit in mask.data.ravel())
-        name = _owner(tensors, addresses[0])
-        start, wide = tensors[name].data_ptr(), tensors[name].element_size()
-        elements = tuple((address - start) // wide for address in addresses)
-        found.append(Access(builder.grid_idx[0], kind, name, elements, on))
+        found.append(Access(builder.grid_idx[0], kind.removesuffix("s"), name, elements, on))
 
-    def noted_load(places: Any, mask: Any, *rest: Any) -> Any:
-        note("load", places, mask)
-        return load(places, mask, *rest)
-
-    def noted_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        note("store", places, mask)
-        return store(places, value, mask, *rest)
-
-    builder.create_masked_load, builder.create_masked_store = noted_load, noted_store
-    try:
-        yield
-    finally:
-        del builder.create_masked_load, builder.create_masked_store  # the class's own show again
-
-
-def _owner(tensors: dict[str, torch.Tensor], address: int) -> str:
-    starts = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-    below = [name for name in starts if starts[name] <= address]
-    return max(below or starts, key=lambda name: starts[name])
+    with watched(note):
+        interpreted(kernel)[grid](*args, **kwargs)
+    return found

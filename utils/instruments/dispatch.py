@@ -1,11 +1,8 @@
 """Read what the dispatcher would do, and why: key sets, tables, and the path of a call.
 
-This is the only module of the course that uses the dispatcher's private interface. It was written
-for torch 2.13; if a version changes that interface, a test in `tests/utils/test_dispatch.py` names
-the part that broke.
-
-Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators are
-``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
+This is the only module of the course that uses the dispatcher's private interface, that of torch
+2.13. Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators
+are ``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
 """
 
 from __future__ import annotations
@@ -45,21 +42,14 @@ PYTHON = ("Python", "PythonTLSSnapshot")
 
 @dataclass(frozen=True)
 class Entry:
-    """One slot of an operator's table.
+    """One slot of an operator's table."""
 
-    Attributes:
-        key: the dispatch key.
-        kind: a value of KINDS.
-        fallthrough: whether the slot holds no code and the next key is tried.
-        file: where it was registered, from the top of PyTorch's tree; of other code its name alone.
-        line: the line there; of generated code it is that of the registration's block.
-    """
-
-    key: str
-    kind: str
-    fallthrough: bool
+    key: str  # the dispatch key
+    kind: str  # a value of KINDS
+    fallthrough: bool  # whether the slot holds no code and the next key is tried
+    # where it was registered, from the top of PyTorch's tree; of other code its name alone
     file: str
-    line: int
+    line: int  # the line there; of generated code it is that of the registration's block
 
 
 def op_name(op: Any) -> str:
@@ -68,11 +58,7 @@ def op_name(op: Any) -> str:
 
 
 def table(op: str) -> dict[str, Entry]:
-    """Return an operator's table, key by key, as `torch._C._dispatch_dump_table` prints it.
-
-    Raises:
-        LookupError: when there is no such operator.
-    """
+    """Return an operator's table, key by key; LookupError when there is no such operator."""
     dump = torch._C._dispatch_dump_table(op)
     if not dump:
         raise LookupError(f"there is no operator {op!r}")
@@ -81,17 +67,13 @@ def table(op: str) -> dict[str, Entry]:
 
 @cache
 def _parsed(dump: str) -> dict[str, Entry]:
-    """Return a dump as a table. It is cached by text, since registering a kernel changes it."""
+    """It is cached by text, since registering a kernel changes it."""
     found = [parse_line(line) for line in dump.splitlines() if line.strip()]
     return {entry.key: entry for entry in found}
 
 
 def parse_line(line: str) -> Entry:
-    """Return the entry of one line of a dump.
-
-    Raises:
-        ValueError: if the line has another form.
-    """
+    """Return the entry of one line of a dump; ValueError if the line has another form."""
     match = LINE.fullmatch(line.strip())
     if match is None:
         raise ValueError(f"not a line of a dispatch table: {line!r}")
@@ -126,12 +108,7 @@ def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ThreadKeys:
-    """The keys that this thread adds to each call, and those that it removes.
-
-    Attributes:
-        included: keys that are added, the highest first.
-        excluded: keys that are removed, whichever side they come from, the highest first.
-    """
+    """The keys that this thread adds to each call, and those that it removes; highest first."""
 
     included: tuple[str, ...]
     excluded: tuple[str, ...]
@@ -148,31 +125,18 @@ def thread_keys() -> ThreadKeys:
 
 @dataclass(frozen=True)
 class Decision:
-    """How one call finds its kernel.
+    """How one call finds its kernel."""
 
-    Attributes:
-        op: the operator.
-        brought: keys of the tensors.
-        included: keys that the thread adds and no tensor brought.
-        excluded: keys that a tensor brought and the thread takes away.
-        considered: the slots of all keys that are left, the highest first.
-        winner: the first slot that is no fallthrough, whose code runs.
-    """
-
-    op: str
-    brought: tuple[str, ...]
-    included: tuple[str, ...]
-    excluded: tuple[str, ...]
-    considered: tuple[Entry, ...]
-    winner: Entry
+    op: str  # the operator
+    brought: tuple[str, ...]  # keys of the tensors
+    included: tuple[str, ...]  # keys that the thread adds and no tensor brought
+    excluded: tuple[str, ...]  # keys that a tensor brought and the thread takes away
+    considered: tuple[Entry, ...]  # the slots of all keys that are left, the highest first
+    winner: Entry  # the first slot that is no fallthrough, whose code runs
 
 
 def decide(op: Any, *tensors: torch.Tensor) -> Decision:
-    """Return which kernel a call of an operator on these tensors would reach first, here and now.
-
-    Raises:
-        LookupError: if no key is left, or none of them has a slot.
-    """
+    """Return which kernel a call on these tensors would reach first, here and now."""
     name = op_name(op)
     slots = table(name)
     keys, own = call_keys(*tensors), keys_of(*tensors)
@@ -192,21 +156,16 @@ def decide(op: Any, *tensors: torch.Tensor) -> Decision:
 
 @dataclass(frozen=True)
 class Call:
-    """One call in a trace, with the calls that its kernels made.
+    """One call in a trace, with the calls that its kernels made."""
 
-    Attributes:
-        name: the operator without its overload, such as ``aten::addmm``; or an autograd node.
-        shapes: of its arguments; ``()`` for anything but a tensor with dimensions.
-        path: the slots whose code ran, in order: each passed the call on to the next. Empty for
-            what is no operator.
-        calls: made from inside.
-        keys: with which it started, the highest first; empty for an autograd node.
-    """
-
-    name: str
+    name: str  # the operator without its overload, such as ``aten::addmm``; or an autograd node
+    # of its arguments; ``()`` for anything but a tensor with dimensions
     shapes: tuple[tuple[int, ...], ...]
+    # the slots whose code ran, in order: each passed the call on to the next. Empty for what is no
+    # operator.
     path: tuple[Entry, ...] = ()
-    calls: tuple[Call, ...] = field(default=())
+    calls: tuple[Call, ...] = field(default=())  # made from inside
+    # with which it started, the highest first; empty for an autograd node
     keys: tuple[str, ...] = ()
 
     def walk(self) -> Iterable[tuple[int, Call]]:
@@ -274,7 +233,7 @@ def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[s
 
 @cache
 def _overload(name: str, arguments: int) -> str | None:
-    """Return an overload of an operator with so many arguments; None for another name."""
+    """An overload with so many arguments; None for what is no operator."""
     namespace, found, short = name.partition("::")
     packet = getattr(getattr(torch.ops, namespace, None), short, None) if found else None
     if not isinstance(packet, torch._ops.OpOverloadPacket):
@@ -299,16 +258,15 @@ def _excluded() -> Any:
 
 @cache
 def _every() -> tuple[tuple[str, Any, Any], ...]:
-    """Return all keys of tensors and threads: name, key, and the set of that key alone."""
-    sets = [(name, key, torch._C.DispatchKeySet(key)) for name, key in _members()]
-    found = [row for row in sets if row[0] != "Undefined" and _in_order(row[2]) == (row[0],)]
+    """All keys of tensors and threads: name, key, and the set of that key alone."""
+    no_keys = ("StartOf", "EndOf", "Composite", "Undefined")  # limits of ranges, and aliases
+    sets = [
+        (name, key, torch._C.DispatchKeySet(key))
+        for name, key in torch._C.DispatchKey.__members__.items()
+        if not name.startswith(no_keys)
+    ]
+    found = [row for row in sets if _in_order(row[2]) == (row[0],)]
     return tuple(sorted(found, key=lambda row: row[2].raw_repr(), reverse=True))
-
-
-def _members() -> list[tuple[str, Any]]:
-    bounds = ("StartOf", "EndOf", "Composite")  # no keys: limits of ranges, and aliases
-    every = torch._C.DispatchKey.__members__.items()
-    return [(name, key) for name, key in every if not name.startswith(bounds)]
 
 
 def _in_order(keys: Any) -> tuple[str, ...]:

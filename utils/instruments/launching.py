@@ -1,8 +1,7 @@
 """Launch a Triton kernel where its tensors are, and compile it for a GPU that is not there.
 
-`kernel[grid](...)` needs a GPU. `launch(kernel, grid, ...)` uses the GPU that the tensors are on,
-and for tensors on the CPU Triton's interpreter. Launches can be recorded, and compiled for a GPU
-without one, which finds code that only the interpreter accepts.
+For tensors on the CPU, `launch` uses Triton's interpreter. Launches can be recorded, and compiled
+for a GPU without one, which finds code that only the interpreter accepts.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import Any
 
 import torch
 
-from utils.instruments.accelerator import compiles_for, triton_target
+from utils.instruments.accelerator import triton_target
 from utils.softmax.compiled import CompileError, pointer_type
-from utils.softmax.run import require_triton
+from utils.softmax.run import launch_on, require_triton
 
 _INT32 = 2**31
 _ALIGNED = 16  # what Triton asks of an address or an integer to be told more than its type
@@ -26,14 +25,7 @@ _recordings: list[list[Launched]] = []
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """A recorded launch.
-
-    Attributes:
-        kernel: what `@triton.jit` returned.
-        grid: programs along each axis.
-        arguments: all arguments of the kernel, by name.
-        num_warps: warps of 32 threads in a program.
-    """
+    """A recorded launch; all arguments of the kernel by name."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -44,23 +36,15 @@ class Launched:
 def launch(
     kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
 ) -> None:
-    """Run a kernel once for each place of a grid, on the device of its tensors.
+    """Run a kernel, which `@triton.jit` returned, for each place of a grid, where its tensors are.
 
-    A grid with a 0 runs nothing::
+    A grid with a 0 runs nothing; ``num_warps`` has no effect in the interpreter::
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
-
-    Args:
-        kernel: what `@triton.jit` returned.
-        grid: programs along each axis.
-        args: the kernel's arguments, tensors and numbers.
-        num_warps: warps of a program; it has no effect in the interpreter.
-        kwargs: further arguments, by name.
 
     Raises:
         TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.
         TritonMissing: if Triton is not installed.
-        Exception: whatever the kernel raises.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):
@@ -87,14 +71,7 @@ def launch(
     if 0 in grid:
         return
     device = devices.pop() if devices else torch.device("cpu")
-    accelerator = compiles_for(device)
-    if accelerator is not None:
-        with accelerator.current(device):
-            kernel[tuple(grid)](**arguments, num_warps=num_warps)
-    else:
-        from utils.softmax.interpreter import interpreted
-
-        interpreted(kernel)[tuple(grid)](**arguments)
+    launch_on(device, kernel, tuple(grid), arguments, num_warps)
 
 
 @contextmanager
@@ -112,18 +89,9 @@ def recorded_launches() -> Iterator[list[Launched]]:
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     """Return the PTX that the compiler writes for a launch with these arguments; it needs no GPU.
 
-    The kernel is compiled as a launch on a GPU would compile it, with its helpers and
-    `tl.constexpr` globals: a number that is 1 becomes a constant, and the compiler knows of numbers
-    and addresses whether 16 divides them. The assembler behind PTX is not run.
-
-    Args:
-        launched: the launch.
-        target: what to compile for, such as "sm_90".
-
-    Raises:
-        CompileError: if the kernel does not compile, with the compiler's message.
-        ValueError: if `target` is unknown.
-        TritonMissing: if Triton is not installed.
+    The kernel is compiled as a launch on a GPU would compile it: a number that is 1 becomes a
+    constant, and the compiler knows of numbers and addresses whether 16 divides them. The assembler
+    behind PTX is not run. CompileError, with the compiler's message, if it does not compile.
     """
     require_triton()
     import triton.language as tl
@@ -148,7 +116,6 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
 
 
 def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
-    """Return the PTX, by the stages of Triton's own pipeline."""
     from triton._C.libtriton import ir
 
     options = backend.parse_options({"num_warps": num_warps})

@@ -1,7 +1,6 @@
 """Read what a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
 
-`utils.views.machine_report` draws these facts. Nothing here names the machine, its user or a path,
-so a report can be published.
+Nothing here names the machine, its user or a path, so a report can be published.
 """
 
 from __future__ import annotations
@@ -25,40 +24,23 @@ CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 @dataclass(frozen=True)
 class Machine:
-    """Versions and devices.
+    """Versions and devices."""
 
-    Attributes:
-        python: version of the Python that runs the cells.
-        system: "Linux", "macOS" or "Windows".
-        architecture: "x86_64", "arm64", …
-        torch: PyTorch's version.
-        build: what PyTorch was built for: "CPU", "CUDA 12.8", "ROCm 6.4".
-        triton: Triton's version; None if it is not installed.
-        cores: processor cores that this process may use.
-        threads: threads that one PyTorch op may use.
-        instructions: the widest instruction set that PyTorch uses, such as "AVX512".
-        memory: bytes that this process may use at most; None if unknown.
-        gpus: those that PyTorch can use, all of one kind.
-        gpu_device: their device type in PyTorch; "" without any.
-        compiler: name of the C++ compiler that `torch.compile` calls, such as "g++".
-        inductor_lacks: what is missing for `torch.compile`; None if nothing is.
-        triton_lacks: what is missing for a launch of a Triton kernel on a GPU; None if nothing is.
-    """
-
-    python: str
-    system: str
-    architecture: str
-    torch: str
-    build: str
-    triton: str | None
-    cores: int
-    threads: int
-    instructions: str
-    memory: int | None
-    gpus: tuple[Gpu, ...] = ()
-    gpu_device: str = ""
-    compiler: str = "g++"
-    inductor_lacks: Lack | None = None
+    python: str  # version of the Python that runs the cells
+    system: str  # "Linux", "macOS" or "Windows"
+    architecture: str  # "x86_64", "arm64", …
+    torch: str  # PyTorch's version
+    build: str  # what PyTorch was built for: "CPU", "CUDA 12.8", "ROCm 6.4"
+    triton: str | None  # Triton's version; None if it is not installed
+    cores: int  # processor cores that this process may use
+    threads: int  # threads that one PyTorch op may use
+    instructions: str  # the widest instruction set that PyTorch uses, such as "AVX512"
+    memory: int | None  # bytes that this process may use at most; None if unknown
+    gpus: tuple[Gpu, ...] = ()  # those that PyTorch can use, all of one kind
+    gpu_device: str = ""  # their device type in PyTorch; "" without any
+    compiler: str = "g++"  # name of the C++ compiler that `torch.compile` calls, such as "g++"
+    inductor_lacks: Lack | None = None  # what is missing for `torch.compile`; None if nothing is
+    # what is missing for a launch of a Triton kernel on a GPU; None if nothing is
     triton_lacks: Lack | None = None
 
     @property
@@ -117,7 +99,7 @@ def _cores() -> int:
 
 
 def _memory() -> int | None:
-    """Return the bytes of main memory, or of this container's share of it; None if unknown."""
+    """Bytes of main memory, or of this container's share of it."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

@@ -29,12 +29,7 @@ class NoRecord(LookupError):
 
 @dataclass(frozen=True)
 class Record:
-    """The record of one GPU.
-
-    Attributes:
-        folder: the folder of its files.
-        sections: maps a section's name to what was written of it.
-    """
+    """The record of one GPU: the folder of its files, and by name what each section measured."""
 
     folder: Path
     sections: dict[str, dict[str, Any]]
@@ -52,15 +47,10 @@ class Record:
 
     @property
     def gpu(self) -> str:
-        """The GPU's name."""
         return "dry run on a CPU" if self.dry_run else self.provenance["gpu"]["name"]
 
     def result(self, section: str) -> dict[str, Any]:
-        """Return what was measured in a section.
-
-        Raises:
-            NoRecord: if it was not measured, or not to its end.
-        """
+        """Return what was measured in a section; NoRecord if it was not, or not to its end."""
         found = self.sections.get(section)
         if found is None or not found["complete"]:
             reason = (found or {}).get("not_run") or "; ".join((found or {}).get("failures", ()))
@@ -69,11 +59,7 @@ class Record:
         return found["result"]
 
     def text(self, name: str) -> str:
-        """Return a text file of the record, such as "softmax_600_float32.ptx".
-
-        Raises:
-            NoRecord: if there is no such file.
-        """
+        """Return a text file of the record, such as "softmax_600_float32.ptx"."""
         path = self.folder / name
         if not path.is_file():
             texts = ", ".join(sorted(p.name for p in self.folder.iterdir() if p.suffix != ".json"))
@@ -85,35 +71,19 @@ class Record:
     def logits(self) -> dict[str, np.ndarray]:
         """Return MiniGPT's logits.
 
-        Returns:
-            ``tokens`` (2, 32), and (2, 32, 600) ``cpu_float32``, ``float32``, ``float16`` and
-            ``bfloat16`` (as float32).
-
-        Raises:
-            NoRecord: if there are none.
+        ``tokens`` (2, 32), and (2, 32, 600) ``cpu_float32``, ``float32``, ``float16`` and
+        ``bfloat16`` (as float32).
         """
         with np.load(self.folder / self.result("minigpt")["file"]) as arrays:
             return dict(arrays)
 
     def trace(self) -> dict[str, Any]:
-        """Return the profiler's trace of one MiniGPT step, in Chrome's format.
-
-        Raises:
-            NoRecord: if there is none.
-        """
+        """Return the profiler's trace of one MiniGPT step, in Chrome's format."""
         return json.loads(self.text(self.result("trace")["file"]))
 
 
 def load(gpu: str | None = None, root: Path = RECORDS) -> Record:
-    """Return the record of a GPU.
-
-    Args:
-        gpu: the name of its folder, such as "nvidia-h200"; by default that of the newest record.
-        root: the folder of all records.
-
-    Raises:
-        NoRecord: if there is none, with the sentence that says how to make one.
-    """
+    """Return the record in a folder such as "nvidia-h200"; by default the newest one."""
     found = {record.folder.name: record for record in map(_read, sorted(root.glob("*/"))) if record}
     if not found:
         raise NoRecord(f"no record yet: {HOW}")

@@ -21,16 +21,9 @@ MESSAGE = 200  # characters of a message that are shown
 def batches_by_length(
     inputs: Tensor, targets: Tensor, size: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """Batches of lines that are about equally long, in a drawn order; a rest is left out.
+    """Pairs (size, W) of lines that are about equally long, cut at the longest line of each batch.
 
-    Args:
-        inputs: (N, T) lines of the corpus, padded on the right.
-        targets: (N, T).
-        size: lines a batch.
-        seed: of the order.
-
-    Returns:
-        Pairs (size, W), cut at the longest line of each batch.
+    Lines (N, T) are padded on the right. ``seed`` draws the batches' order; a rest is left out.
     """
     lengths = (inputs != PAD).sum(1)
     buckets = [rows for rows in lengths.argsort(stable=True).split(size) if len(rows) == size]
@@ -40,15 +33,7 @@ def batches_by_length(
 
 
 class Row(NamedTuple):
-    """A name in a profile's table.
-
-    Attributes:
-        name: of an operator or a range.
-        calls: how often it ran.
-        ms: its self time.
-        share: of all self time, the part that is its own.
-        total_share: of all self time, its total.
-    """
+    """A name in a profile's table; both shares are of all self time: its own, and its total."""
 
     name: str
     calls: int
@@ -143,11 +128,7 @@ def tried(function: Callable, *inputs: Tensor, **how: Any) -> bool | str:
 
 
 class Messages:
-    """Errors that pieces of code raise, numbered through.
-
-    Args:
-        names: what the code may use; names that are added later, too.
-    """
+    """Errors that pieces of code raise, numbered through; ``names`` is what the code may use."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = names
@@ -155,11 +136,7 @@ class Messages:
         self._told = 0
 
     def of(self, causes: Sequence[str]) -> None:
-        """Run each piece, and print the number and the message of what it raises.
-
-        Raises:
-            AssertionError: a piece raises nothing.
-        """
+        """Run each piece, and print the number and the message of what it raises."""
         for code in causes:
             try:
                 eval(code, {}, self.names)

@@ -1,12 +1,10 @@
 """Find what compiles here: the C++ compiler and the headers of Python that `torch.compile` needs.
 
-Inductor writes C++ and calls a compiler; what it builds includes `Python.h`. Triton builds a small
-C module, with the same header, before it launches a first kernel on a GPU. This module looks where
-the two look, imports neither, compiles nothing, and remembers nothing: what was installed a moment
-ago is found. Grading gives its kernels the compiler that it found (`CXX`), so both sides of a
-sandbox get the same answer.
-
-``python -m utils.instruments.toolchain`` says it, and ends with 1 where something is missing.
+Triton builds a small C module, with the same header, before it launches a first kernel on a GPU.
+This module looks where Inductor and Triton look, imports neither, compiles nothing, and remembers
+nothing. Grading gives its kernels the compiler that it found (`CXX`), so both sides of a sandbox
+get the same answer. ``python -m utils.instruments.toolchain`` says it, and ends with 1 where
+something is missing.
 """
 
 from __future__ import annotations
@@ -23,17 +21,12 @@ HEADER = "Python.h"
 
 @dataclass(frozen=True)
 class Lack:
-    """What a compilation needs and this machine does not have.
+    """What a compilation needs and this machine does not have."""
 
-    Attributes:
-        tools: what is missing: a compiler's name, "Python.h", or both.
-        packages: Debian's and Ubuntu's packages that bring it; empty where apt-get brings none.
-        how: what to do: a command, or words where there is none.
-    """
-
-    tools: tuple[str, ...]
+    tools: tuple[str, ...]  # what is missing: a compiler's name, "Python.h", or both
+    # Debian's and Ubuntu's packages that bring it; empty where apt-get brings none
     packages: tuple[str, ...]
-    how: str
+    how: str  # what to do: a command, or words where there is none
 
     def __str__(self) -> str:
         return f"there is {' and '.join(f'no {tool}' for tool in self.tools)} here: {self.how}"
@@ -62,11 +55,7 @@ def triton_lacks() -> Lack | None:
 
 
 def require_compiler() -> None:
-    """Make sure that Inductor can build C++ here.
-
-    Raises:
-        NoCompiler: if something is missing.
-    """
+    """Raise NoCompiler if Inductor can't build C++ here."""
     if lack := inductor_lacks():
         raise NoCompiler(not_compiled(lack))
 
@@ -77,7 +66,7 @@ def not_compiled(lack: Lack) -> str:
 
 
 def _program(variable: str, *names: str) -> str:
-    """Return the path of the program that a variable or else a name says; bare if it is missing."""
+    """The path of the program that a variable or else a name says; bare if it is missing."""
     wanted = [os.environ[variable]] if os.environ.get(variable) else list(names)
     return next(filter(None, map(shutil.which, wanted)), wanted[0])
 

@@ -48,40 +48,26 @@ TEST_LINES = 1_000  # named sentences in each split but train
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the corpus.
+    """One line of the corpus."""
 
-    Attributes:
-        words: all of its tokens, from `<bos>` to `<eos>`.
-        cues: how many of them come before the sentence; training does not predict those.
-        cell: the combination that its sentence shows; None for a list of forms.
-    """
-
-    words: Words
-    cues: int
-    cell: Combination | None
+    words: Words  # all of its tokens, from `<bos>` to `<eos>`
+    cues: int  # how many of them come before the sentence; training does not predict those
+    cell: Combination | None  # the combination that its sentence shows; None for a list of forms
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The splits.
+    """The splits."""
 
-    Attributes:
-        train: all four kinds of line.
-        test_seen: named lines of training's combinations, each line new.
-        test_held_out: named lines of combinations held out.
-        tune_seen: more lines like those of `test_seen`, to tune a baseline on.
-        tune_held_out: more lines like those of `test_held_out`, for the same.
-        composed: the combinations held out whose words all serve other cells.
-        own_form: the combinations held out that have a word of their own.
-    """
-
-    train: tuple[Line, ...]
+    train: tuple[Line, ...]  # all four kinds of line
+    # named lines, each new, of training's combinations and of those held out
     test_seen: tuple[Line, ...]
     test_held_out: tuple[Line, ...]
+    # more lines like those, to tune a baseline on
     tune_seen: tuple[Line, ...]
     tune_held_out: tuple[Line, ...]
-    composed: frozenset[Combination]
-    own_form: frozenset[Combination]
+    composed: frozenset[Combination]  # the combinations held out whose words all serve other cells
+    own_form: frozenset[Combination]  # the combinations held out that have a word of their own
 
     @property
     def held_out(self) -> frozenset[Combination]:
@@ -141,7 +127,6 @@ def sentences(cell: Combination, subject: str, negative: bool) -> tuple[Words, .
 
 
 def build(seed: int = 0) -> Corpus:
-    """Return the corpus of a seed: the same lines each time."""
     rng = random.Random(seed)
     composed, own_form = _hold_out(rng)
     held_out = composed | own_form
@@ -178,7 +163,7 @@ def _by_language(cells: Iterable[Combination]) -> Pools:
 
 
 def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Combination]]:
-    """Draw the combinations to hold out; return the composed ones and those with an own form."""
+    """Return the composed combinations to hold out, and those with a form of their own."""
     held_out: list[Combination] = []
     known: dict[str, set[str]] = {}
     for language in LANGUAGES.values():
@@ -198,7 +183,7 @@ def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Com
 
 
 def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
-    """Draw a sentence: a language, then a combination, then a subject, each uniformly."""
+    """Draw a language, then a combination, then a subject, each uniformly."""
     language = LANGUAGES[rng.choice(list(LANGUAGES))]
     cell = rng.choice(pools[language.code])
     subject = rng.choice(language.subjects[cell.person])

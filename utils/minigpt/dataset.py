@@ -21,9 +21,6 @@ def encode_lines(
 
     Inputs end in `<pad>`. A target is IGNORED if the next token is a cue or padding: the model must
     not learn which verb a line asks for, or that nothing follows the end.
-
-    Raises:
-        ValueError: for a line longer than the context.
     """
     inputs = torch.full((len(lines), context), PAD)
     targets = torch.full((len(lines), context), IGNORED)
@@ -43,9 +40,6 @@ def batches(
 
     Lines of similar length share a batch, so that short ones are not padded to the longest. The
     remainder of each round is dropped.
-
-    Raises:
-        ValueError: if there are fewer lines than a batch has.
     """
     if not 0 < batch_size <= len(inputs):
         raise ValueError(f"expected a batch size from 1 to {len(inputs)} lines, got {batch_size}")

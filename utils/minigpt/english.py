@@ -83,12 +83,9 @@ VOWELS = set("aeiou")
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """Return the verb group for each of `PERSONS`.
+    """Return the verb group for each of `PERSONS`; KeyError for an unknown verb or tense.
 
     ``conjugate("speak", "perfect")[2]`` is ``("has", "spoken")``.
-
-    Raises:
-        KeyError: for a verb that is not in the tables or a tense that English lacks here.
     """
     if verb not in COMPLEMENTS:
         raise KeyError(f"{verb!r} is not one of the English verbs: {', '.join(COMPLEMENTS)}")

@@ -10,7 +10,6 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from utils.minigpt.config import parameter_count
 from utils.minigpt.corpus import LANGUAGES, Corpus, Line
 from utils.minigpt.dataset import encode_lines
 from utils.minigpt.generation import complete, load_minigpt
-from utils.minigpt.language import PERSONS, Combination, Language
+from utils.minigpt.language import PERSONS, Combination, Words
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.ngram import NGram
 from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
@@ -32,121 +31,76 @@ ORDERS = (3, 5)  # a 5-gram sees every cue when the subject is one word
 NAMES = {"en": "English", "es": "Spanish"}
 
 
-@dataclass(frozen=True)
-class Perplexity:
-    """Perplexities per word of one split, over the words after the cues.
+Figures = dict[str, Any]  # as a manifest states them
 
-    `grammar` is the lower bound: that of a model that knows the grammar, and only cannot know which
-    subject, complement and time words come.
+
+def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Figures:
+    """Return all figures of a model on the corpus that it was trained on.
+
+    ``perplexity``, rows of the perplexities per word of a split, over the words after the cues.
+    That of the `grammar` is the lower bound: it only cannot know which subject, complement and time
+    words come. ``conjugation``, rows of how many prompts of the combinations held out are continued
+    rightly, word by word: those whose verb group is right, and those of them whose words up to
+    `<eos>` are right, too. ``accuracy``, the share of right verb groups in each language.
     """
-
-    split: str
-    lines: int
-    minigpt: float
-    trigram: float
-    fivegram: float
-    grammar: float
-
-
-@dataclass(frozen=True)
-class Conjugation:
-    """How many prompts of the combinations held out MiniGPT continues rightly, word by word.
-
-    Attributes:
-        verb_right: prompts whose verb group is right.
-        sentence_right: those of them whose words up to `<eos>` are right, too.
-    """
-
-    language: str
-    kind: str
-    combinations: int
-    prompts: int
-    verb_right: int
-    sentence_right: int
-
-
-@dataclass(frozen=True)
-class Report:
-    """All figures of one model."""
-
-    perplexity: tuple[Perplexity, ...]
-    conjugation: tuple[Conjugation, ...]
-
-    def accuracy(self, language: str) -> float:
-        """Return the share of right verb groups over all combinations held out in a language."""
-        rows = [row for row in self.conjugation if row.language == language]
-        return sum(row.verb_right for row in rows) / sum(row.prompts for row in rows)
-
-    def figures(self) -> dict[str, Any]:
-        """Return what the manifest states; perplexities to 4 decimals."""
-        perplexity = [
-            {key: round(value, 4) if type(value) is float else value for key, value in row.items()}
-            for row in map(asdict, self.perplexity)
-        ]
-        accuracy = {code: round(self.accuracy(code), 4) for code in LANGUAGES}
-        return {
-            "perplexity": perplexity,
-            "conjugation": [asdict(row) for row in self.conjugation],
-            "accuracy": accuracy,
-        }
-
-    def agrees(self, stated: dict[str, Any]) -> bool:
-        """Return whether a manifest states these figures; perplexities may differ by rounding."""
-        found = self.figures()
-        return all(found[key] == stated[key] for key in ("conjugation", "accuracy")) and all(
-            mine == theirs if type(mine) is not float else math.isclose(mine, theirs, rel_tol=1e-3)
-            for row, other in zip(found["perplexity"], stated["perplexity"], strict=True)
-            for mine, theirs in ((row[key], other[key]) for key in row)
-        )
-
-    def __str__(self) -> str:
-        models = "".join(f"{name:>10}" for name in ("MiniGPT", "trigram", "5-gram", "grammar"))
-        lines = [
-            "Perplexity per word, on sentences kept from training (lower is better)",
-            f"  {'':<28}{'sentences':>10}{models}",
-        ]
-        for p in self.perplexity:
-            values = "".join(f"{v:>10.3f}" for v in (p.minigpt, p.trigram, p.fivegram, p.grammar))
-            lines.append(f"  {p.split:<28}{p.lines:>10}{values}")
-        lines += [
-            "",
-            "Conjugation of combinations held out (every subject, affirmative and negative)",
-            f"  {'':<28}{'cells':>10}{'prompts':>10}{'verb right':>18}{'sentence right':>18}",
-        ]
-        for c in self.conjugation:
-            name = f"{NAMES[c.language]}, {c.kind}"
-            row = f"  {name:<28}{c.combinations:>10}{c.prompts:>10}"
-            for right in (c.verb_right, c.sentence_right):
-                row += f"{f'{right} ({right / c.prompts:.1%})':>18}" if c.prompts else f"{'-':>18}"
-            lines.append(row)
-        total = ", ".join(f"{NAMES[code]} {self.accuracy(code):.1%}" for code in LANGUAGES)
-        return "\n".join([*lines, "", f"Verb right in all: {total}"])
-
-
-def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Report:
-    """Return all figures of a model on the corpus that it was trained on."""
     sentences = [line for line in data.train if line.cell]  # lists would only blur the counts
     three, five = (NGram(order, len(tokenizer)).fit(sentences) for order in ORDERS)
-    perplexity = tuple(
-        Perplexity(
-            split,
-            len(lines),
-            minigpt_perplexity(model, tokenizer, lines),
-            three.tune(like_them).perplexity(lines),
-            five.tune(like_them).perplexity(lines),
-            grammar_perplexity(lines),
-        )
-        for split, lines, like_them in (
-            ("combinations seen", data.test_seen, data.tune_seen),
-            ("combinations held out", data.test_held_out, data.tune_held_out),
-        )
-    )
-    conjugation = tuple(
+    perplexity = []
+    for split, lines, like_them in (
+        ("combinations seen", data.test_seen, data.tune_seen),
+        ("combinations held out", data.test_held_out, data.tune_held_out),
+    ):
+        found = {
+            "minigpt": minigpt_perplexity(model, tokenizer, lines),
+            "trigram": three.tune(like_them).perplexity(lines),
+            "fivegram": five.tune(like_them).perplexity(lines),
+            "grammar": grammar_perplexity(lines),
+        }
+        rounded = {name: round(value, 4) for name, value in found.items()}
+        perplexity.append({"split": split, "lines": len(lines), **rounded})
+    conjugation = [
         conjugate(model, tokenizer, code, kind, cells)
         for code in LANGUAGES
         for kind, cells in (("composed", data.composed), ("own form", data.own_form))
+    ]
+    accuracy = {}
+    for code in LANGUAGES:
+        rows = [row for row in conjugation if row["language"] == code]
+        right = sum(row["verb_right"] for row in rows) / sum(row["prompts"] for row in rows)
+        accuracy[code] = round(right, 4)
+    return {"perplexity": perplexity, "conjugation": conjugation, "accuracy": accuracy}
+
+
+def agree(found: Figures, stated: Figures) -> bool:
+    """Return whether a manifest states these figures; perplexities may differ by rounding."""
+    return all(found[key] == stated[key] for key in ("conjugation", "accuracy")) and all(
+        mine == theirs if type(mine) is not float else math.isclose(mine, theirs, rel_tol=1e-3)
+        for row, other in zip(found["perplexity"], stated["perplexity"], strict=True)
+        for mine, theirs in ((row[key], other[key]) for key in row)
     )
-    return Report(perplexity, conjugation)
+
+
+def in_words(figures: Figures) -> str:
+    """Return the figures as a table."""
+    models = "".join(f"{name:>10}" for name in ("MiniGPT", "trigram", "5-gram", "grammar"))
+    lines = [
+        "Perplexity per word, on sentences kept from training (lower is better)",
+        f"  {'':<28}{'sentences':>10}{models}",
+    ]
+    for split, count, *values in (row.values() for row in figures["perplexity"]):
+        lines.append(f"  {split:<28}{count:>10}" + "".join(f"{value:>10.3f}" for value in values))
+    lines += [
+        "",
+        "Conjugation of combinations held out (every subject, affirmative and negative)",
+        f"  {'':<28}{'cells':>10}{'prompts':>10}{'verb right':>18}{'sentence right':>18}",
+    ]
+    for code, kind, cells, prompts, *rights in (row.values() for row in figures["conjugation"]):
+        row = f"  {f'{NAMES[code]}, {kind}':<28}{cells:>10}{prompts:>10}"
+        for right in rights:
+            row += f"{f'{right} ({right / prompts:.1%})':>18}" if prompts else f"{'-':>18}"
+        lines.append(row)
+    total = ", ".join(f"{NAMES[code]} {share:.1%}" for code, share in figures["accuracy"].items())
+    return "\n".join([*lines, "", f"Verb right in all: {total}"])
 
 
 @torch.no_grad()
@@ -171,36 +125,50 @@ def grammar_perplexity(lines: Sequence[Line]) -> float:
     return math.exp(nats / words)
 
 
+Asked = tuple[Combination, str, bool]  # with a subject; whether the negative sentence is asked for
+
+
+def _answers(model: MiniGPT, tokenizer: Tokenizer, asked: Sequence[Asked]) -> list[Words]:
+    """Return how the model goes on after each subject, greedily."""
+    prompts = []
+    for cell, subject, negative in asked:
+        language = LANGUAGES[cell.language]
+        cues = corpus.cues(language, verb=cell.verb, tense=cell.tense, negative=negative)
+        prompts.append(tokenizer.encode((*cues, *subject.split())))
+    answers = complete(prompts, model=model) if prompts else []
+    return [tuple(tokenizer.words(ids)) for ids in answers]
+
+
+def _is_right(cell: Combination, negative: bool, words: Words) -> bool:
+    group = LANGUAGES[cell.language].group(cell, negative)
+    return words[: len(group)] == group
+
+
 def conjugate(
     model: MiniGPT, tokenizer: Tokenizer, code: str, kind: str, cells: frozenset[Combination]
-) -> Conjugation:
-    """Ask for each combination with every subject, affirmative and negative, greedily."""
-    language = LANGUAGES[code]
+) -> Figures:
+    """Ask for each combination with every subject, affirmative and negative."""
     chosen = sorted((cell for cell in cells if cell.language == code), key=str)
     asked = [
         (cell, subject, negative)
         for cell in chosen
-        for subject in language.subjects[cell.person]
+        for subject in LANGUAGES[code].subjects[cell.person]
         for negative in (False, True)
     ]
-    prompts = [
-        tokenizer.encode(
-            (
-                *corpus.cues(language, verb=cell.verb, tense=cell.tense, negative=negative),
-                *subject.split(),
-            )
-        )
-        for cell, subject, negative in asked
-    ]
     verb_right = sentence_right = 0
-    answers = complete(prompts, model=model) if prompts else []
-    for (cell, subject, negative), ids in zip(asked, answers, strict=True):
-        words = tuple(tokenizer.words(ids))
-        group = language.group(cell, negative)
-        verb_right += words[: len(group)] == group
+    for question, words in zip(asked, _answers(model, tokenizer, asked), strict=True):
+        cell, subject, negative = question
+        verb_right += _is_right(cell, negative, words)
         allowed = corpus.sentences(cell, subject, negative)
         sentence_right += (*subject.split(), *words) in {(*one, "<eos>") for one in allowed}
-    return Conjugation(code, kind, len(chosen), len(asked), verb_right, sentence_right)
+    return {
+        "language": code,
+        "kind": kind,
+        "combinations": len(chosen),
+        "prompts": len(asked),
+        "verb_right": verb_right,
+        "sentence_right": sentence_right,
+    }
 
 
 def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, float]]:
@@ -213,22 +181,11 @@ def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, 
         found[code] = {}
         for tense in language.tenses:
             cells = [cell for cell in language.combinations() if cell.tense == tense]
-            prompts = [
-                (*corpus.cues(language, verb=c.verb, tense=tense), *_first(language, c).split())
-                for c in cells
-            ]
-            answers = complete([tokenizer.encode(words) for words in prompts], model=model)
-            groups = [language.group(cell) for cell in cells]
-            right = [
-                tuple(tokenizer.words(ids))[: len(group)] == group
-                for ids, group in zip(answers, groups, strict=True)
-            ]
+            asked = [(cell, language.subjects[cell.person][0], False) for cell in cells]
+            answers = _answers(model, tokenizer, asked)
+            right = [_is_right(c, False, words) for c, words in zip(cells, answers, strict=True)]
             found[code][tense] = round(sum(right) / len(right), 4)
     return found
-
-
-def _first(language: Language, cell: Combination) -> str:
-    return language.subjects[cell.person][0]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -249,9 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         agrees = figures == manifest["figures"]
         print(json.dumps(figures, indent=2))
     else:
-        report = evaluate(model, load_tokenizer(path.with_name("tokenizer.json")), data)
-        agrees = report.agrees(manifest["figures"])
-        print(report)
+        figures = evaluate(model, load_tokenizer(path.with_name("tokenizer.json")), data)
+        agrees = agree(figures, manifest["figures"])
+        print(in_words(figures))
     if data.sha256() != manifest["data"]["sha256"]:
         print("\nThe corpus is not the one that these weights were trained on: train again.")
     elif not agrees:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,58 +21,19 @@ from utils.minigpt.weights import WEIGHTS, load_config, load_weights
 
 @dataclass(frozen=True)
 class Attention:
-    """Where MiniGPT looked while it wrote a sentence.
+    """Where MiniGPT looked while it wrote a sentence."""
 
-    Attributes:
-        words: T tokens, cues included.
-        maps: (n_layers, H, T, T) float32; row i says how much position i looks at each position.
-    """
-
-    words: Words
+    words: Words  # T tokens, cues included
+    # (n_layers, H, T, T) float32; row i says how much position i looks at each position
     maps: Tensor
 
 
 def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
-    """Return a new model in eval mode, on the CPU, with the weights of a file (the trained ones).
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        WeightsError: if it is damaged, or holds other parameters.
-    """
+    """Return a new model in eval mode, on the CPU, with a file's weights, as `load_weights`."""
     with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
         model = MiniGPT(load_config(path))
     model.load_state_dict({name: torch.from_numpy(a) for name, a in load_weights(path).items()})
     return model.eval()
-
-
-@overload
-def generate(
-    subject: str,
-    *,
-    verb: str,
-    tense: str,
-    negative: bool = ...,
-    temperature: float = ...,
-    top_k: int | None = ...,
-    generator: torch.Generator | None = ...,
-    model: MiniGPT | None = ...,
-    return_attention: Literal[False] = ...,
-) -> str: ...
-
-
-@overload
-def generate(
-    subject: str,
-    *,
-    verb: str,
-    tense: str,
-    negative: bool = ...,
-    temperature: float = ...,
-    top_k: int | None = ...,
-    generator: torch.Generator | None = ...,
-    model: MiniGPT | None = ...,
-    return_attention: Literal[True],
-) -> tuple[str, Attention]: ...
 
 
 def generate(
@@ -86,7 +47,7 @@ def generate(
     generator: torch.Generator | None = None,
     model: MiniGPT | None = None,
     return_attention: bool = False,
-) -> str | tuple[str, Attention]:
+) -> Any:
     """Return the sentence of a subject, a verb and a tense.
 
     ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
@@ -97,10 +58,8 @@ def generate(
         tense: present, past (the pretérito in Spanish), imperfect (Spanish only), future,
             progressive or perfect.
         negative: ask for the negative sentence.
-        temperature: see `complete`; by default the likeliest word is taken each time.
-        top_k: see `complete`.
-        generator: see `complete`.
-        model: by default the trained one.
+        temperature, top_k, generator, model: see `complete`; by default the trained model takes the
+            likeliest word each time.
         return_attention: return (text, Attention) instead of the text.
 
     Raises:
@@ -138,9 +97,6 @@ def complete(
         temperature: 0 takes the likeliest word; above, logits are divided by it and a word drawn.
         top_k: draw only among the k likeliest words.
         generator: draws the words; by default torch's global one.
-
-    Raises:
-        ValueError: if a prompt is empty or fills the context, or a setting is out of its range.
     """
     model = model or _trained()
     _require_sense(prompts, model.config.context, temperature, top_k)
@@ -200,7 +156,6 @@ def _choose(
 
 
 def _cues(subject: str, verb: str, tense: str, negative: bool) -> Words:
-    """Return the prompt's cues, after a check that subject, verb and tense fit."""
     verbs = {name: language for language in corpus.LANGUAGES.values() for name in language.verbs}
     language: Language = verbs[_known("verb", verb, verbs)]
     _known(f"tense of {verb!r}", tense, language.tenses_of(verb))
@@ -235,7 +190,7 @@ def _require_sense(
 
 @cache
 def _trained() -> MiniGPT:
-    """Return the trained model that `generate` uses by default; it is never handed out."""
+    """It is never handed out."""
     return load_minigpt()
 
 

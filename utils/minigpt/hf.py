@@ -1,15 +1,7 @@
-"""MiniGPT as a Hugging Face model in a local folder.
-
-    from utils.minigpt.hf import save_folder
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    save_folder("minigpt")
-    tokenizer = AutoTokenizer.from_pretrained("minigpt")
-    model = AutoModelForCausalLM.from_pretrained("minigpt")
+"""MiniGPT as a Hugging Face model in a local folder: `save_folder("minigpt")` writes it.
 
 MiniGPT is a GPT-2 in all but one thing, the bias of its LM head. So the folder's model type is
 "minigpt", and this module registers the class that has the bias; GPT-2's own class leaves it out.
-
 It is imported before `transformers` and switches the hub off: whatever is not in a local folder is
 an error at once.
 """
@@ -72,7 +64,6 @@ AutoModelForCausalLM.register(MiniGPTHFConfig, MiniGPTForCausalLM)
 
 
 def hf_config(model: MiniGPT) -> MiniGPTHFConfig:
-    """Return the settings with which GPT-2 computes what a MiniGPT does."""
     ours = model.config
     return MiniGPTHFConfig(
         vocab_size=ours.vocab_size,
@@ -121,9 +112,7 @@ def _turned(tensor: Tensor) -> Tensor:
 def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalLM:
     """Return a new Hugging Face model with a MiniGPT's weights, in eval mode.
 
-    Args:
-        model: by default the trained one.
-        settings: of the config, such as ``attn_implementation="eager"``.
+    ``settings`` are of the config, such as ``attn_implementation="eager"``.
     """
     model = model or load_minigpt()
     config = hf_config(model)
@@ -134,12 +123,7 @@ def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalL
 
 
 def save_folder(folder: Path | str, model: MiniGPT | None = None) -> Path:
-    """Write a folder that `from_pretrained` reads: config, weights and tokenizer; return its path.
-
-    Args:
-        folder: made if it does not exist.
-        model: by default the trained one.
-    """
+    """Write a folder for `from_pretrained`: config, weights and tokenizer; return its path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     hf_model(model).save_pretrained(folder)

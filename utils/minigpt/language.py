@@ -26,26 +26,18 @@ class Combination:
 
 @dataclass(frozen=True)
 class Language:
-    """The grammar of one language's sentences: subject, verb group, complement, time words.
+    """The grammar of one language's sentences: subject, verb group, complement, time words."""
 
-    Attributes:
-        code: `en` or `es`.
-        tenses: the tenses of `TENSES` that the language has here.
-        subjects: person -> subjects; a subject may be several words ("Ana y yo").
-        complements: verb -> what may follow it; "feliz/felices" agrees with the subject's number.
-        times: tense -> time words.
-        stative: verbs without a progressive.
-        conjugate: (verb, tense) -> the verb group's words for each of `PERSONS`.
-        negate: (verb, tense, person, the affirmative group) -> the negative group.
-    """
-
-    code: str
-    tenses: Words
-    subjects: Mapping[str, Words]
+    code: str  # `en` or `es`
+    tenses: Words  # the tenses of `TENSES` that the language has here
+    subjects: Mapping[str, Words]  # person -> subjects; a subject may be several words ("Ana y yo")
+    # verb -> what may follow it; "feliz/felices" agrees with the subject's number
     complements: Mapping[str, Words]
-    times: Mapping[str, Words]
-    stative: frozenset[str]
+    times: Mapping[str, Words]  # tense -> time words
+    stative: frozenset[str]  # verbs without a progressive
+    # (verb, tense) -> the verb group's words for each of `PERSONS`
     conjugate: Callable[[str, str], tuple[Words, ...]]
+    # (verb, tense, person, the affirmative group) -> the negative group
     negate: Callable[[Combination, Words], Words]
 
     @property
@@ -59,7 +51,6 @@ class Language:
         return tuple(tense for tense in self.tenses if tense not in skipped)
 
     def combinations(self) -> Iterator[Combination]:
-        """Yield every cell of every verb's table, verb by verb."""
         for verb in self.verbs:
             for tense in self.tenses_of(verb):
                 for person in PERSONS:
@@ -82,5 +73,4 @@ class Language:
         return tuple(tuple(text.split()) for text in texts)
 
     def times_of(self, cell: Combination) -> tuple[Words, ...]:
-        """Return the time words that fit the tense, each split into words."""
         return tuple(tuple(text.split()) for text in self.times[cell.tense])

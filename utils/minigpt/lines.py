@@ -21,13 +21,7 @@ from utils.minigpt.corpus import Corpus
 from utils.minigpt.dataset import IGNORED
 from utils.minigpt.spanish import SPANISH
 from utils.minigpt.tokenizer import DATA, PAD, Tokenizer, load_tokenizer
-from utils.minigpt.weights import (
-    AGAIN,
-    MANIFEST,
-    parse_safetensors,
-    require_checksum,
-    write_safetensors,
-)
+from utils.minigpt.weights import MANIFEST, read_safetensors, write_safetensors
 
 LINES = DATA / "lines.safetensors"
 TRAINING = 6_000  # lines of the training split, of more than 46,000
@@ -102,8 +96,4 @@ def _decoded(split: str) -> tuple[Tensor, Tensor]:
 
 @cache
 def _arrays() -> dict[str, NDArray]:
-    if not LINES.is_file():
-        raise FileNotFoundError(f"the corpus's lines are not at {LINES}: {AGAIN}")
-    arrays = parse_safetensors(LINES.read_bytes(), LINES)[1]
-    require_checksum(LINES)
-    return {name: array.astype(np.int64) for name, array in arrays.items()}
+    return {name: array.astype(np.int64) for name, array in read_safetensors(LINES)[1].items()}

@@ -1,9 +1,8 @@
 """The baseline: an interpolated n-gram model, tuned as well as the data allows.
 
 p(w | history) is a weighted mean of the relative frequencies of w after the last n-1, n-2, … 0
-words, and of one word in V (Jelinek and Mercer, 1980). There is one set of weights for each length
-of history that training has seen, found by expectation maximisation on lines kept for tuning;
-where combinations are held out, those lines show them, an advantage that MiniGPT does not have.
+words, and of one word in V (Jelinek and Mercer, 1980). The weights for each length of history are
+found by expectation maximisation on lines kept for tuning, which show combinations held out, too.
 """
 
 from __future__ import annotations

@@ -25,19 +25,12 @@ EPSILON = 1e-5  # under the root of a norm, as in torch.nn.LayerNorm
 
 
 class Forward(NamedTuple):
-    """The results of a forward pass.
+    """The results of a forward pass."""
 
-    Attributes:
-        residual: (n_layers + 1, B, T, D), the stream after the embeddings and after each block.
-        attention: (n_layers, B, H, T, T), how much each position looks at each earlier one.
-        hidden: (B, T, D), the last hidden state: the stream after the final norm.
-        logits: (B, T, V).
-    """
-
-    residual: Array
-    attention: Array
-    hidden: Array
-    logits: Array
+    residual: Array  # (n_layers + 1, B, T, D), the stream after the embeddings and after each block
+    attention: Array  # (n_layers, B, H, T, T), how much each position looks at each earlier one
+    hidden: Array  # (B, T, D), the last hidden state: the stream after the final norm
+    logits: Array  # (B, T, V)
 
 
 def forward(weights: Weights, tokens: NDArray[np.integer], config: MiniGPTConfig) -> Forward:

@@ -1,8 +1,4 @@
-"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded.
-
-A check that compares a model with a GPU calls `gpu_run()`. It says where to run the model, what
-must come out, and which of the two it is compared with.
-"""
+"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded."""
 
 from __future__ import annotations
 
@@ -28,18 +24,12 @@ BATCH = (2, 32)  # sequences, positions: the batch of the records
 
 @dataclass(frozen=True)
 class GpuRun:
-    """MiniGPT's logits with the trained weights on a GPU.
+    """MiniGPT's logits with the trained weights on a GPU."""
 
-    Attributes:
-        device: device type on which the model under test must run: ``cpu`` beside a record.
-        words: what it is compared with, such as ``the run recorded on an NVIDIA H200``.
-        tokens: int64 (B, T).
-        logits: maps the dtype of the GPU's computation to float32 (B, T, V).
-    """
-
-    device: str
-    words: str
-    tokens: np.ndarray
+    device: str  # device type on which the model under test must run: ``cpu`` beside a record
+    words: str  # what it is compared with, such as ``the run recorded on an NVIDIA H200``
+    tokens: np.ndarray  # int64 (B, T)
+    # maps the dtype of the GPU's computation to float32 (B, T, V)
     logits: Mapping[torch.dtype, np.ndarray]
 
     def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
@@ -56,11 +46,7 @@ def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def gpu_run() -> GpuRun:
-    """Return a run on this machine's GPU, or else the newest recorded one.
-
-    Raises:
-        NoRecord: if there is neither.
-    """
+    """Return a run on this machine's GPU, or the newest recorded; NoRecord if there is neither."""
     gpu = available()
     # The tolerances were measured on such GPUs, not on Apple's; a model's kernels must run there.
     if gpu is not None and gpu.triton and not triton_lacks():
@@ -73,7 +59,8 @@ def gpu_run() -> GpuRun:
         device="cpu",
         words=f"the run recorded on an {record.gpu} ({record.provenance['date'][:10]})",
         tokens=arrays["tokens"],
-        logits={dtype: arrays[_name(dtype)].astype(np.float32) for dtype in TOLERANCES},
+        # such as "float32"
+        logits={one: arrays[str(one).split(".")[1]].astype(np.float32) for one in TOLERANCES},
     )
 
 
@@ -86,7 +73,3 @@ def _live(gpu: Accelerator) -> GpuRun:
             logits[dtype] = model(tokens.to(gpu.device_type)).float().cpu().numpy()
     words = f"a run on this machine's {gpu.gpus()[0].name}"
     return GpuRun(gpu.device_type, words, tokens.numpy(), logits)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from utils.minigpt.language import Combination, Language, Words
+from utils.minigpt.language import Language, Words
 
 ENDINGS = {
     "present": {
@@ -126,12 +126,9 @@ SUBJECTS = {
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """Return the verb group for each of `PERSONS`.
+    """Return the verb group for each of `PERSONS`; KeyError for an unknown verb or tense.
 
     ``conjugate("hablar", "perfect")[0]`` is ``("he", "hablado")``.
-
-    Raises:
-        KeyError: for a verb that is not in the tables or a tense that Spanish lacks here.
     """
     if verb not in COMPLEMENTS:
         raise KeyError(f"{verb!r} is not one of the Spanish verbs: {', '.join(COMPLEMENTS)}")
@@ -141,10 +138,11 @@ def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
         return tuple((form, participle(verb)) for form in HABER.split())
     if (verb, tense) in IRREGULAR:
         forms = IRREGULAR[verb, tense].split()
+    elif tense in ("present", "past"):
+        forms = _present(verb) if tense == "present" else _past(verb)
     else:
-        forms = {"present": _present, "past": _past, "imperfect": _imperfect, "future": _future}[
-            tense
-        ](verb)
+        stem = verb[:-2] if tense == "imperfect" else FUTURE_STEM.get(verb, verb)
+        forms = [stem + ending for ending in _endings(verb, tense)]
     return tuple((form,) for form in forms)
 
 
@@ -193,14 +191,6 @@ def _strong_past(stem: str) -> list[str]:
     return forms
 
 
-def _imperfect(verb: str) -> list[str]:
-    return [verb[:-2] + ending for ending in _endings(verb, "imperfect")]
-
-
-def _future(verb: str) -> list[str]:
-    return [FUTURE_STEM.get(verb, verb) + ending for ending in _endings(verb, "future")]
-
-
 def _weak(verb: str) -> str:
     """Return the stem before ie and ió: durm-, pid-; only verbs in -ir weaken it."""
     stem = verb[:-2]
@@ -214,10 +204,6 @@ def _replace_last(stem: str, old: str, new: str) -> str:
     return new.join(stem.rsplit(old, 1)) if old else stem
 
 
-def _negate(cell: Combination, group: Words) -> Words:
-    return ("no", *group)
-
-
 SPANISH = Language(
     code="es",
     tenses=("present", "past", "imperfect", "future", "progressive", "perfect"),
@@ -226,5 +212,5 @@ SPANISH = Language(
     times=TIMES,
     stative=frozenset({"ser", "estar", "ir", "querer", "tener"}),
     conjugate=conjugate,
-    negate=_negate,
+    negate=lambda cell, group: ("no", *group),
 )

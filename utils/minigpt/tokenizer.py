@@ -21,11 +21,7 @@ _PIECES = re.compile(r"<\w+>|\w+|[^\w\s]")  # a cue, a word, or one mark of punc
 
 
 class Tokenizer:
-    """Words to ids and back.
-
-    Attributes:
-        vocabulary: the words in the order of their ids; the first are `<pad>`, `<bos>` and `<eos>`.
-    """
+    """Words to ids and back; ``vocabulary`` has the words in the order of their ids."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = tuple(vocabulary)
@@ -39,11 +35,7 @@ class Tokenizer:
         return len(self.vocabulary)
 
     def id(self, word: str) -> int:
-        """Return the id of one word.
-
-        Raises:
-            ValueError: if it is unknown, with the nearest words.
-        """
+        """Return the id of one word; ValueError, with the nearest words, if it is unknown."""
         if word in self._ids:
             return self._ids[word]
         lower = {known.lower(): known for known in self.vocabulary}
@@ -52,20 +44,11 @@ class Tokenizer:
         raise ValueError(f"{word!r} is not one of MiniGPT's {len(self)} words{hint}")
 
     def encode(self, text: str | Iterable[str]) -> list[int]:
-        """Return the ids of a text, or of words; nothing is added.
-
-        Raises:
-            ValueError: at the first unknown word; capitals matter, as in "Ana" and "I".
-        """
+        """Return the ids of a text, or of words; capitals matter, and nothing is added."""
         words = _PIECES.findall(text) if isinstance(text, str) else text
         return [self.id(word) for word in words]
 
     def words(self, ids: Iterable[int]) -> list[str]:
-        """Return the words of ids.
-
-        Raises:
-            ValueError: for an id outside of the vocabulary.
-        """
         found = [int(index) for index in ids]
         wrong = [index for index in found if not 0 <= index < len(self)]
         if wrong:
@@ -78,7 +61,6 @@ class Tokenizer:
         return " ".join(words).replace(" .", ".")
 
     def save(self, path: Path) -> None:
-        """Write the JSON file."""
         special = [word for word in self.vocabulary if re.fullmatch(r"<\w+>", word)]
         flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
         isolated = {"type": "Punctuation", "behavior": "Isolated"}
@@ -102,12 +84,7 @@ class Tokenizer:
 
 
 def load_tokenizer(path: Path | str = DATA / "tokenizer.json") -> Tokenizer:
-    """Return the tokenizer of a JSON file, by default the one that MiniGPT was trained with.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it has no word-level vocabulary.
-    """
+    """Return the tokenizer of a JSON file, by default the one that MiniGPT was trained with."""
     text = Path(path).read_text(encoding="utf-8")
     try:
         ids = json.loads(text)["model"]["vocab"]

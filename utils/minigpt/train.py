@@ -3,8 +3,8 @@
 With `--without imperfect` it trains a smaller model, on a corpus without the sentences of that
 tense, and writes its weights and manifest to a folder of its own: lab 08 fine-tunes it.
 
-A few minutes on one core. The same seed gives the same bits on the same machine and torch version:
-everything random comes from the seed, and one thread adds numbers in one order.
+The same seed gives the same bits on the same machine and torch version: everything random comes
+from the seed, and one thread adds numbers in one order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from utils.minigpt import corpus
 from utils.minigpt.config import MiniGPTConfig, parameter_count
 from utils.minigpt.corpus import Corpus, Line
 from utils.minigpt.dataset import batches, encode_lines
-from utils.minigpt.evaluate import Report, evaluate, right_by_tense
+from utils.minigpt.evaluate import Figures, evaluate, in_words, right_by_tense
 from utils.minigpt.language import TENSES
 from utils.minigpt.lines import LINES, save_lines
 from utils.minigpt.model import MiniGPT
@@ -77,18 +77,29 @@ def train(
     """Return a model trained on `lines`, in eval mode.
 
     While it runs, torch is deterministic and has THREADS threads. Its global generator is left
-    seeded with the recipe's seed.
-
-    Args:
-        lines: the training lines.
-        tokenizer: of their words.
-        config: the model's sizes.
-        recipe: the settings.
-        progress: called as ``progress(step, loss)`` every REPORT_EVERY steps, with the mean loss
-            since the last call.
+    seeded with the recipe's seed. ``progress(step, loss)`` is called every REPORT_EVERY steps, with
+    the mean loss since the last call.
     """
     with reproducible(recipe.seed):
-        return _train(lines, tokenizer, config, recipe, progress)
+        model = MiniGPT(config).train()
+        optimizer = make_optimizer(model, recipe)
+        inputs, targets = encode_lines(lines, tokenizer, config.context)
+        order = torch.Generator().manual_seed(recipe.seed)
+        losses: list[float] = []
+        stream = batches(inputs, targets, recipe.batch_size, order)
+        for step, (x, y) in zip(range(recipe.steps), stream, strict=False):
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.learning_rate_at(step)
+            loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+            optimizer.step()
+            losses.append(loss.item())
+            if progress and ((step + 1) % REPORT_EVERY == 0 or step + 1 == recipe.steps):
+                progress(step + 1, sum(losses) / len(losses))
+                losses.clear()
+        return model.eval()
 
 
 @contextmanager
@@ -104,34 +115,6 @@ def reproducible(seed: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-
-
-def _train(
-    lines: Sequence[Line],
-    tokenizer: Tokenizer,
-    config: MiniGPTConfig,
-    recipe: Recipe,
-    progress: Progress | None,
-) -> MiniGPT:
-    model = MiniGPT(config).train()
-    optimizer = make_optimizer(model, recipe)
-    inputs, targets = encode_lines(lines, tokenizer, config.context)
-    order = torch.Generator().manual_seed(recipe.seed)
-    losses: list[float] = []
-    stream = batches(inputs, targets, recipe.batch_size, order)
-    for step, (x, y) in zip(range(recipe.steps), stream, strict=False):
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.learning_rate_at(step)
-        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
-        losses.append(loss.item())
-        if progress and ((step + 1) % REPORT_EVERY == 0 or step + 1 == recipe.steps):
-            progress(step + 1, sum(losses) / len(losses))
-            losses.clear()
-    return model.eval()
 
 
 def make_optimizer(model: MiniGPT, recipe: Recipe) -> torch.optim.AdamW:
@@ -233,9 +216,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     model = train(data.train, tokenizer, config, recipe, progress)
     print(f"trained in {time.monotonic() - began:.0f} s\n")
-    report: Report | None = None if without else evaluate(model, tokenizer, data)
-    figures = report.figures() if report else right_by_tense(model, tokenizer)
-    print(report or json.dumps(figures, indent=2))
+    if without:
+        figures: Figures = right_by_tense(model, tokenizer)
+        print(json.dumps(figures, indent=2))
+    else:
+        figures = evaluate(model, tokenizer, data)
+        print(in_words(figures))
     folder: Path = options.out or (DATA / f"without_{without}" if without else DATA)
     write(folder, model, tokenizer, data, recipe, figures, without)
     written = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))

@@ -1,21 +1,17 @@
-"""Read and write MiniGPT's weights: one safetensors file, which also says the model's sizes.
-
-The format is read here in a few lines, which need only NumPy: eight bytes give the length of a JSON
-header, the header gives each tensor's dtype, shape and place, and the numbers follow.
-"""
+"""Read and write MiniGPT's weights: one safetensors file, which also says the model's sizes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
 from utils.minigpt.config import MiniGPTConfig, parameter_shapes
 
@@ -38,14 +34,8 @@ class WeightsError(ValueError):
 def load_weights(path: Path | str = WEIGHTS) -> Arrays:
     """Return the array of every parameter by name (see `parameter_shapes`).
 
-    If a manifest lies beside the file, its checksum must be the file's.
-
-    Args:
-        path: the file; by default that of the trained model.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        WeightsError: if it is damaged, or holds other parameters.
+    FileNotFoundError if there is no such file, WeightsError if it is damaged or holds other
+    parameters. If a manifest lies beside the file, its checksum must be the file's.
     """
     return _read(Path(path))[1]
 
@@ -67,7 +57,7 @@ def save_weights(
 def write_safetensors(
     path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
 ) -> None:
-    """Write arrays of the dtypes that `parse_safetensors` reads, in their order."""
+    """Write arrays in their order, which safetensors' own function changes."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     body = b""
     for name, array in arrays.items():
@@ -86,61 +76,23 @@ def sha256(path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[MiniGPTConfig, Arrays]:
-    if not path.is_file():
-        raise FileNotFoundError(f"MiniGPT's weights are not at {path}: {AGAIN}")
-    metadata, arrays = parse_safetensors(path.read_bytes(), path, ["F32"])
+    metadata, arrays = read_safetensors(path)
     config = _config(metadata, path)
     _require_fit(arrays, config, path)
-    require_checksum(path)
     return config, {name: arrays[name] for name in parameter_shapes(config)}
 
 
-def parse_safetensors(
-    data: bytes, path: Path, dtypes: Collection[str] = tuple(DTYPES)
-) -> tuple[Mapping[str, Any], dict[str, NDArray]]:
-    """Return the header's metadata and every array of a safetensors file.
-
-    Args:
-        data: the file's content.
-        path: the file's path, for messages.
-        dtypes: the dtypes that it may have.
-
-    Raises:
-        WeightsError: if it is damaged, or has another dtype.
-    """
-    start = 8 + int.from_bytes(data[:8], "little")
+def read_safetensors(path: Path) -> tuple[Mapping[str, str], dict[str, NDArray]]:
+    """Return a file's metadata and arrays; its manifest, if any, must state its checksum."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {path}: {AGAIN}")
     try:
-        header = json.loads(data[8:start])
-        metadata = header.pop("__metadata__", {})
-        entries = {
-            name: (entry["dtype"], tuple(map(int, entry["shape"])), *entry["data_offsets"])
-            for name, entry in header.items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise WeightsError(
-            f"{path} is damaged, its {len(data):,} bytes don't begin with a safetensors header "
-            f"({type(error).__name__}: {error}): {AGAIN}"
-        ) from error
-    arrays: dict[str, NDArray] = {}
-    for name, (dtype, shape, begin, end) in entries.items():
-        if dtype not in dtypes:
-            known = " or ".join(dtypes)
-            raise WeightsError(f"{path}: {name}: expected dtype {known}, got {dtype}: {AGAIN}")
-        needs = np.dtype(DTYPES[dtype]).itemsize * math.prod(shape)
-        if end - begin != needs:
-            raise WeightsError(
-                f"{path} is damaged: {name} of shape {shape} needs {needs:,} bytes, "
-                f"its header says {end - begin:,}: {AGAIN}"
-            )
-        if begin < 0 or start + end > len(data):
-            raise WeightsError(
-                f"{path} is damaged: it ends at byte {len(data):,}, "
-                f"but {name} reaches to byte {start + end:,}: {AGAIN}"
-            )
-        numbers = np.frombuffer(data, DTYPES[dtype], math.prod(shape), start + begin)
-        # a copy that may be written to, in this machine's order of bytes
-        arrays[name] = numbers.reshape(shape).astype(numbers.dtype.newbyteorder("="))
-    return metadata, arrays
+        with safe_open(path, "np") as file:
+            found = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise WeightsError(f"{path} is damaged ({error}): {AGAIN}") from error
+    _require_checksum(path)
+    return found
 
 
 def _config(metadata: Mapping[str, Any], path: Path) -> MiniGPTConfig:
@@ -166,6 +118,8 @@ def _require_fit(
     for name in (name for name in shapes if name in arrays):
         if arrays[name].shape != shapes[name]:
             wrong.append(f"{name}: expected shape {shapes[name]}, got {arrays[name].shape}")
+        elif arrays[name].dtype != np.float32:
+            wrong.append(f"{name}: expected float32, got {arrays[name].dtype}")
         elif not np.isfinite(arrays[name]).all():
             wrong.append(f"{name}: expected finite numbers, got infinity or NaN")
     if wrong:
@@ -173,8 +127,7 @@ def _require_fit(
         raise WeightsError(f"{path} does not fit {config}: {shown}. To mend it, {AGAIN}")
 
 
-def require_checksum(path: Path) -> None:
-    """Raise WeightsError where a manifest beside the file states another checksum, or none."""
+def _require_checksum(path: Path) -> None:
     manifest = path.with_name(MANIFEST)
     if not manifest.is_file():
         return

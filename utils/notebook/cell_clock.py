@@ -1,8 +1,7 @@
 """A clock below a cell that takes more than two seconds, so that nobody waits in the dark.
 
-JupyterLab shows the same sign for a cell that has just begun and for one that never ends. What
-imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for labs.
-Where nobody waits, as in a build or while a class is graded, there is none.
+What imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for
+labs. Where nobody waits, as in a build or while a class is graded, there is none.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ _of_this_cell: _Clock | None = None
 
 
 def say(what: str) -> None:
-    """Let the clock of the cell that runs say what is done, such as "checking bytes_of"."""
     if _of_this_cell is not None:
         _of_this_cell.what = what
 
@@ -102,7 +100,6 @@ def display_page(page: str) -> Any:
 
 
 def update_page(handle: Any, page: str) -> None:
-    """Replace what :func:`display_page` displayed."""
     handle.update({"text/html": page, "text/plain": ""}, raw=True)
 
 

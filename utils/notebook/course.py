@@ -26,29 +26,24 @@ LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of the course.
+    """One phase of the course."""
 
-    Attributes:
-        number: its place on the path, 0 to 10.
-        name: its folder in phases/ and its notebooks' name, such as "01_tensors".
-        promise: what a learner can do after it, in one line: "you can ...".
-        needs: numbers of the phases that it builds on directly.
-        hours: what the lesson takes, and what the lab takes.
-    """
-
-    number: int
-    name: str
+    name: str  # its folder in phases/ and its notebooks' name, such as "01_tensors"
     title: str
-    promise: str
-    needs: tuple[int, ...] = ()
-    hours: tuple[float, float] = (0, 0)
+    promise: str  # what a learner can do after it, in one line: "you can ..."
+    needs: tuple[int, ...] = ()  # numbers of the phases that it builds on directly
+    hours: tuple[float, float] = (0, 0)  # what the lesson takes, and what the lab takes
+
+    @property
+    def number(self) -> int:
+        """Its place on the path, 0 to 10."""
+        return int(self.name[:2])
 
     def lesson(self, root: Path = ROOT) -> Path | None:
-        """Return the lesson that a learner reads under `root`, or None where there is none."""
         return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)
 
     def translations(self, root: Path = ROOT) -> dict[str, Path]:
-        """Return the translations of the lesson under `root`, by language such as "es"."""
+        """The translations of the lesson under `root`, by language such as "es"."""
         found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
         return {
             path.name.removesuffix(".ipynb")[-2:]: _places(root, path.relative_to(root))[0]
@@ -60,18 +55,14 @@ class Phase:
         return _places(root, PurePath("release", self.name, f"{self.name}.ipynb"))
 
     def lab(self, root: Path = ROOT) -> Path | None:
-        """Return the lab that a learner works in under `root`, or None where there is none."""
         return next(iter(self.labs(root)), None)
 
 
 def copy_of(notebook: PurePath) -> PurePath | None:
     """Return where a learner's copy of a notebook lies; None for what is not copied.
 
-    A lab's copy keeps its name, by which it is handed in. A lesson's gets another, since the lab
-    has the same, and a tab shows the name alone.
-
-    Args:
-        notebook: relative to the course's folder, as is what is returned.
+    Both paths are relative to the course's folder. A lab's copy keeps its name, by which it is
+    handed in. A lesson's gets another, since the lab has the same, and a tab shows the name alone.
     """
     match notebook.parts:
         case ("notebooks", "start.ipynb" as name):
@@ -84,7 +75,7 @@ def copy_of(notebook: PurePath) -> PurePath | None:
 
 
 def _places(root: Path, notebook: PurePath) -> list[Path]:
-    """Return where a notebook exists: the copy that `python -m grader work` makes, the original.
+    """The copy that `python -m grader work` makes, and the original.
 
     What is built is the same whoever has copies, so then only the original counts.
     """
@@ -94,21 +85,18 @@ def _places(root: Path, notebook: PurePath) -> list[Path]:
 
 PHASES = (
     Phase(
-        0,
         "00_hello",
         "Hello",
         "see what your machine is made of, and run a first Triton kernel on it.",
         hours=(0.5, 0.2),
     ),
     Phase(
-        1,
         "01_tensors",
         "Tensors: storage and view",
         "say, byte by byte, what a tensor is and who shares its memory.",
         hours=(2, 2),
     ),
     Phase(
-        2,
         "02_autograd",
         "Autograd by hand",
         "derive any gradient of a small network on paper, and hold it against autograd's.",
@@ -116,7 +104,6 @@ PHASES = (
         hours=(1.25, 3),
     ),
     Phase(
-        3,
         "03_module",
         "nn.Module",
         "build Module from nothing, port a trained GPT, and prove the port right.",
@@ -124,7 +111,6 @@ PHASES = (
         hours=(1.5, 3.5),
     ),
     Phase(
-        4,
         "04_dispatcher",
         "The dispatcher",
         "predict which kernel an op reaches, and say why that one.",
@@ -132,7 +118,6 @@ PHASES = (
         hours=(1.5, 2.5),
     ),
     Phase(
-        5,
         "05_custom_op",
         "An operator of your own",
         "write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
@@ -140,7 +125,6 @@ PHASES = (
         hours=(1.5, 3),
     ),
     Phase(
-        6,
         "06_compile",
         "torch.compile",
         "read the graph the compiler captured and the code it wrote.",
@@ -148,7 +132,6 @@ PHASES = (
         hours=(1.5, 3),
     ),
     Phase(
-        7,
         "07_training",
         "Training",
         "write the whole training loop, AdamW included, and train a small GPT with it.",
@@ -156,7 +139,6 @@ PHASES = (
         hours=(1.75, 3),
     ),
     Phase(
-        8,
         "08_transformer",
         "Transformers and Hugging Face",
         "write attention in under fifty lines, and run the same model the Hugging Face way.",
@@ -164,7 +146,6 @@ PHASES = (
         hours=(3, 3),
     ),
     Phase(
-        9,
         "09_profiling",
         "Profiling",
         "find where a training step spends its time, and show the mend as a measured ratio.",
@@ -172,7 +153,6 @@ PHASES = (
         hours=(3, 3.5),
     ),
     Phase(
-        10,
         "10_distributed",
         "Distributed",
         "build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",
@@ -185,8 +165,7 @@ PHASES = (
 def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
     """Display the table of phases, with links, in the start page of `root` or its copy.
 
-    Args:
-        states: how far the learner is, by the phase's number, in a few words.
+    ``states``: how far the learner is, by the phase's number, in a few words.
     """
     page = contents_html(root, states)
     display({"text/html": page, "text/plain": contents_text(root)}, raw=True)

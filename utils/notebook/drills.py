@@ -1,12 +1,9 @@
 """Ask small questions that check themselves, between two sections of a lesson.
 
-In an open notebook the reader answers in place and is told why the answer is right or wrong, as
-often as they like. On paper (a built lesson, a web page, a saved notebook without its kernel) the
-question is shown with every answer folded away. Nothing waits for an answer, so a drill never stops
-a run.
-
-In every text, words between backticks are set as code, *words between stars* are emphasized and
-**those between double stars** are bold.
+In an open notebook the reader answers in place and is told why the answer is right or wrong. On
+paper (a built lesson, a web page, a notebook without its kernel) every answer is folded away.
+Nothing waits for an answer. In every text, words between backticks are set as code, *words between
+stars* are emphasized and **those between double stars** are bold.
 """
 
 from __future__ import annotations
@@ -54,9 +51,7 @@ def number(
     """Ask for a number.
 
     Args:
-        question: the question's text.
-        answer: the right number.
-        why: the explanation.
+        question, answer, why: the question's text, the right number, and the explanation.
         unit: its unit, which the reader may type.
         tolerance: largest accepted |given - answer|, in the answer's unit.
         wrong: numbers that a known mistake leads to, each with what that mistake is.
@@ -112,12 +107,7 @@ def number(
 
 
 def choice(question: str, options: Mapping[str, str], answer: str) -> None:
-    """Ask to pick one of several options.
-
-    Args:
-        question: the question's text.
-        options: each option's text, with why it is right or what is wrong.
-        answer: the text of the right option.
+    """Ask to pick one of several options, each with why it is right or what is wrong.
 
     Raises:
         ValueError: if there are fewer than two options, one has no explanation, or `answer` is not
@@ -175,10 +165,6 @@ def true_false(statement: str, answer: bool, why: str) -> None:
 def read_number(text: str, unit: str | None = None) -> float:
     """Return the number that a reader typed: 153600, 153,600, 153 600, 0.5, 0,5 or 1.5e3.
 
-    Args:
-        text: what the reader typed; the unit may follow the number.
-        unit: the unit.
-
     Raises:
         ValueError: if it is no number, with a message for the reader.
     """
@@ -206,13 +192,8 @@ def _ask(
 ) -> None:
     """Display the question: live beside its paper form in a kernel, else the paper form alone.
 
-    Args:
-        question: the question.
-        options: the answers to choose from, if any.
-        folded: the answers as HTML, each folded away.
-        judged: how an answer is judged, for a web page on which a script does it. It is encoded, so
-            that nobody reads the answer in passing.
-        live: makes the widgets.
+    ``folded`` is the answers as HTML. ``judged`` says how an answer is judged, for a web page on
+    which a script does it; it is encoded, so that nobody reads the answer in passing.
     """
     plain = "\n".join([question, *(f"  - {option}" for option in options)])
     if not in_ipython():
@@ -262,7 +243,6 @@ def _set(words: str) -> str:
 
 
 def _bare(words: str) -> str:
-    """Return `words` as plain text: without backticks, and without stars outside of code."""
     parts = words.split("`")
     return "".join(p if k % 2 else EMPHASIS.sub(r"\1", p) for k, p in enumerate(parts))
 

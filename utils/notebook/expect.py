@@ -1,4 +1,4 @@
-"""Visible checks: each prints a line with ``ok``, or raises an error that says what is wrong.
+"""Visible checks: each prints a line with ``ok``, or raises ExpectationFailed, which says why.
 
 They never broadcast. They compare type, shape and dtype before values, and they show the first
 mismatches. Labs call them; a learner may call them on anything.
@@ -19,7 +19,7 @@ class ExpectationFailed(AssertionError):
     """A value is not as expected. Jupyter shows only the message, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython shows; IPython calls this instead of printing the stack."""
+        """IPython calls this instead of printing the stack."""
         return [
             "not yet  " + line if i == 0 else "         " + line
             for i, line in enumerate(str(self).splitlines())
@@ -30,9 +30,6 @@ def expect_equal(label: str, got: Any, want: Any, *, strides: bool = False) -> N
     """Expect ``got`` to equal ``want`` exactly: same type, shape, dtype and values.
 
     With ``strides=True`` the strides of tensors must agree too.
-
-    Raises:
-        ExpectationFailed: with the first mismatches, and a guess at what happened.
     """
     _report(label, got, want, compare(got, want, tolerance=EXACT, strides=strides))
 
@@ -45,9 +42,6 @@ def expect_close(
     ``want`` may be a nested list of numbers when ``got`` is a tensor; it then takes its dtype, but
     floats never become whole numbers.
     By default the tolerance is a few units in the last place of the dtype.
-
-    Raises:
-        ExpectationFailed: with the first mismatches, and a guess at what happened.
     """
     if isinstance(got, torch.Tensor) and isinstance(want, (list, tuple, int, float)):
         fits = torch.can_cast(torch.tensor(want).dtype, got.dtype)
@@ -64,11 +58,7 @@ def expect_close(
 
 
 def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
-    """Expect ``got`` to be a tensor of exactly this shape.
-
-    Raises:
-        ExpectationFailed: naming the shape that it got.
-    """
+    """Expect ``got`` to be a tensor of exactly this shape."""
     if not isinstance(got, torch.Tensor):
         _fail(label, f"expected a tensor of shape {tuple(shape)}, got {kind_of(got)}")
     if tuple(got.shape) != tuple(shape):
@@ -79,8 +69,8 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
 def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
     """Return what is the same for two tensors if, and only if, they are views of one storage.
 
-    It is the address of the storage's first byte; an empty storage, or one on ``meta``, has none,
-    and is told apart by its identity.
+    It is the address of the first byte; an empty storage, or one on ``meta``, has none, and is told
+    apart by its identity.
     """
     storage = tensor.untyped_storage()
     place = 0 if tensor.is_meta else storage.data_ptr()
@@ -88,19 +78,12 @@ def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
 
 
 def shares_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Return whether two tensors are views of one storage.
-
-    ``a.storage() is b.storage()`` would always be false: each call makes a new Python object.
-    """
+    """Return whether two tensors are views of one storage, whose Python objects always differ."""
     return storage_key(a) == storage_key(b)
 
 
 def expect_shares_storage(label: str, a: torch.Tensor, b: torch.Tensor) -> None:
-    """Expect ``a`` and ``b`` to be views of the same storage.
-
-    Raises:
-        ExpectationFailed: when one is a copy.
-    """
+    """Expect ``a`` and ``b`` to be views of the same storage."""
     for value in (a, b):
         if not isinstance(value, torch.Tensor):
             _fail(label, f"expected two tensors, got {kind_of(value)}")
@@ -112,11 +95,7 @@ def expect_shares_storage(label: str, a: torch.Tensor, b: torch.Tensor) -> None:
 def expect_raises(
     label: str, exception: type[BaseException], function: Callable, *args: Any, **kwargs: Any
 ) -> None:
-    """Expect ``function(*args, **kwargs)`` to raise ``exception``.
-
-    Raises:
-        ExpectationFailed: when nothing, or something else, was raised.
-    """
+    """Expect ``function(*args, **kwargs)`` to raise ``exception``."""
     try:
         result = function(*args, **kwargs)
     except exception as error:

@@ -1,8 +1,7 @@
 """Let a notebook's cell end with one line where its traceback would say less.
 
 Two errors have nothing to trace: a stub that nobody has filled in, and a compilation on a machine
-that can't compile. The cell still ends in an error, for Run All and Validate. What imports this
-module has asked for it: `utils.notebook.verdict`, for labs, and `utils.instruments.compiling`.
+that can't compile. The cell still ends in an error, for Run All and Validate.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 
 
 def install() -> None:
-    """Show these errors so in the notebook that runs, if one does and it isn't graded."""
     shell = get_ipython()
     if shell is not None and os.environ.get(NBGRADER) != "autograde":
         shell.set_custom_exc((RuntimeError,), _show)  # NotImplementedError is one

@@ -27,40 +27,24 @@ HEADING = re.compile(r"##\s+(.+)")
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a lab as it was saved.
+    """One exercise of a lab as it was saved."""
 
-    Attributes:
-        name: the name of its graded cell.
-        begun: whether its stub was replaced.
-        passing: whether all its checks passed.
-        title: the heading above it; empty if there is none.
-        section: the id of the cell with the heading; empty if it has none.
-        path: the file that it was read from.
-    """
-
-    name: str
-    begun: bool
-    passing: bool
-    title: str = ""
-    section: str = ""
-    path: Path | None = field(default=None, compare=False)
+    name: str  # of its graded cell
+    begun: bool  # whether its stub was replaced
+    passing: bool  # whether all its checks passed
+    title: str = ""  # the heading above it, and
+    section: str = ""  # the id of the cell with it; empty if there is none
+    path: Path | None = field(default=None, compare=False)  # the file that it was read from
 
 
 @dataclass(frozen=True)
 class LabProgress:
-    """One lab as it was saved.
-
-    Attributes:
-        phase: the phase it belongs to.
-        exercises: its exercises, in order.
-        trouble: why it could not be read; else empty.
-        saved: when it was saved, in seconds since 1970.
-    """
+    """One lab as it was saved."""
 
     phase: Phase
     exercises: tuple[Exercise, ...] = ()
-    trouble: str = ""
-    saved: float = 0.0
+    trouble: str = ""  # why it could not be read; else empty
+    saved: float = 0.0  # when it was saved, in seconds since 1970
 
     @property
     def begun(self) -> int:
@@ -88,7 +72,6 @@ class Progress:
 
     @property
     def done(self) -> tuple[int, ...]:
-        """Numbers of the phases whose lab passes all its checks."""
         return tuple(
             lab.phase.number
             for lab in self.labs
@@ -121,13 +104,10 @@ class Progress:
 
 
 def progress(root: Path | str = ROOT) -> Progress:
-    """Read every lab of the course that lies under `root`, in the order of the path.
+    """Read every lab under `root`, with its work/ or release/, in the order of the path.
 
     An exercise counts wherever it was solved: in the learner's copy, or in the lab as released.
     While the course is built no progress is read, because the result is committed.
-
-    Args:
-        root: the folder that holds work/ or release/, with the labs that the learner works on.
     """
     if building():
         return Progress([])
@@ -243,7 +223,7 @@ def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
 
 
 def _is_filled(stub: dict[str, Any]) -> bool:
-    """Return whether the stub was replaced: it has `raise NotImplementedError` until then."""
+    """A stub has `raise NotImplementedError` until it is replaced."""
     try:
         tree = ast.parse(_text(stub["source"]))
     except (SyntaxError, ValueError):
@@ -257,19 +237,14 @@ def _is_filled(stub: dict[str, Any]) -> bool:
 
 
 def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
-    """Return whether the check's saved run came after its stubs' and ended well."""
+    """Whether the check's saved run came after its stubs' and ended well."""
     count = check.get("execution_count")
     if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
         return False
-    return all(map(_is_good, check.get("outputs", [])))
-
-
-def _is_good(output: dict[str, Any]) -> bool:
-    """Return whether an output is neither an error nor a verdict that withholds a point."""
-    verdict = output.get("data", {}).get(VERDICT)
-    if verdict is None:
-        return output.get("output_type") != "error"
-    return verdict["status"] in RIGHT
+    outputs = check.get("outputs", [])
+    verdicts = [output["data"][VERDICT] for output in outputs if VERDICT in output.get("data", {})]
+    failed = any(output.get("output_type") == "error" for output in outputs)
+    return not failed and all(verdict["status"] in RIGHT for verdict in verdicts)
 
 
 def _text(source: str | list[str]) -> str:
@@ -277,10 +252,9 @@ def _text(source: str | list[str]) -> str:
 
 
 def _bar(lab: LabProgress) -> str:
-    """Return one small square an exercise: full if it passes, half if begun; text says it too.
+    """One small square an exercise: full if it passes, half if begun; text says it too.
 
-    What isn't filled is transparent, so that in a dark theme, too, the fullest square is the
-    one that stands out.
+    What isn't filled is transparent, so that in a dark theme, too, the fullest stands out.
     """
     squares = []
     for exercise in lab.exercises:

@@ -19,16 +19,9 @@ EVERY = 0.25  # seconds between two redraws
 def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
     """Yield `items` and show how many are done and how long the rest will take.
 
-    In a live notebook it is one line that is redrawn; it ends with the time that was taken. While a
-    lesson is built, and outside a notebook, one line is printed at the end, without times.
-
-    Args:
-        items: what to go through, lazily.
-        name: what is counted, such as "training".
-        total: how many there are; by default their length.
-
-    Raises:
-        ValueError: when `items` has no length and `total` is not given.
+    In a live notebook it is one line that is redrawn. While a lesson is built, and outside a
+    notebook, one line is printed at the end, without times. ``total`` is needed for items without a
+    length; ``name`` is what is counted, such as "training".
     """
     if total is None:
         if not isinstance(items, Sized):
@@ -65,7 +58,6 @@ def time_left(done: int, total: int, spent: float) -> str:
 
 
 def _html(name: str, done: int, total: int, told: str) -> str:
-    """One line: the name, a bar in the course's green, and the count in words."""
     share = done / total if total else 1.0
     bar = (
         '<span style="display:inline-block;width:180px;height:10px;border-radius:5px;'

@@ -1,11 +1,8 @@
 """The verdict of grading, asked for where the work is: ``check("view_strides")`` in a lab.
 
-``solution("view_strides")`` shows a worked solution.
-
 Each lab imports :func:`check`, and each graded cell begins with a call of it, so that a mistake is
-named before an example below fails. It looks for the course's checks. A copy of the course that has
-them, such as a clone, judges the exercise in this notebook as grading would; a copy without them,
-such as a class's bundle, says so.
+named before an example below fails. A copy of the course that has the checks, such as a clone,
+judges the exercise as grading would; a copy without them, such as a class's bundle, says so.
 """
 
 from __future__ import annotations
@@ -60,9 +57,6 @@ def check(name: str) -> None:
     It tells which parts are right, names the mistake where it is known, gives a small call that
     fails, and links the section of the lesson. Nothing is recorded or sent.
 
-    Args:
-        name: the exercise's name, which is also its graded cell's.
-
     Raises:
         LookupError: if the course has no exercise of this name.
     """
@@ -75,19 +69,13 @@ def solution(name: str) -> None:
 
     :func:`check` shows it below a full verdict. In a copy of the course without the checks there
     is none.
-
-    Args:
-        name: as for :func:`check`.
-
-    Raises:
-        LookupError: if the course has no exercise of this name, or no solution of it.
     """
     if judges := _judges():
         judges.show_solution(name)
 
 
 def _judges() -> Any:
-    """Return the module that judges here; None, and say so, where the course has no checks.
+    """The module that judges here; None, and say so, where the course has no checks.
 
     Grading judges by itself, and Validate runs the visible examples alone: None there, too.
     """
@@ -100,7 +88,6 @@ def _judges() -> Any:
 
 
 def _this_cell() -> str:
-    """The code of the cell that runs now; empty outside of a notebook."""
     shell = get_ipython()
     return str(shell.user_ns.get("In", [""])[-1]) if shell else ""
 

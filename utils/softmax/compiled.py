@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import functools
 import inspect
-import json
-import os
 import re
 import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping
+import types
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,9 @@ from utils.instruments.accelerator import triton_target
 from utils.softmax.launch import Direction, Launch, choose
 from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
 
-_CHILD = Path(__file__).with_name("_compile_child.py")
-_SECONDS = 300  # a compile takes under one; a busy machine gets its time
+# Where PTX says that it comes from, letter by letter: the same wherever a notebook runs.
+_FILE = "/tmp/the_kernels/kernel_under_compilation.py"
+_STAGES = ("ttir", "ttgir", "llir", "ptx")
 _POINTERS = {
     torch.float16: "*fp16",
     torch.bfloat16: "*bf16",
@@ -39,33 +38,20 @@ _POINTERS = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel's texts, from Triton's own language down to the machine's.
+    """A kernel's texts, from Triton's own language down to the machine's."""
 
-    Attributes:
-        name: the kernel's name.
-        target: what it was compiled for, such as "sm_90".
-        ttir: Triton's IR: blocks, no threads yet.
-        ttgir: Triton's GPU IR: who holds which element.
-        llir: LLVM IR.
-        ptx: NVIDIA's virtual assembly.
-        sass: the machine's own; None where nvdisasm and cuobjdump can't be found.
-        registers: of one thread; None where sass is.
-        stack: bytes of memory that a thread uses in place of registers; None where sass is.
-        shared: bytes of shared memory of one program.
-        num_warps: warps of 32 threads each in one program.
-    """
-
-    name: str
-    target: str
-    ttir: str
-    ttgir: str
-    llir: str
-    ptx: str
-    sass: str | None
-    registers: int | None
+    name: str  # the kernel's name
+    target: str  # what it was compiled for, such as "sm_90"
+    ttir: str  # Triton's IR: blocks, no threads yet
+    ttgir: str  # Triton's GPU IR: who holds which element
+    llir: str  # LLVM IR
+    ptx: str  # NVIDIA's virtual assembly
+    sass: str | None  # the machine's own; None where nvdisasm and cuobjdump can't be found
+    registers: int | None  # of one thread; None where sass is
+    # bytes of memory that a thread uses in place of registers; None where sass is
     stack: int | None
-    shared: int
-    num_warps: int
+    shared: int  # bytes of shared memory of one program
+    num_warps: int  # warps of 32 threads each in one program
 
 
 class CompileError(RuntimeError):
@@ -73,11 +59,7 @@ class CompileError(RuntimeError):
 
 
 def pointer_type(dtype: torch.dtype) -> str:
-    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32".
-
-    Raises:
-        CompileError: if kernels get no tensors of this dtype here.
-    """
+    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32"."""
     if dtype not in _POINTERS:
         names = ", ".join(str(known).removeprefix("torch.") for known in _POINTERS)
         raise CompileError(f"expected tensors of {names} for a kernel, got {dtype}")
@@ -108,8 +90,7 @@ def compiled(
 
     Raises:
         ValueError: if `target`, `dtype` or `align` is not one of those supported.
-        TritonMissing: if Triton is not installed.
-        CompileError: if the kernel does not compile.
+        TritonMissing, CompileError: as `compile_kernel` does.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype: expected one of {', '.join(map(str, DTYPES))}, got {dtype}")
@@ -151,16 +132,15 @@ def compile_kernel(
     *,
     target: str = "sm_90",
     num_warps: int = 4,
-    divisible: tuple[str, ...] | list[str] = (),
+    divisible: Sequence[str] = (),
 ) -> Compiled:
-    """Compile any Triton kernel for a target, in a process of its own::
+    """Compile any Triton kernel for a target::
 
         compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
 
     Args:
-        kernel: what `@triton.jit` returned, or the plain function. Its source is sent to the other
-            process with the `@triton.jit` functions and `tl.constexpr` globals that it uses. Apart
-            from these, `tl` and `triton` it may use no globals.
+        kernel: what `@triton.jit` returned, or the plain function. Of its module it may use `tl`,
+            `triton`, other `@triton.jit` functions and `tl.constexpr` values.
         signature: maps an argument to its type in Triton: "*fp32" (a pointer), "i32", "fp32".
         constants: maps each `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`.
         target: "sm_80", "sm_90", …
@@ -170,120 +150,68 @@ def compile_kernel(
 
     Raises:
         ValueError: if arguments are missing or the target is unknown.
-        TritonMissing: if Triton is not installed.
-        CompileError: with Triton's message, or naming a global that cannot be sent.
+        CompileError: with Triton's message.
     """
     require_triton()
-    gpu = triton_target(target)
-    function = getattr(kernel, "fn", kernel)
-    constants = dict(constants or {})
-    _require_all(function, signature, constants)
-    with tempfile.TemporaryDirectory() as folder:
-        request = {
-            "folder": folder,
-            "source": _sources(function),
-            "name": function.__name__,
-            "signature": {
-                name: "constexpr" if name in constants else signature[name]
-                for name in inspect.signature(function).parameters
-            },
-            "constants": {name: _encode(value) for name, value in constants.items()},
-            "divisible": list(divisible),
-            "target": gpu,
-            "num_warps": num_warps,
-        }
-        answer = _ask(request, function.__name__, target)
-    return Compiled(
-        function.__name__,
-        target,
-        sass=answer.pop("sass", None),
-        registers=answer.pop("registers", None),
-        stack=answer.pop("stack", None),
-        num_warps=num_warps,
-        **answer,
-    )
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
 
+    from utils.softmax.interpreter import compiling
 
-def _require_all(function: Any, signature: Mapping[str, str], constants: Mapping) -> None:
+    gpu, function = GPUTarget(*triton_target(target)), getattr(kernel, "fn", kernel)
+    name, constants = function.__name__, dict(constants or {})
     expected, given = list(inspect.signature(function).parameters), [*signature, *constants]
     if sorted(expected) != sorted(given):
         raise ValueError(
-            f"{function.__name__} takes {', '.join(expected)}: each must be in signature or "
+            f"{name} takes {', '.join(expected)}: each must be in signature or "
             f"constants, once; got {', '.join(given)}"
         )
-
-
-def _sources(function: Any) -> str:
-    """Return a file's text with the function, and above it what it uses of its module."""
-    return "\n\n".join(_globals_of(function).values()) + f"\n\n@triton.jit\n{_source(function)}"
-
-
-def _globals_of(function: Any) -> dict[str, str]:
-    """Return the texts, by name, of the helpers and constants that a kernel uses, in order."""
-    import triton
-    import triton.language as tl
-
-    found: dict[str, str] = {}
-    for name in _loaded(function):
-        if name not in function.__globals__:
-            continue
-        value = function.__globals__[name]
-        if isinstance(value, tl.constexpr):
-            constant = value.value
-            if not isinstance(constant, (bool, int, float, str)):
-                raise CompileError(f"the global {name} is a tl.constexpr of {constant!r}")
-            # repr writes infinity as inf, which is no Python
-            text = f"float({str(constant)!r})" if type(constant) is float else repr(constant)
-            found[name] = f"{name} = tl.constexpr({text})"
-        elif hasattr(value, "fn") and hasattr(value, "arg_names"):
-            if value.fn is not function:
-                found |= _globals_of(value.fn)
-                found[name] = f"@triton.jit\n{_source(value.fn)}"
-        elif value not in (tl, triton):
-            raise CompileError(
-                f"{function.__name__} uses the global {name}, a {type(value).__name__}: a kernel "
-                "sees tl, triton, tl.constexpr values and @triton.jit functions, no others"
-            )
-    return found
-
-
-def _loaded(function: Any) -> list[str]:
-    """Return the names that a function's code reads and does not set, in order."""
-    tree = ast.parse(_source(function))
-    [definition] = tree.body
-    assert isinstance(definition, ast.FunctionDef)
-    body = [node for statement in definition.body for node in ast.walk(statement)]
-    names = [n for n in body if isinstance(n, ast.Name)]
-    own = {n.id for n in names if not isinstance(n.ctx, ast.Load)}
-    own |= set(inspect.signature(function).parameters)
-    return list(dict.fromkeys(n.id for n in names if n.id not in own))
-
-
-def _source(function: Any) -> str:
-    """Return the function's text from its `def` on."""
-    text = inspect.cleandoc("\n" + inspect.getsource(function))
-    begin = re.search(r"^def ", text, re.MULTILINE)
-    assert begin is not None
-    return text[begin.start() :] + "\n"
-
-
-def _encode(value: Any) -> Any:
-    name = getattr(value, "name", None)  # of a tl.dtype
-    return {"dtype": name} if name else value
-
-
-def _ask(request: dict[str, Any], name: str, target: str) -> dict[str, Any]:
-    environment = os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": request["folder"]}
-    # -P: the child's own folder is no place to import from.
-    done = subprocess.run(
-        [sys.executable, "-P", str(_CHILD)],
-        input=json.dumps(request),
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
+    with compiling(), tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
+        triton.knobs.cache.dir = folder
+        jitted = triton.jit(function)
+        if not isinstance(jitted, triton.JITFunction):
+            raise CompileError(f"{name} can't be compiled here: TRITON_INTERPRET is set")
+        jitted.fn = types.FunctionType(
+            function.__code__.replace(co_filename=_FILE), function.__globals__, name
+        )
+        types_of = {key: "constexpr" if key in constants else signature[key] for key in expected}
+        sixteens = {(expected.index(key),): [["tt.divisibility", 16]] for key in divisible}
+        try:
+            source = ASTSource(jitted, types_of, constants, sixteens)
+            made = triton.compile(source, target=gpu, options={"num_warps": num_warps})
+        except Exception as error:
+            raise CompileError(f"{name} did not compile for {target}:\n{error}") from error
+        sass, registers, stack = _machine_code(Path(folder), made)
+    texts = {stage: made.asm[stage] for stage in _STAGES}
+    shared = made.metadata.shared
+    return Compiled(
+        name,
+        target,
+        **texts,
+        sass=sass,
+        registers=registers,
+        stack=stack,
+        shared=shared,
+        num_warps=num_warps,
     )
-    if done.returncode:
-        said = "\n".join(done.stderr.strip().splitlines()[-20:])
-        raise CompileError(f"{name} did not compile for {target}:\n{said}")
-    return json.loads(done.stdout)
+
+
+def _machine_code(folder: Path, made: Any) -> tuple[str | None, int | None, int | None]:
+    """Return SASS, registers and stack; None without the tools, which Triton's package brings."""
+    from unittest import mock
+
+    import triton
+    from triton.tools import disasm
+
+    cubin = folder / "kernel.cubin"
+    cubin.write_bytes(made.asm["cubin"])
+    command = [triton.knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(cubin)]
+    silent = functools.partial(subprocess.check_output, stderr=subprocess.DEVNULL)
+    try:
+        with mock.patch.object(disasm, "subprocess", mock.Mock(check_output=silent)):
+            sass = made.asm["sass"]  # the disassembler warns of its own formats
+        numbers = dict(re.findall(r"(REG|STACK):(\d+)", silent(command, text=True)))
+    except (OSError, RuntimeError, subprocess.CalledProcessError):
+        return None, None, None
+    return sass, int(numbers["REG"]), int(numbers["STACK"])

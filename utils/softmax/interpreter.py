@@ -1,9 +1,8 @@
 """Run Triton kernels in Triton's interpreter, on demand.
 
 When Triton is first imported it decides for the whole process whether kernels are interpreted or
-compiled (`TRITON_INTERPRET`). `torch.compile` imports it too, and a machine with a GPU needs both.
-`interpreted(kernel)` returns an interpreted version, a *twin*, of any `@triton.jit` kernel at any
-time, and restores the language afterwards.
+compiled (`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted version, a *twin*, of
+any `@triton.jit` kernel at any time, and restores the language afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -37,10 +36,8 @@ _LOCK = threading.RLock()  # the language is patched for the process, so one ker
 def interpreted(kernel: Any) -> Any:
     """Return a kernel that is launched as usual, `interpreted(kernel)[grid](...)`, on CPU tensors.
 
-    Programs run one after another in NumPy: neither races nor speed can be seen there.
-
-    Args:
-        kernel: what `@triton.jit` returned; with `TRITON_INTERPRET=1` it is interpreted already.
+    Programs run one after another in NumPy: neither races nor speed can be seen there. With
+    `TRITON_INTERPRET=1` a kernel is interpreted already.
     """
     function = kernel if isinstance(kernel, InterpretedFunction) else _twin(kernel.fn)
     return _Launcher(function)
@@ -95,7 +92,7 @@ _twins: dict[tuple, InterpretedFunction] = {}
 
 
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    """Return the twin of a function; it is one and the same for all copies of the function."""
+    """It is one and the same for all copies of a function."""
     if function.__closure__:
         return _Twin(function)
     key = function.__code__, function.__defaults__, id(function.__globals__)
@@ -125,16 +122,40 @@ def _storages(
 
 
 @contextmanager
-def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
+def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
+    """Call ``note("loads" or "stores", places, mask)`` before each access of a program."""
+    builder = interpreter.interpreter_builder
+    names = "create_masked_load", "create_masked_store"
+    before = {name: vars(builder).get(name) for name in names}
+    load, store = builder.create_masked_load, builder.create_masked_store
+
+    def noted_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
+        note("loads", places, mask)
+        places = _as_wide(places, places)
+        return load(places, _as_wide(mask, places, bool), _as_wide(other, places), *rest)
+
+    def noted_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        note("stores", places, mask)
+        places = _as_wide(places, places)
+        return store(places, _as_wide(value, places), _as_wide(mask, places, bool), *rest)
+
+    builder.create_masked_load, builder.create_masked_store = noted_load, noted_store
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            if function is None:
+                delattr(builder, name)  # the class's own show again
+            else:
+                setattr(builder, name, function)
+
+
+def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[None]:
     """Refuse loads and stores outside of the tensors' storages while the context is open.
 
     They would hit any memory of the process. Inside of a storage, also beside the view that was
     passed, everything is allowed, as on a GPU.
     """
-    builder = interpreter.interpreter_builder
-    names = "create_masked_load", "create_masked_store"
-    before = {name: vars(builder).get(name) for name in names}
-    load, store = builder.create_masked_load, builder.create_masked_store
 
     def check(kind: str, places: Any, mask: Any) -> None:
         addresses = places.data[np.broadcast_to(mask.data, places.data.shape).astype(bool)]
@@ -146,27 +167,10 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> Iterator[None]:
             return
         for address in map(int, addresses.ravel()):
             if not any(start <= address and address + wide <= end for start, end, _ in storages):
-                raise IndexError(_outside(kind, address, wide, builder.grid_idx, storages))
+                program = interpreter.interpreter_builder.grid_idx
+                raise IndexError(_outside(kind, address, wide, program, storages))
 
-    def checked_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
-        check("loads", places, mask)
-        places = _as_wide(places, places)
-        return load(places, _as_wide(mask, places, bool), _as_wide(other, places), *rest)
-
-    def checked_store(places: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        check("stores", places, mask)
-        places = _as_wide(places, places)
-        return store(places, _as_wide(value, places), _as_wide(mask, places, bool), *rest)
-
-    builder.create_masked_load, builder.create_masked_store = checked_load, checked_store
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            if function is None:
-                delattr(builder, name)  # the class's own show again
-            else:
-                setattr(builder, name, function)
+    return watched(check)
 
 
 def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
@@ -174,14 +178,6 @@ def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
 
     The interpreter's C++ takes that for granted. A mask of one value, stretched over a block, or
     one of integers, which a block `&` a scalar gives, would corrupt the process.
-
-    Args:
-        handle: the values, or None.
-        places: the addresses that they belong to.
-        dtype: of the array, if it must be another one.
-
-    Raises:
-        ValueError: for values that don't fit.
     """
     if handle is None:
         return None
@@ -196,7 +192,6 @@ def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
 def _outside(
     kind: str, address: int, wide: int, program: tuple, storages: list[tuple[int, int, str]]
 ) -> str:
-    """Return the message: which program accesses what, counted from the nearest storage."""
     if not storages:
         return f"program {program[0]} {kind} memory, and was given no tensor"
     start, end, name = min(storages, key=lambda one: abs(one[0] - address))
@@ -212,7 +207,7 @@ def _outside(
 
 
 def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[int, tuple]:
-    """Return the `@triton.jit` functions that a kernel calls by name, with their namespaces."""
+    """The `@triton.jit` functions that a kernel calls by name, with their namespaces."""
     found = {} if found is None else found
     space = getattr(function, "__globals__", {})
     for name in function.__code__.co_names:
@@ -227,10 +222,9 @@ def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[in
 def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
     """Make the language and a kernel's helpers interpreted while the context is open.
 
-    The language's own functions (`tl.max`, `tl.sum`, …) are `@triton.jit` functions, made when
-    Triton was imported, as helpers are: all are replaced by their twins. The interpreter patches
-    the language's builtins, and searches for them at every launch and call, which takes
-    milliseconds. The result is the same each time, so it is computed once.
+    The language's own functions (`tl.max`, …) are `@triton.jit` functions, as helpers are: all are
+    replaced by their twins. The interpreter searches for the language's builtins at every launch
+    and call, which takes milliseconds; the result is the same each time, so it is computed once.
     """
     changes = _changes()
     before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]
@@ -258,7 +252,7 @@ _MISSING = object()
 
 @functools.cache
 def _changes() -> list[tuple[Any, str, Any]]:
-    """Return place, name and value of everything that differs while a kernel is interpreted."""
+    """Place, name and value of everything that differs while a kernel is interpreted."""
     before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
     try:
         for place, names in before:

@@ -14,18 +14,13 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True)
 class Launch:
-    """One way to launch.
+    """One way to launch."""
 
-    Attributes:
-        loop: whether it is the loop kernel: one row a program, in tiles of `tile` columns. Else it
-            is the rows kernel: as many whole rows as fit in the tile.
-        tile: elements that a program holds at once, a power of two.
-        warps: warps of 32 threads each, a power of two.
-    """
-
+    # whether it is the loop kernel: one row a program, in tiles of `tile` columns. Else it is the
+    # rows kernel: as many whole rows as fit in the tile.
     loop: bool
-    tile: int
-    warps: int
+    tile: int  # elements that a program holds at once, a power of two
+    warps: int  # warps of 32 threads each, a power of two
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,9 @@ class TritonMissing(RuntimeError):
 
 
 def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
-    """Return softmax(x) over the last dimension, contiguous.
+    """Return softmax(x) over the last dimension of x (…, columns), contiguous.
 
-    Args:
-        x: (…, columns), of one of `DTYPES`.
-        launch: instead of the one that the table chooses, for benchmarks and tests.
+    ``launch``: instead of the one that the table chooses, for benchmarks and tests.
     """
     y = allocate(x)
     if x.numel():
@@ -34,13 +32,7 @@ def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
 
 
 def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Tensor:
-    """Return the gradient of x, contiguous, from that of y = softmax(x).
-
-    Args:
-        grad_output: the gradient of y, (…, columns).
-        y: the output of the forward, (…, columns).
-        launch: instead of the one that the table chooses.
-    """
+    """Return the gradient of x, contiguous, from that of y = softmax(x), both (…, columns)."""
     dx = allocate(y)
     if y.numel():
         _run("backward", {"g": grad_output, "y": y}, dx, launch)
@@ -56,17 +48,23 @@ def _run(
     direction: Direction, inputs: dict[str, Tensor], out: Tensor, launch: Launch | None
 ) -> None:
     rows, columns = out.numel() // out.shape[-1], out.shape[-1]
-    accelerator = compiles_for(out.device)
-    if launch is None:
-        choice = (direction, out.element_size(), rows, columns)
-        launch = choose(*choice) if accelerator else choose_interpreted(columns)
+    if launch is None and compiles_for(out.device):
+        launch = choose(direction, out.element_size(), rows, columns)
+    launch = launch or choose_interpreted(columns)
     # reshape copies only where no single stride leads from row to row.
     flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
-    if accelerator:
-        with accelerator.current(out.device):
-            kernel[grid](**arguments, num_warps=launch.warps)
+    launch_on(out.device, kernel, grid, arguments, launch.warps)
+
+
+def launch_on(
+    device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
+) -> None:
+    """Launch a kernel on a device; on one that nothing is compiled for, it is interpreted."""
+    if accelerator := compiles_for(device):
+        with accelerator.current(device):
+            kernel[grid](**arguments, num_warps=warps)
     else:
         from utils.softmax.interpreter import interpreted
 
@@ -103,18 +101,14 @@ def plan(
 
 
 def _strides(tensor: Tensor) -> tuple[int, int]:
-    """Return row and column stride in elements; that of a dimension of size 1 is normalised."""
+    """Row and column stride in elements; that of a dimension of size 1 is normalised."""
     rows, columns = tensor.shape
     column = tensor.stride(1) if columns > 1 else 1
     return (tensor.stride(0) if rows > 1 else columns, column)
 
 
 def find_kernel(direction: Direction, launch: Launch) -> Any:
-    """Return the `@triton.jit` kernel that a launch is for.
-
-    Raises:
-        TritonMissing: if Triton is not installed.
-    """
+    """Return the `@triton.jit` kernel that a launch is for."""
     require_triton()
     from utils.softmax import kernel
 
@@ -123,11 +117,7 @@ def find_kernel(direction: Direction, launch: Launch) -> Any:
 
 
 def require_triton() -> None:
-    """Check that Triton can be imported.
-
-    Raises:
-        TritonMissing: if it cannot, with what to do about it.
-    """
+    """Raise TritonMissing, with what to do about it, if Triton cannot be imported."""
     try:
         import triton  # noqa: F401
     except ImportError as error:

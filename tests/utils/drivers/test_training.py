@@ -35,18 +35,6 @@ def settings(context=5, stride=3):
     return {"tokens": WORDS.clone(), "context": context, "stride": stride, "pad": 0}
 
 
-def numbers(pairs):
-    return [tuple(part.tolist() for part in pair) for pair in pairs]
-
-
-def test_every_window_is_read_and_what_lies_behind_the_last():
-    came = driver.windows(right(NAME), settings())
-    assert came["length"] == 4
-    assert numbers(came["items"])[0] == ([1, 2, 3, 4, 5], [2, 3, 4, 5, 6])
-    assert numbers(came["items"])[3] == ([10, 11], [11, 12])
-    assert came["past the end"] == came["far past the end"] == "IndexError"
-
-
 def test_an_end_that_is_not_told_or_not_rightly_shows():
     came = driver.windows(wrong(NAME, "the end not told"), settings())
     assert came["past the end"] == came["far past the end"] == "nothing raised"
@@ -67,28 +55,6 @@ def test_an_item_that_cannot_be_read_is_not_hidden():
 
     with pytest.raises(KeyError, match="no such window"):
         driver.windows(Broken, settings())
-
-
-def test_zeros_that_were_written_into_copies_are_seen_nowhere_else():
-    came = driver.overwritten(right(NAME), settings())
-    assert came["inputs"].tolist() == [1, 2, 3, 4, 5]
-    assert came["targets"].tolist() == [2, 3, 4, 5, 6]
-    assert numbers([came["again"], came["next"]])[0] == ([1, 2, 3, 4, 5], [2, 3, 4, 5, 6])
-    assert came["next"][0].tolist() == [4, 5, 6, 7, 8]
-    assert torch.equal(came["stream"], WORDS)
-
-
-def test_zeros_that_were_written_into_views_are_seen():
-    came = driver.overwritten(wrong(NAME, "one storage"), settings())
-    assert came["inputs"].tolist() == [0] * 5
-    assert came["targets"].tolist() == [0] * 4 + [6]
-    assert came["again"][0].tolist() == [0] * 5
-    assert came["next"][0].tolist() == [0, 0, 0, 7, 8]
-    assert came["stream"].tolist() == [0] * 6 + [7, 8, 9, 10, 11, 12]
-    came = driver.overwritten(wrong(NAME, "one copy for both"), settings())
-    assert came["inputs"].tolist() == [1, 0, 0, 0, 0]
-    assert came["targets"].tolist() == [0] * 4 + [6]
-    assert torch.equal(came["stream"], WORDS)
 
 
 def test_a_loader_reads_in_order_and_collates_with_the_learners_method():
@@ -118,31 +84,6 @@ PARTS = [(ROWS[:1], CLASSES[:1]), (ROWS[1:4], CLASSES[1:4]), (ROWS[4:], CLASSES[
 
 def accumulated(accumulate, old=None):
     return driver.accumulated(accumulate, [w.clone() for w in MATRICES], PARTS, old)
-
-
-@pytest.mark.parametrize("old", [None, 2.0])
-def test_a_right_accumulation_is_one_large_batch(old):
-    leaves = [w.clone().requires_grad_() for w in MATRICES]
-    loss = F.cross_entropy((ROWS @ leaves[0]).tanh() @ leaves[1], CLASSES)
-    loss.backward()
-    came = accumulated(right("accumulate"), old)
-    assert came["loss"] == pytest.approx(loss.item(), rel=1e-5)
-    torch.testing.assert_close(came["gradients"], [w.grad for w in leaves])
-    assert came["rows"] == [1, 3, 2]
-    assert came["alive"] == 0
-
-
-def test_mistakes_in_accumulating_show():
-    good, old = accumulated(right("accumulate")), accumulated(right("accumulate"), 2.0)
-
-    def gradient(mistake, old):
-        return accumulated(wrong("accumulate", mistake), old)["gradients"][0]
-
-    kept = gradient("old gradients kept", 2.0)
-    torch.testing.assert_close(kept, old["gradients"][0] + 2.0)
-    assert not torch.allclose(gradient("the last part alone", None), good["gradients"][0])
-    assert accumulated(wrong("accumulate", "the last part's loss"))["loss"] != good["loss"]
-    assert accumulated(wrong("accumulate", "one big batch"))["rows"] == [6]
 
 
 def test_graphs_that_live_on_are_counted():
@@ -182,14 +123,6 @@ def test_calls_without_a_graph_are_rows_and_no_graphs():
     assert came["gradients"] == [None, None]
     nothing = accumulated(lambda model, parts: 0.0)
     assert (nothing["loss"], nothing["rows"], nothing["alive"]) == (0.0, [], 0)
-
-
-def test_what_a_scaled_loss_leaves_in_a_weight():
-    settings, weight = (8.0, 2.0, 0.5, 3), torch.tensor([1.0, -3.0])
-    found = driver.scaled_gradient(right("Scaler"), settings, weight)
-    assert found.tolist() == [16.0, -48.0]
-    cut = wrong("Scaler", "a loss without its graph")
-    assert driver.scaled_gradient(cut, settings, weight) is None
 
 
 # stopping and going on
@@ -375,14 +308,6 @@ def test_others_seed_torchs_generator_between_the_values():
             yield torch.initial_seed()
 
     assert driver.undisturbed({"batches": batches}, {}, 3)["rows"] == [0, 1, 2]
-
-
-def test_right_batches_are_undisturbed():
-    asked = {"n": 7, "batch_size": 3, "seed": 5, "drop_last": False}
-    came = driver.undisturbed(right("batches"), asked, 5)
-    assert came["left alone"] is True
-    assert came["rows"] == driver.take(right("batches")["batches"](**asked), 5)
-    assert sorted(sum(came["rows"][:3], [])) == list(range(7))
 
 
 def test_no_more_is_asked_of_an_endless_generator_than_was_said():

@@ -18,7 +18,7 @@ from utils.instruments.toolchain import Lack
 from utils.minigpt import parity
 from utils.softmax import run
 
-UTILS = Path(accelerator.__file__).parent
+UTILS = Path(accelerator.__file__).parents[1]
 
 
 class StandIn(Accelerator):

@@ -242,90 +242,37 @@ def test_a_kernel_of_ones_own_shows_the_name_of_its_file_alone():
         own._destroy()
 
 
-LINES = {
-    "CPU: registered at /pytorch/build/aten/src/ATen/RegisterCPU_0.cpp:3234 [kernel]": (
-        "CPU",
-        "kernel",
-        False,
-        "aten/src/ATen/RegisterCPU_0.cpp",
-        3234,
-    ),
-    "AutogradCPU: registered at /__w/pytorch/pytorch/torch/csrc/V.cpp:9 [autograd kernel]": (
-        "AutogradCPU",
-        "autograd kernel",
-        False,
-        "torch/csrc/V.cpp",
-        9,
-    ),
-    "Meta: registered at /home/me/venv/lib/site-packages/torch/_meta.py:54 [kernel]": (
-        "Meta",
-        "kernel",
-        False,
-        "torch/_meta.py",
-        54,
-    ),
-    "CUDA: registered at /pytorch/build/aten/R.cpp:1 [math kernel]": (
-        "CUDA",
-        "composite",
-        False,
-        "aten/R.cpp",
-        1,
-    ),
-    "CUDA: registered at /pytorch/build/aten/R.cpp:1 [default backend kernel]": (
-        "CUDA",
-        "default for backends",
-        False,
-        "aten/R.cpp",
-        1,
-    ),
-    "FuncTorchBatched: registered at /pytorch/aten/B.cpp:2 [batched kernel]": (
-        "FuncTorchBatched",
-        "opened for vmap",
-        False,
-        "aten/B.cpp",
-        2,
-    ),
-    "Python: registered at /pytorch/aten/P.cpp:192 [backend fallback]": (
-        "Python",
-        "fallback",
-        False,
-        "aten/P.cpp",
-        192,
-    ),
-    "Tracer: fallthrough registered at /pytorch/aten/P.cpp:3 [backend fallback]": (
-        "Tracer",
-        "fallback",
-        True,
-        "aten/P.cpp",
-        3,
-    ),
-    "Conjugate: fallthrough registered at /pytorch/aten/C.cpp:21 [kernel]": (
-        "Conjugate",
-        "kernel",
-        True,
-        "aten/C.cpp",
-        21,
-    ),
-    "CPU: registered at /home/me/my work/lab: 1.py:7 [kernel]": (
-        "CPU",
-        "kernel",
-        False,
-        "lab: 1.py",
-        7,
-    ),
-    "CPU: registered at /tmp/ipykernel_77/123.py:4 [a new kind]": (
-        "CPU",
-        "a new kind",
-        False,
-        "123.py",
-        4,
-    ),
-}
+LINES = """\
+CPU: registered at /pytorch/build/aten/src/ATen/RegisterCPU_0.cpp:3234 [kernel]
+    CPU | kernel | has code | aten/src/ATen/RegisterCPU_0.cpp | 3234
+AutogradCPU: registered at /__w/pytorch/pytorch/torch/csrc/V.cpp:9 [autograd kernel]
+    AutogradCPU | autograd kernel | has code | torch/csrc/V.cpp | 9
+Meta: registered at /home/me/venv/lib/site-packages/torch/_meta.py:54 [kernel]
+    Meta | kernel | has code | torch/_meta.py | 54
+CUDA: registered at /pytorch/build/aten/R.cpp:1 [math kernel]
+    CUDA | composite | has code | aten/R.cpp | 1
+CUDA: registered at /pytorch/build/aten/R.cpp:1 [default backend kernel]
+    CUDA | default for backends | has code | aten/R.cpp | 1
+FuncTorchBatched: registered at /pytorch/aten/B.cpp:2 [batched kernel]
+    FuncTorchBatched | opened for vmap | has code | aten/B.cpp | 2
+Python: registered at /pytorch/aten/P.cpp:192 [backend fallback]
+    Python | fallback | has code | aten/P.cpp | 192
+Tracer: fallthrough registered at /pytorch/aten/P.cpp:3 [backend fallback]
+    Tracer | fallback | falls through | aten/P.cpp | 3
+Conjugate: fallthrough registered at /pytorch/aten/C.cpp:21 [kernel]
+    Conjugate | kernel | falls through | aten/C.cpp | 21
+CPU: registered at /home/me/my work/lab: 1.py:7 [kernel]
+    CPU | kernel | has code | lab: 1.py | 7
+CPU: registered at /tmp/ipykernel_77/123.py:4 [a new kind]
+    CPU | a new kind | has code | 123.py | 4
+""".splitlines()
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_a_line_of_a_dump(line):
-    assert dispatch.parse_line(f"{line}\n") == dispatch.Entry(*LINES[line])
+@pytest.mark.parametrize(("line", "read"), zip(LINES[::2], LINES[1::2], strict=True))
+def test_a_line_of_a_dump(line, read):
+    key, kind, falls, file, number = read.strip().split(" | ")
+    entry = dispatch.Entry(key, kind, falls == "falls through", file, int(number))
+    assert dispatch.parse_line(f"{line}\n") == entry
 
 
 @pytest.mark.parametrize("line", ["", "CPU", "CPU: [kernel]", "CPU: registered at x.cpp [kernel]"])

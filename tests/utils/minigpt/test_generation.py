@@ -5,19 +5,12 @@ import torch
 
 from utils.minigpt import (
     attention_maps,
-    attention_picture,
     complete,
     corpus,
     generate,
     load_minigpt,
     load_tokenizer,
 )
-from utils.minigpt.picture import draw_maps, draw_position
-
-
-@pytest.fixture(scope="module")
-def spoken():
-    return generate("Ana y yo", verb="hablar", tense="past", return_attention=True)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +138,8 @@ def test_loading_spends_no_seed():
     assert torch.equal(torch.rand(2), expected)
 
 
-def test_attention_comes_with_its_words(spoken):
-    text, attention = spoken
+def test_attention_comes_with_its_words():
+    text, attention = generate("Ana y yo", verb="hablar", tense="past", return_attention=True)
     assert text.startswith("Ana y yo hablamos ")
     assert attention.words[:7] == ("<bos>", "<es>", "hablar", "<past>", "Ana", "y", "yo")
     assert attention.words[-1] == "."
@@ -154,36 +147,3 @@ def test_attention_comes_with_its_words(spoken):
     assert attention.maps.shape == (2, 4, length, length)
     ids = torch.tensor([load_tokenizer().encode(attention.words)])
     torch.testing.assert_close(attention.maps, attention_maps(load_minigpt(), ids)[:, 0])
-
-
-def test_a_picture_of_every_head(spoken):
-    figure, alt = draw_maps(spoken[1])
-    assert len(figure.axes) == 8
-    assert "2 layers with 4 heads" in alt
-    assert alt.count("layer ") == 8
-    for axes in figure.axes:  # the first word is at the top in each
-        assert axes.get_ylim() == (len(spoken[1].words), 0)
-
-
-def test_a_picture_of_one_position_says_what_it_looks_at(spoken):
-    _, attention = spoken
-    at = attention.words.index("yo")
-    figure, alt = draw_position(attention, at)
-    shares = attention.maps[:, :, at, : at + 1].mean((0, 1))
-    most = attention.words[int(shares.argmax())]
-    title = figure.axes[0].get_title(loc="left")
-    assert title == f"Before “hablamos”, MiniGPT looks most at “{most}”"
-    assert "layer 2, head 4" in alt
-    _, end = draw_position(attention, -1)
-    assert end.startswith("At the end, at “.”")
-    with pytest.raises(ValueError, match="expected a position from"):
-        draw_position(attention, 99)
-
-
-@pytest.mark.slow(1)
-def test_the_picture_is_shown_with_its_text(spoken, capsys):
-    attention_picture(spoken[1])
-    attention_picture(spoken[1], position=6)
-    shown = capsys.readouterr().out
-    assert "[figure] Attention of 2 layers" in shown
-    assert "[figure] Before “hablamos”" in shown

@@ -100,30 +100,20 @@ def test_a_missing_file_is_named(path):
         load_minigpt(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"abc", b"version https://git-lfs", b"\xff" * 500])
-def test_what_is_not_safetensors_is_called_damaged(path, content):
-    path.write_bytes(content)
-    assert "don't begin with a safetensors header" in refusal(path)
-
-
-def test_a_cut_file_names_the_tensor_it_ends_in(path, tiny):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: b"version https://git-lfs",
+        lambda data: b"\xff" * 500,
+        lambda data: data[:-10],
+        lambda data: data.replace(b'"shape": [7, 4]', b'"shape": [7, 5]', 1),
+        lambda data: data.replace(b'"data_offsets": [0, ', b'"data_offsets": [-4,', 1),
+    ],
+)
+def test_a_damaged_file_is_called_so(path, tiny, damage):
     save_weights(path, tiny, TINY)
-    path.write_bytes(path.read_bytes()[:-10])
-    assert "lm_head.bias reaches to byte" in refusal(path)
-
-
-def test_a_header_that_contradicts_itself_names_the_tensor(path, tiny):
-    save_weights(path, tiny, TINY)
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b'"shape": [7, 4]', b'"shape": [7, 5]', 1))
-    assert "token_embedding.weight of shape (7, 5) needs 140 bytes" in refusal(path)
-
-
-@pytest.mark.parametrize("begin", [-4, -400])
-def test_a_tensor_that_begins_before_the_numbers_is_damage(path, begin):
-    entry = {"dtype": "F32", "shape": [1], "data_offsets": [begin, begin + 4]}
-    header = json.dumps({"lm_head.bias": entry, "__metadata__": {}}).encode()
-    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    path.write_bytes(damage(path.read_bytes()))
     assert "is damaged" in refusal(path)
 
 
@@ -160,7 +150,7 @@ def change(tiny, name, array):
         ),
         (
             lambda t: change(t, "final_norm.bias", np.zeros(4, np.float16)),
-            "final_norm.bias: expected dtype F32, got F16",
+            "final_norm.bias: expected float32, got float16",
         ),
     ],
 )

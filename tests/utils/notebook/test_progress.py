@@ -70,8 +70,28 @@ def only_exercise(tmp_path, **kwargs) -> Exercise:
     return found
 
 
-def test_an_untouched_exercise_is_not_begun(tmp_path):
-    assert only_exercise(tmp_path) == Exercise("f", False, False, "A question")
+MENTION = "def f(x):\n    # no more NotImplementedError\n    return x\n"
+RAN = {"stub_count": 1, "visible": (2, [OK]), "graded": (3, [OK])}
+SAVED = {
+    "untouched": ({}, False, False),
+    "the stub was run": ({**RAN, "visible": (2, [ERROR]), "graded": (3, [ERROR])}, False, False),
+    "the stub in lines": ({"stub": STUB.splitlines(keepends=True)}, False, False),
+    "an answer in lines": ({"stub": ANSWER.splitlines(keepends=True)}, True, False),
+    "never checked": ({"stub": ANSWER, "stub_count": 1}, True, False),
+    "all ran well": ({**RAN, "stub": ANSWER}, True, True),
+    "a visible check failed": ({**RAN, "stub": ANSWER, "visible": (3, [OK, ERROR])}, True, False),
+    "a graded check failed": ({**RAN, "stub": ANSWER, "graded": (3, [OK, ERROR])}, True, False),
+    "checks ran before the answer": ({**RAN, "stub": ANSWER, "stub_count": 7}, True, False),
+    "a syntax error": ({"stub": "def f(x:\n    retrun"}, True, False),
+    "it mentions the stub": ({"stub": MENTION}, True, False),
+}
+
+
+@pytest.mark.parametrize(("cells", "begun", "passing"), SAVED.values(), ids=SAVED)
+def test_what_was_saved_says_whether_an_exercise_is_begun_and_passing(
+    tmp_path, cells, begun, passing
+):
+    assert only_exercise(tmp_path, **cells) == Exercise("f", begun, passing, "A question")
 
 
 @pytest.mark.parametrize("status", Status)
@@ -81,40 +101,7 @@ def test_a_verdict_below_the_graded_cell_decides(tmp_path, status):
     assert found == Exercise("f", True, status in FULL, "A question")
 
 
-def test_running_the_stub_is_not_beginning(tmp_path):
-    found = only_exercise(tmp_path, stub_count=1, visible=(2, [ERROR]), graded=(3, [ERROR]))
-    assert found == Exercise("f", False, False, "A question")
-
-
-def test_an_answer_that_was_never_checked_is_begun(tmp_path):
-    found = only_exercise(tmp_path, stub=ANSWER, stub_count=1)
-    assert found == Exercise("f", True, False, "A question")
-
-
-def test_an_answer_whose_checks_ran_well_is_passing(tmp_path):
-    found = only_exercise(tmp_path, stub=ANSWER, stub_count=4, visible=(5, [OK]), graded=(6, [OK]))
-    assert found == Exercise("f", True, True, "A question")
-
-
-@pytest.mark.parametrize("failing", ["visible", "graded"])
-def test_one_failed_check_is_enough_not_to_pass(tmp_path, failing):
-    runs = {"visible": (2, [OK]), "graded": (3, [OK])}
-    runs[failing] = (3, [OK, ERROR])
-    assert not only_exercise(tmp_path, stub=ANSWER, stub_count=1, **runs).passing
-
-
-def test_checks_that_ran_before_the_last_run_of_the_answer_are_stale(tmp_path):
-    found = only_exercise(tmp_path, stub=ANSWER, stub_count=7, visible=(5, [OK]), graded=(6, [OK]))
-    assert found == Exercise("f", True, False, "A question")
-
-
-def test_an_answer_with_a_syntax_error_is_begun(tmp_path):
-    assert only_exercise(tmp_path, stub="def f(x:\n    retrun").begun
-
-
-def test_an_answer_that_only_mentions_the_stub_is_begun(tmp_path):
-    mention = "def f(x):\n    # no more NotImplementedError\n    return x\n"
-    assert only_exercise(tmp_path, stub=mention).begun
+DONE = {"stub": ANSWER, **RAN}
 
 
 def test_every_stub_of_an_exercise_must_be_filled(tmp_path):
@@ -125,17 +112,12 @@ def test_every_stub_of_an_exercise_must_be_filled(tmp_path):
 
 
 def test_exercises_are_told_apart_and_scratch_cells_between_them_do_not_count(tmp_path):
-    done = exercise("f", ANSWER, 1, (2, [OK]), (3, [OK]))
+    done = exercise("f", **DONE)
     scratch = [code("1/0", 4, [ERROR])]
     lab = read_lab(TENSORS, saved(tmp_path, done, scratch, exercise("g", ANSWER), exercise("h")))
     assert [e.name for e in lab.exercises] == ["f", "g", "h"]
     assert (lab.begun, lab.passing) == (2, 1)
     assert str(lab) == "1 of 3 exercises pass their checks; begun: g"
-
-
-def test_sources_may_be_lists_of_lines(tmp_path):
-    assert only_exercise(tmp_path, stub=ANSWER.splitlines(keepends=True)).begun
-    assert not only_exercise(tmp_path, stub=STUB.splitlines(keepends=True)).begun
 
 
 @pytest.mark.parametrize(
@@ -151,45 +133,30 @@ def test_a_broken_notebook_is_reported_and_costs_nothing_else(tmp_path, content)
     assert "not a readable notebook" in progress(tmp_path)._repr_html_()
 
 
-def test_a_folder_without_labs_says_so(tmp_path):
+def test_what_is_drawn_is_also_said_in_words(tmp_path):
     assert "no lab here yet" in repr(progress(tmp_path))
     assert "no lab here yet" in progress(tmp_path)._repr_html_()
-
-
-def test_what_is_drawn_is_also_said_in_words(tmp_path):
-    saved(tmp_path, exercise("f", ANSWER, 1, (2, [OK]), (3, [OK])), exercise("<g>", ANSWER))
+    path = saved(tmp_path, exercise("f", **DONE), exercise("<g>", ANSWER), exercise("h"))
+    before = path.read_bytes(), path.stat().st_mtime_ns
     shown = progress(tmp_path)
     assert isinstance(shown, Progress)
-    assert repr(shown) == (
-        "01 Tensors: storage and view: 1 of 2 exercises pass their checks; begun: <g>"
-    )
+    said = "1 of 3 exercises pass their checks; begun: <g>"
+    assert repr(shown) == f"01 Tensors: storage and view: {said}"
     text = Text()
     text.feed(shown._repr_html_())
-    assert "1 of 2 exercises pass their checks; begun: <g>" in text.words
-
-
-def test_a_square_is_full_half_or_empty_whatever_the_theme(tmp_path):
-    done = exercise("f", ANSWER, 1, (2, [OK]), (3, [OK]))
-    saved(tmp_path, done, exercise("g", ANSWER), exercise("h"))
-    shown = progress(tmp_path)._repr_html_()
-    assert re.findall(r"transparent (\d+)%", shown) == ["100", "50", "0"]
+    assert said in text.words
+    assert re.findall(r"transparent (\d+)%", shown._repr_html_()) == ["100", "50", "0"]
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
 def test_a_phase_is_done_when_every_exercise_of_its_lab_passes(tmp_path):
-    passing = exercise("f", ANSWER, 1, (2, [OK]), (3, [OK]))
+    passing = exercise("f", **DONE)
     saved(tmp_path, passing, exercise("g"))
     assert progress(tmp_path).done == ()
     saved(tmp_path, passing)
     assert progress(tmp_path).done == (1,)
     saved(tmp_path)
     assert progress(tmp_path).done == ()
-
-
-def test_reading_changes_no_file(tmp_path):
-    path = saved(tmp_path, exercise())
-    before = path.read_bytes(), path.stat().st_mtime_ns
-    progress(tmp_path)
-    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
 def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypatch, capsys):
@@ -200,9 +167,6 @@ def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypat
     assert "Run this cell" in shown
     assert "secret" not in shown
     assert progress(tmp_path).labs == []
-
-
-DONE = {"stub": ANSWER, "stub_count": 1, "visible": (2, [OK]), "graded": (3, [OK])}
 
 
 def lessons(root, *phases):

@@ -1,30 +1,12 @@
 """What `torch.compile` captured, believed, saved and wrote, as plain facts.
 
-All that the course knows of the compiler's private interface is reached in this package. It was
-read on torch 2.13; `tests/utils/test_compiling.py` names the part that broke when a version
-changes it.
-
+All that the course knows of the compiler's private interface, that of torch 2.13, is reached here.
 Every function starts with an empty compiler (`torch._dynamo.reset`), so that what it finds depends
 on its arguments alone. Where nothing can be compiled, a notebook's cell says so in one line.
 """
+# ruff: noqa: F401  the names of the room
 
 from utils.instruments.compiling.aot import Split, nbytes, split
 from utils.instruments.compiling.dynamo import Answer, Kept, captured, kept, listening, replay
 from utils.instruments.compiling.inductor import Pass, Written, loops, written
-from utils.notebook import one_line  # noqa: F401
-
-__all__ = [
-    "Answer",
-    "Kept",
-    "Pass",
-    "Split",
-    "Written",
-    "captured",
-    "kept",
-    "listening",
-    "loops",
-    "nbytes",
-    "replay",
-    "split",
-    "written",
-]
+from utils.notebook import one_line

@@ -13,21 +13,14 @@ from utils.instruments.compiling.dynamo import fresh
 
 @dataclass(frozen=True)
 class Split:
-    """A joint graph, and what a partitioner made of it.
+    """A joint graph, and what a partitioner made of it."""
 
-    Attributes:
-        joint: forward and backward in one graph.
-        forward: the part that runs first; its last outputs are what is saved.
-        backward: the part that runs when a gradient comes.
-        saved: what the forward hands to the backward: name -> bytes; a view is told by its base.
-        again: the names of nodes of the forward that stand in the backward, too.
-    """
-
-    joint: fx.Graph
-    forward: fx.Graph
+    joint: fx.Graph  # forward and backward in one graph
+    forward: fx.Graph  # its last outputs are what is saved
     backward: fx.Graph
+    # what the forward hands to the backward: name -> bytes; a view is told by its base
     saved: dict[str, int]
-    again: tuple[str, ...]
+    again: tuple[str, ...]  # the names of nodes of the forward that stand in the backward, too
 
 
 def split(
@@ -37,10 +30,7 @@ def split(
 
     partition: "plain" saves what the backward's nodes use; "min-cut", Inductor's, may compute
     again what is cheaper to compute than to keep. budget: 0 to 1, the part of the bytes that
-    min-cut may save (`activation_memory_budget`).
-
-    Raises:
-        ValueError: for another partition, for several graphs, or where nothing needs a gradient.
+    min-cut may save (`activation_memory_budget`). ValueError where there is not one such graph.
     """
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch import config, partitioners

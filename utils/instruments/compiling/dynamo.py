@@ -26,8 +26,6 @@ def captured(function: Callable[..., Any], *args: Any) -> list[fx.GraphModule]:
 
 
 def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
-    """A backend that keeps each graph that it is given, and runs it as it is."""
-
     def backend(graph: fx.GraphModule, inputs: Any) -> fx.GraphModule:
         graphs.append(graph)
         return graph
@@ -37,19 +35,14 @@ def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
 
 @dataclass(frozen=True)
 class Kept:
-    """One compiled version of a function, and what must hold for it to be used.
+    """One compiled version of a function, and what must hold for it to be used."""
 
-    Attributes:
-        number: in which order it was compiled, from 0.
-        code: the bytecode that replaced the function's own.
-        checks: the guards as (kind, what is checked), in the order in which they are tried.
-        refusal: called with the function's arguments by name, returns why this version may not be
-            used for them; None where it may.
-    """
-
-    number: int
-    code: types.CodeType
+    number: int  # in which order it was compiled, from 0
+    code: types.CodeType  # the bytecode that replaced the function's own
+    # the guards as (kind, what is checked), in the order in which they are tried
     checks: tuple[tuple[str, str], ...]
+    # called with the function's arguments by name, returns why this version may not be used for
+    # them; None where it may
     refusal: Callable[..., str | None]
 
 
@@ -73,7 +66,6 @@ def kept(function: Callable[..., Any]) -> list[Kept]:
 
 
 def _plain(function: Callable[..., Any]) -> Any:
-    """The Python function that Dynamo compiles: of a module, its class's forward."""
     if isinstance(function, torch.nn.Module):
         return type(function).forward
     return inspect.unwrap(function)
@@ -81,20 +73,15 @@ def _plain(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one call of a compiled function.
+    """What became of one call of a compiled function."""
 
-    Attributes:
-        graphs: how many graphs there are after it.
-        refusals: for each version that was there before it, why it was refused; None for one that
-            takes the call.
-        used: the number of the version that ran; None where the function ran without the compiler.
-        value: what the call returned.
-    """
-
-    graphs: int
+    graphs: int  # how many graphs there are after it
+    # for each version that was there before it, why it was refused; None for one that takes the
+    # call
     refusals: tuple[str | None, ...]
+    # the number of the version that ran; None where the function ran without the compiler
     used: int | None
-    value: Any
+    value: Any  # what the call returned
 
 
 def replay(
@@ -137,9 +124,8 @@ def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
 def listening(**artifacts: Any) -> Iterator[list[str]]:
     """Collect what the compiler logs, in place of printing it.
 
-    artifacts: switches that `torch._logging.set_logs` takes, such as `graph_breaks=True`: the same
-    names as in TORCH_LOGS. Without one, warnings alone are logged. What was switched on before is
-    switched on again afterwards.
+    artifacts: switches of `torch._logging.set_logs` and TORCH_LOGS, such as `graph_breaks=True`;
+    without one, warnings alone are logged. What was switched on before is switched on afterwards.
     """
     before = copy.deepcopy(torch._logging._internal._get_log_state())
     said: list[str] = []

@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 
 from utils.instruments.compiling.dynamo import fresh, listening
 from utils.instruments.toolchain import require_compiler
@@ -33,38 +33,25 @@ HOPPER = {
 
 @dataclass(frozen=True)
 class Pass:
-    """Operations that Inductor's scheduler put together, so that they share their loops.
+    """Operations that Inductor's scheduler put together, so that they share their loops."""
 
-    Attributes:
-        name: the scheduler's, such as "op0_op1".
-        lines: the lines of Python whose operations are in it, in the order of the file.
-        operators: what it computes, by the operators' names.
-        reads: buffers and inputs that it loads: name -> bytes.
-        writes: buffers that it stores: name -> bytes. What lives only within a pass is not there.
-        library: whether it is a call of a library, and not code that Inductor wrote.
-    """
-
-    name: str
+    name: str  # the scheduler's, such as "op0_op1"
+    # the lines of Python whose operations are in it, in the order of the file
     lines: tuple[str, ...]
-    operators: tuple[str, ...]
-    reads: dict[str, int]
+    operators: tuple[str, ...]  # what it computes, by the operators' names
+    reads: dict[str, int]  # buffers and inputs that it loads: name -> bytes
+    # buffers that it stores: name -> bytes. What lives only within a pass is not there.
     writes: dict[str, int]
-    library: bool
+    library: bool  # whether it is a call of a library, and not code that Inductor wrote
 
 
 @dataclass(frozen=True)
 class Written:
-    """One module that Inductor wrote.
+    """One module that Inductor wrote."""
 
-    Attributes:
-        code: its text.
-        passes: the scheduler's groups, in order.
-        backward: whether it is the backward's.
-    """
-
-    code: str
-    passes: tuple[Pass, ...]
-    backward: bool
+    code: str  # its text
+    passes: tuple[Pass, ...]  # the scheduler's groups, in order
+    backward: bool  # whether it is the backward's
 
 
 def written(
@@ -74,12 +61,9 @@ def written(
 
     For "cuda" the tensors are fakes, and Inductor is told of an H100 (HOPPER): what it writes is
     what it would write there, as far as that depends on these figures, and forward alone. With
-    `backward` the backward's module comes too, where an argument requires a gradient.
-
-    Raises:
-        ValueError: for a device other than "cpu" and "cuda".
-        NoCompiler: for "cpu", if this machine can't compile C++: Inductor asks the compiler which
-            of the processor's instructions it knows, and writes accordingly.
+    `backward` the backward's module comes too, where an argument requires a gradient. For "cpu"
+    NoCompiler is raised where C++ can't be compiled: Inductor asks the compiler which of the
+    processor's instructions it knows, and writes accordingly.
     """
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor
@@ -126,7 +110,6 @@ class NotRun(Exception):
 
 
 def _is_part(group: Any) -> bool:
-    """Whether it only takes one result out of several that a library's call gave."""
     from torch._inductor.ir import MultiOutput
 
     return all(isinstance(node.node, MultiOutput) for node in group.get_nodes())
@@ -139,12 +122,20 @@ def _pass(lowering: Any, group: Any) -> Pass:
         made += [user.get_name() for name in made for user in _parts(lowering, name)]
         origins = {node.node.get_origin_node() for node in inner} - {None}
     else:
-        others = _called_libraries(lowering)
+        # a pass that prepares the input of a library's operations doesn't do these
+        calls_of = [each for each in lowering.scheduler.nodes if each.is_extern()]
+        others = {node.node.get_origin_node() for each in calls_of for node in each.get_nodes()}
         origins = {origin for node in inner for origin in node.node.origins} - others
     reads = {dep.name for node in inner for dep in node.read_writes.reads} - set(made)
     names = {node.get_name() for node in inner}
-    outside = [name for name in made if _outlives(lowering, name, names)]
-    lines = sorted({where for origin in origins if (where := _line(origin))})
+    users_of = {
+        name: {user.get_name() for user in lowering.scheduler.name_to_buf[name].users}
+        for name in made
+        if name not in lowering.removed_buffers
+    }
+    outside = [name for name, users in users_of.items() if not users <= names]
+    traces = [LINE.findall(origin.meta.get("stack_trace") or "") for origin in origins]
+    lines = sorted({(int(trace[0][1]), trace[0][3].strip()) for trace in traces if trace})
     calls = {str(o.target).split(".")[1] for o in origins if o.op == "call_function"}
     return Pass(
         name=group.get_name(),
@@ -156,30 +147,11 @@ def _pass(lowering: Any, group: Any) -> Pass:
     )
 
 
-def _called_libraries(lowering: Any) -> set[Any]:
-    """The operations that libraries do: a pass that prepares their input does not."""
-    groups = (group for group in lowering.scheduler.nodes if group.is_extern())
-    return {node.node.get_origin_node() for group in groups for node in group.get_nodes()}
-
-
 def _parts(lowering: Any, name: str) -> list[Any]:
     """The buffers that are single results of a library's call that gave several."""
     users = (user.node for user in lowering.scheduler.name_to_buf[name].users)
     parts = (user for user in users if hasattr(user, "get_outputs") and _is_part(user))
     return [buffer for user in parts for buffer in user.get_outputs()]
-
-
-def _outlives(lowering: Any, name: str, inside: set[str]) -> bool:
-    """Whether a buffer is used outside its group, or is a result."""
-    buffer = lowering.scheduler.name_to_buf[name]
-    users = {user.get_name() for user in buffer.users}
-    return not users <= inside and name not in lowering.removed_buffers
-
-
-def _line(node: fx.Node) -> tuple[int, str] | None:
-    """The number and text of the line of the compiled function that a node comes from."""
-    found = LINE.findall(node.meta.get("stack_trace") or "")
-    return (int(found[0][1]), found[0][3].strip()) if found else None
 
 
 def _buffer_bytes(lowering: Any, name: str) -> int:
@@ -192,7 +164,6 @@ def _buffer_bytes(lowering: Any, name: str) -> int:
 
 @contextlib.contextmanager
 def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """Fakes of the tensors on a GPU that is only described, while Inductor writes for it."""
     from torch._inductor import scheduler
     from torch._inductor.fx_passes import joint_graph
     from torch._inductor.runtime.hints import DeviceProperties
@@ -215,12 +186,13 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         ):
             stack.enter_context(mock.patch.object(where, name, value))
         stack.enter_context(FakeTensorMode())
-        yield tuple(_fake_on_gpu(arg) if isinstance(arg, Tensor) else arg for arg in args)
-
-
-def _fake_on_gpu(tensor: Tensor) -> Tensor:
-    """A fake like `tensor`. It needs no gradient: autograd asks a real device for a stream."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda:0")
+        # they need no gradient: autograd asks a real device for a stream
+        yield tuple(
+            torch.empty_strided(arg.shape, arg.stride(), dtype=arg.dtype, device="cuda:0")
+            if isinstance(arg, Tensor)
+            else arg
+            for arg in args
+        )
 
 
 def loops(code: str) -> str:

@@ -1,7 +1,5 @@
 """Traces of a machine that does not exist: a host that launches, and a device with a queue.
 
-`drawn("sync", seed)` runs a small training program on the model of such a machine, with noise on
-every duration. The program is slowed down by one thing above all, and does some of everything else.
 Nothing here was measured; the durations are of the size that a present GPU has.
 """
 
@@ -20,6 +18,7 @@ KINDS = ("loader", "python", "sync", "copy", "launches", "compute")
 COVERED = ("nothing", "loader", "python", "sync", "copy", "launches")
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 QUEUE, SIDE = "gpu 7", "gpu 20"  # streams: for kernels, and for copies that need not be waited for
+NOISE = 0.25  # standard deviation of the logarithm of each duration
 LATENCY = 4500  # from the launching call to the start of an idle device
 
 # (operator, kernel) of a training step
@@ -41,9 +40,7 @@ BACKWARD = (
 OPTIMIZER = (("aten::_foreach_lerp_", "multi_tensor_apply_kernel"),)
 
 
-def drawn(
-    kind: str, seed: int | str, steps: int = 2, noise: float = 0.25, covered: str | None = None
-) -> list[Event]:
+def drawn(kind: str, seed: int | str, steps: int = 2, covered: str | None = None) -> list[Event]:
     """Return a trace of some training steps that spend most of their time on one thing.
 
     Args:
@@ -52,20 +49,16 @@ def drawn(
             small kernels; or ``compute``, which is no brake.
         seed: draws the program's sizes and the noise; the same seed gives the same trace.
         steps: how many training steps.
-        noise: standard deviation of the logarithm of each duration.
         covered: what is done while one long kernel runs, so that it costs nothing: one of
             ``COVERED``. The seed draws it when not given.
 
     Returns:
         The events in order of their starts, an outer one before those inside.
-
-    Raises:
-        ValueError: for an unknown kind, or an unknown thing to cover.
     """
     for word, known in ((kind, KINDS), (covered or "nothing", COVERED)):
         if word not in known:
             raise ValueError(f"{word!r}: expected one of {', '.join(known)}")
-    machine = _Machine(random.Random(f"{kind}/{seed}"), noise)
+    machine = _Machine(random.Random(f"{kind}/{seed}"))
     program = _Program(machine, kind)
     program.covered = covered or program.covered
     for number in range(steps):
@@ -77,8 +70,8 @@ def drawn(
 class _Machine:
     """The clock of the host, the queue of the device, and what has run on either."""
 
-    def __init__(self, dice: random.Random, noise: float):
-        self.dice, self.noise = dice, noise
+    def __init__(self, dice: random.Random):
+        self.dice = dice
         self.clock = dice.randint(0, 9000)
         self.free = {QUEUE: 0, SIDE: 0}  # when each stream will have done all that it was given
         self.events: list[Event] = []
@@ -86,7 +79,7 @@ class _Machine:
 
     def around(self, ns: float) -> int:
         """A duration near `ns`, at least 100."""
-        return max(100, round(ns * math.exp(self.dice.gauss(0, self.noise))))
+        return max(100, round(ns * math.exp(self.dice.gauss(0, NOISE))))
 
     def work(self, ns: float) -> None:
         """The host is busy with Python, which a trace does not show."""
@@ -100,7 +93,6 @@ class _Machine:
         self.events.append(Event(name, start, self.clock - start, "cpu", kind, correlation))
 
     def range(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """A label around other events."""
         return self.host(name, "range")
 
     def start(self, call: str, name: str, ns: float, stream: str = QUEUE) -> None:
@@ -127,35 +119,23 @@ class _Machine:
             self.clock = max(self.clock, self.free[QUEUE]) + self.around(7000)
 
     def item(self) -> None:
-        """Fetch one number from the device, which waits for all before it."""
         with self.host("aten::item", "op"), self.host("aten::_local_scalar_dense", "op"):
             self.work(300)
             self.start("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)", 1000)
             self.synchronize()
             self.work(300)
 
-    def copy(self, ns: float) -> None:
-        """Bring a tensor to the device and wait for it."""
+    def copy(self, ns: float, *, aside: bool) -> None:
+        """Bring a tensor to the device: beside its kernels, or else the host waits for it."""
+        memory, stream = ("Pinned", SIDE) if aside else ("Pageable", QUEUE)
         with self.host("aten::to", "op"), self.host("aten::copy_", "op"):
             self.work(1500)
-            self.start("cudaMemcpyAsync", "Memcpy HtoD (Pageable -> Device)", ns)
-            self.synchronize()
-
-    def copy_aside(self, ns: float) -> None:
-        """Bring a tensor to the device beside its kernels, without waiting."""
-        with self.host("aten::to", "op"), self.host("aten::copy_", "op"):
-            self.work(1500)
-            self.start("cudaMemcpyAsync", "Memcpy HtoD (Pinned -> Device)", ns, SIDE)
-
-    def load(self, ns: float) -> None:
-        """Ask the loader for a batch."""
-        with self.range(LOADER):
-            self.work(ns)
+            self.start("cudaMemcpyAsync", f"Memcpy HtoD ({memory} -> Device)", ns, stream)
+            if not aside:
+                self.synchronize()
 
 
 class _Program:
-    """A training step; what it does most of depends on the kind."""
-
     def __init__(self, machine: _Machine, kind: str):
         dice = machine.dice
         self.machine, self.kind, self.dice = machine, kind, dice
@@ -166,17 +146,13 @@ class _Program:
 
     def step(self) -> None:
         m, dice = self.machine, self.dice
-        m.load(dice.uniform(1.2e6, 2.5e6) if self.kind == "loader" else 9e3)
-        if self.kind == "copy":
-            m.copy(dice.uniform(0.9e6, 1.8e6))
-        else:
-            m.copy_aside(5e3)
-        with m.range("forward"):
-            self.operators(FORWARD)
-        with m.range("backward"):
-            self.operators(BACKWARD)
-        with m.range("optimizer"):
-            self.operators(OPTIMIZER)
+        with m.range(LOADER):
+            m.work(dice.uniform(1.2e6, 2.5e6) if self.kind == "loader" else 9e3)
+        waited = self.kind == "copy"
+        m.copy(dice.uniform(0.9e6, 1.8e6) if waited else 5e3, aside=not waited)
+        for part, pairs in (("forward", FORWARD), ("backward", BACKWARD), ("optimizer", OPTIMIZER)):
+            with m.range(part):
+                self.operators(pairs)
         if self.kind != "copy":
             self.cover()
         if self.asks and self.kind != "loader":
@@ -217,7 +193,7 @@ class _Program:
         elif self.covered == "sync":
             m.item()
         elif self.covered == "copy":
-            m.copy_aside(left * 0.4)
+            m.copy(left * 0.4, aside=True)
         else:
             done = m.clock + left * 2 // 10
             while m.clock < done:

@@ -1,31 +1,50 @@
-"""What a trace consists of. Times are whole nanoseconds."""
+"""What a trace consists of, and how it is read out of `torch.profiler`.
+
+It is read by the Chrome trace that the profiler writes, a format that stays. Times are whole
+nanoseconds.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+# Kineto's categories; what is missing is left out, such as Python frames and arrows.
+HOST = {
+    "cpu_op": "op",
+    "user_annotation": "range",
+    "cuda_runtime": "call",
+    "cuda_driver": "call",
+    "privateuse1_runtime": "call",
+}
+DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "copy"}
+_READ: weakref.WeakKeyDictionary[Any, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
+# What the profiler notes of itself.
+ITSELF = ("PyTorch Profiler", "Iteration Start", "Record Window End", "Activity Buffer Request")
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that ran for a while.
+    """Something that ran for a while."""
 
-    Attributes:
-        name: what ran, such as ``aten::mm``.
-        start: when it began, in nanoseconds.
-        duration: how long it took, in nanoseconds.
-        lane: where it ran: a thread of the host, ``cpu`` or ``cpu 2``, or a stream of the device,
-            ``gpu 7``.
-        kind: on the host ``range`` (a label around other events), ``op`` (an operator) or ``call``
-            (of CUDA); on the device ``kernel`` or ``copy``.
-        correlation: the number that a call shares with what it has started on the device; None
-            for all other events.
-    """
-
-    name: str
-    start: int
-    duration: int
+    name: str  # what ran, such as ``aten::mm``
+    start: int  # when it began, in nanoseconds
+    duration: int  # how long it took, in nanoseconds
+    # where it ran: a thread of the host, ``cpu`` or ``cpu 2``, or a stream of the device, ``gpu 7``
     lane: str = "cpu"
+    # on the host ``range`` (a label around other events), ``op`` (an operator) or ``call`` (of
+    # CUDA); on the device ``kernel`` or ``copy``
     kind: str = "op"
+    # the number that a call shares with what it has started on the device; None for all other
+    # events
     correlation: int | None = None
 
     @property
@@ -41,14 +60,72 @@ class Event:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Memory that an allocator handed out or took back.
+    """Memory that an allocator handed out or took back."""
 
-    Attributes:
-        address: of its first byte.
-        bytes: how many; negative where they were given back.
-        time: when, in nanoseconds.
+    address: int  # of its first byte
+    bytes: int  # how many; negative where they were given back
+    time: int = 0  # when, in nanoseconds
+
+
+def of_profile(profile: torch.profiler.profile) -> list[Event]:
+    """Return the events of a profile that has ended, in order of their starts.
+
+    A profile writes its Chrome trace once. Whoever wants the file, too, exports it and reads it
+    with :func:`of_chrome_trace`.
     """
+    return _events(_trace_events(profile))
 
-    address: int
-    bytes: int
-    time: int = 0
+
+def allocations_of_profile(profile: torch.profiler.profile) -> list[Allocation]:
+    """Return what was allocated and freed during a profile with ``profile_memory=True``."""
+    found = [
+        Allocation(int(event["args"]["Addr"]), int(event["args"]["Bytes"]), _ns(event["ts"]))
+        for event in _trace_events(profile)
+        if event.get("name") == "[memory]"
+    ]
+    return sorted(found, key=lambda allocation: allocation.time)
+
+
+def of_chrome_trace(path: Path | str) -> list[Event]:
+    """Return the events of a file that ``export_chrome_trace`` wrote, packed (.gz) or not."""
+    data = Path(path).read_bytes()
+    if str(path).endswith(".gz"):
+        data = gzip.decompress(data)
+    return _events(json.loads(data)["traceEvents"])
+
+
+def _trace_events(profile: torch.profiler.profile) -> list[dict[str, Any]]:
+    if profile not in _READ:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "trace.json"
+            profile.export_chrome_trace(str(file))
+            _READ[profile] = json.loads(file.read_bytes())["traceEvents"]
+    return _READ[profile]
+
+
+def _events(trace_events: Iterable[Mapping[str, Any]]) -> list[Event]:
+    found, threads = [], []
+    spans = [event for event in trace_events if event.get("ph") == "X"]
+    for span in sorted(spans, key=lambda span: (span["ts"], -span["dur"])):
+        kind = HOST.get(span.get("cat", ""))
+        device_kind = DEVICE.get(span.get("cat", ""))
+        if (kind is None and device_kind is None) or span["name"].startswith(ITSELF):
+            continue
+        start, end = _ns(span["ts"]), _ns(span["ts"] + span["dur"])
+        args = span.get("args", {})
+        if device_kind is not None:
+            lane, kind = f"gpu {args.get('stream', span['tid'])}", device_kind
+        else:
+            if span["tid"] not in threads:
+                threads.append(span["tid"])
+            number = threads.index(span["tid"])
+            lane = f"cpu {number + 1}" if number else "cpu"
+        correlation = None if kind in ("op", "range") else args.get("correlation")
+        assert kind is not None
+        found.append(Event(span["name"], start, end - start, lane, kind, correlation))
+    return found
+
+
+def _ns(microseconds: float) -> int:
+    """A Chrome trace's microseconds, which have three decimals, as whole nanoseconds."""
+    return round(microseconds * 1000)

@@ -8,44 +8,27 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Message:
-    """A tensor that went from one rank to another.
-
-    Attributes:
-        source: the rank that sent it.
-        to: the rank that received it.
-        bytes: of the tensor.
-        sent: when the sender asked for it, in seconds of the simulated clock.
-        awaited: when the receiver asked for it.
-        start: when it left.
-        end: when it had come.
-    """
+    """A tensor that went from one rank to another; times in seconds of the simulated clock."""
 
     source: int
     to: int
-    bytes: int
-    sent: float
-    awaited: float
-    start: float
-    end: float
+    bytes: int  # of the tensor
+    sent: float  # when the sender asked for it
+    awaited: float  # when the receiver asked for it
+    start: float  # when it left
+    end: float  # when it had come
 
 
 @dataclass(frozen=True)
 class Collective:
-    """What all ranks did together.
+    """What all ranks did together."""
 
-    Attributes:
-        kind: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``broadcast`` or ``barrier``.
-        bytes: of what one rank put in; of a broadcast, what the source put in.
-        shape: of the tensor that one rank put in, of the first one of a list; None for a barrier.
-        posted: when each rank asked for it.
-        end: when the last one did. It takes no time of its own.
-    """
-
-    kind: str
-    bytes: int
+    kind: str  # ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``broadcast`` or ``barrier``
+    bytes: int  # of what one rank put in; of a broadcast, what the source put in
+    # of the tensor that one rank put in, of the first one of a list; None for a barrier
     shape: tuple[int, ...] | None
-    posted: tuple[float, ...]
-    end: float
+    posted: tuple[float, ...]  # when each rank asked for it
+    end: float  # when the last one did. It takes no time of its own.
 
 
 @dataclass(frozen=True)
@@ -59,20 +42,15 @@ class Computed:
 
 @dataclass
 class Outcome:
-    """How a world ended, or how far it came.
+    """How a world ended, or how far it came."""
 
-    Attributes:
-        results: what each rank returned; None of those that did not come to their end.
-        log: messages, collectives and computing, in the order in which they ended.
-        clocks: each rank's clock, in simulated seconds.
-        waiting: for each rank that waits for ever, what it waits for, in words.
-        awaits: for the same ranks, the ranks that they wait for.
-    """
-
-    results: list[Any]
+    results: list[Any]  # what each rank returned; None of those that did not come to their end
+    # messages, collectives and computing, in the order in which they ended
     log: list[Message | Collective | Computed] = field(default_factory=list)
-    clocks: list[float] = field(default_factory=list)
+    clocks: list[float] = field(default_factory=list)  # each rank's clock, in simulated seconds
+    # for each rank that waits for ever, what it waits for, in words
     waiting: dict[int, str] = field(default_factory=dict)
+    # for the same ranks, the ranks that they wait for
     awaits: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property

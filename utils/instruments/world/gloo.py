@@ -1,8 +1,7 @@
 """The same programs in processes of their own: `torch.distributed` with its gloo backend.
 
-Processes are forked and use one thread each. They find each other through a folder, and end with
-the call: what hangs is ended after a time. Where gloo can't run, as in a container without a
-loopback interface, that is said in words.
+Processes are forked, use one thread each, find each other through a folder, and end with the call.
+Where gloo can't run, as in a container without a loopback interface, that is said in words.
 """
 
 from __future__ import annotations
@@ -42,16 +41,10 @@ class NoGloo(Exception):
 def over_gloo(
     program: Callable[..., Generator], world: int, *args: Any, seconds: float = LIMIT
 ) -> list[Any]:
-    """Run a program at each rank in a process of its own, and return what each one returned.
+    """Run a program, as `utils.instruments.world.run` does, at each rank in a process of its own.
 
-    Args:
-        program: a generator function, as for `utils.instruments.world.run`.
-        world: the number of processes.
-        args: its further arguments; of an `Each`, every rank gets its own.
-        seconds: after which all processes are ended.
-
-    Raises:
-        NoGloo: if a rank raised or died, if time was up, or if there is no fork or no gloo here.
+    Returned is what each one returned. NoGloo is raised if a rank raised or died, if time was up,
+    or if there is no fork or no gloo here.
     """
     if not hasattr(os, "fork"):
         raise NoGloo("this system has no fork")
@@ -107,7 +100,6 @@ def loopback() -> str:
 
 
 def _wait(children: dict[int, int], folder: Path, seconds: float) -> None:
-    """Wait until all children are gone; forget those that are."""
     deadline = time.monotonic() + seconds
     while children:
         for pid in list(children):
@@ -129,7 +121,6 @@ def _wait(children: dict[int, int], folder: Path, seconds: float) -> None:
 def _be_a_rank(
     folder: Path, program: Callable, rank: int, world: int, args: tuple, seconds: float
 ) -> None:
-    """Be one rank, in a process that was forked for it, and end the process."""
     status = 1
     try:
         import torch.distributed as dist
@@ -158,11 +149,9 @@ def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
     """Return a store for the ranks' addresses: a folder with a file for each key.
 
     Torch's own stores won't do. `FileStore` needs file locks, which a sandbox only pretends to
-    give: two ranks then write over each other's lines, and a third reads a length that is none.
-    `TCPStore` asks the name server for the name of each peer, and waits for it where it is slow.
-    Here a value appears at once and whole, because a file is renamed.
-
-    The caller keeps a reference: torch calls a Python object through it.
+    give; `TCPStore` asks the name server for the name of each peer, and waits for it where it is
+    slow. Here a value appears at once and whole, because a file is renamed. The caller keeps a
+    reference: torch calls a Python object through it.
     """
     from torch.distributed import Store
 
@@ -195,7 +184,6 @@ def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
 
 
 def _driven(program: Generator, rank: int, world: int) -> Any:
-    """Let a program run, and do what it asks for with `torch.distributed`."""
     answer: Any = None
     while True:
         try:

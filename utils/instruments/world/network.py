@@ -26,11 +26,7 @@ REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class WorldError(Exception):
-    """A world that could not come to its end.
-
-    Attributes:
-        outcome: what had happened by then.
-    """
+    """A world that could not come to its end; its ``outcome`` is what had happened by then."""
 
     def __init__(self, message: str, outcome: Outcome):
         super().__init__(message)
@@ -75,50 +71,25 @@ class _Transfer:
 
 @dataclass
 class _Rank:
-    """The state of one rank.
-
-    Attributes:
-        resume: lets its program run on; gives ("yield", request) or ("return", result).
-        transfers: what it waits for.
-        answer: what it is resumed with.
-        collective: the collective that it waits for.
-        doing: the same in words.
-    """
+    """The state of one rank."""
 
     number: int
+    # lets its program run on; gives ("yield", request) or ("return", result)
     resume: Callable[[Any], tuple[str, Any]]
     clock: float = 0.0
     done: bool = False
-    answer: Any = None
+    answer: Any = None  # what it is resumed with
+    # what it waits for, and in words
     transfers: list[_Transfer] = field(default_factory=list)
     collective: tuple | None = None
     doing: str = ""
 
 
-def run(
-    program: Callable[..., Generator],
-    world: int,
-    *args: Any,
-    rendezvous: bool = True,
-    latency: float = 0.0,
-    bandwidth: float = math.inf,
-) -> Outcome:
-    """Run ``program(rank, world, *args)`` at each rank and return what came of it.
+def run(program: Callable[..., Generator], world: int, *args: Any, **how: Any) -> Outcome:
+    """Run ``program(rank, world, *args)``, a generator function, at each rank, as :func:`connect`.
 
     Each rank gets copies of the arguments, as if they were processes. Of an argument that is an
     `Each`, every rank gets its own.
-
-    Args:
-        program: a generator function.
-        world: the number of ranks.
-        args: its further arguments.
-        rendezvous: as for `connect`, like ``latency`` and ``bandwidth``.
-        latency: see there.
-        bandwidth: see there.
-
-    Raises:
-        WorldError: as `connect` does.
-        ValueError: if an `Each` has not one item for each rank.
     """
     for arg in args:
         if isinstance(arg, Each) and len(arg) != world:
@@ -127,7 +98,7 @@ def run(
         program(rank, world, *(copied(a[rank] if isinstance(a, Each) else a) for a in args))
         for rank in range(world)
     ]
-    return connect(programs, rendezvous=rendezvous, latency=latency, bandwidth=bandwidth)
+    return connect(programs, **how)
 
 
 def connect(
@@ -155,8 +126,6 @@ def connect(
 
 
 class _Network:
-    """The ranks of one world, and what is on its way between them."""
-
     def __init__(
         self, programs: Sequence[Any], rendezvous: bool, latency: float, bandwidth: float
     ) -> None:
@@ -210,24 +179,19 @@ class _Network:
         return self._stopped()
 
     def _stopped(self) -> Outcome:
-        """Return the outcome, with what each rank waits for by now."""
         self._outcome.clocks = [rank.clock for rank in self._ranks]
         for rank in self._ranks:
             if rank.doing:
-                awaited = self._awaited(rank)
+                awaited = tuple(dict.fromkeys(t.peer for t in rank.transfers if t.end is None))
+                if rank.collective is not None:
+                    awaited = tuple(r.number for r in self._ranks if r.collective is None)
                 over = [r for r in awaited if self._ranks[r].done]
                 words = f", and {_have_ended(over)}" if over else ""
                 self._outcome.waiting[rank.number] = rank.doing + words
                 self._outcome.awaits[rank.number] = awaited
         return self._outcome
 
-    def _awaited(self, rank: _Rank) -> tuple[int, ...]:
-        if rank.collective is not None:
-            return tuple(r.number for r in self._ranks if r.collective is None)
-        return tuple(dict.fromkeys(t.peer for t in rank.transfers if t.end is None))
-
     def _post(self, rank: _Rank, request: Any) -> None:
-        """Take a request, and do what can be done by now."""
         if not (isinstance(request, (tuple, list)) and request and isinstance(request[0], str)):
             raise _Invalid("a request is a tuple whose first item is its name")
         kind, *rest = request
@@ -301,24 +265,29 @@ class _Network:
     def _post_collective(self, rank: _Rank, kind: str, rest: list) -> None:
         details: tuple = ()
         given: Any = None
+        article, words = "an" if kind.startswith("all") else "a", ""
         if kind in ("all_reduce", "reduce_scatter"):
             if not (isinstance(rest[1], str) and rest[1] in REDUCTIONS):
                 raise _Invalid(f"expected one of {', '.join(map(repr, REDUCTIONS))}")
-            details = (rest[1],)
+            details, words = (rest[1],), f" ({rest[1]})"
         if kind in ("all_reduce", "all_gather"):
             given = self._tensor(rest[0])
             details += (tuple(given.shape), given.dtype)
+            words += f" of {tuple(given.shape)}, {_plain(given.dtype)}"
         elif kind == "reduce_scatter":
             if not isinstance(rest[0], (tuple, list)) or len(rest[0]) != len(self._ranks):
                 raise _Invalid("it takes a list of tensors, one for each rank")
             given = [self._tensor(tensor) for tensor in rest[0]]
             details += tuple((tuple(tensor.shape), tensor.dtype) for tensor in given)
+            shapes = ", ".join(str(tuple(tensor.shape)) for tensor in given[:4])
+            more = ", …" if len(given) > 4 else ""
+            words += f" of {shapes}{more}, {_plain(given[0].dtype)}"
         elif kind == "broadcast":
             source = self._number(rest[1])
             given = self._tensor(rest[0]) if source == rank.number else None
-            details = (source,)
+            details, words = (source,), f" from rank {source}"
         rank.collective, rank.answer = (kind, details), given
-        rank.doing = f"waits in {_in_words(kind, details)}"
+        rank.doing = f"waits in {article} {kind}{words}"
         if all(other.collective is not None for other in self._ranks):
             self._meet(kind)
 
@@ -390,7 +359,6 @@ SHAPES = {
 
 
 def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
-    """Return what lets a program run on: its own ``resume``, or a generator's ``send``."""
     if hasattr(program, "resume"):
         return program.resume
     if not isinstance(program, Generator):
@@ -415,7 +383,6 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
 
 
 def _answers(kind: str, given: list, details: tuple) -> list:
-    """Return what each rank gets of a collective."""
     if kind == "all_reduce":
         total = _reduced(given, details[0])
         return [total.clone() for _ in given]
@@ -429,27 +396,11 @@ def _answers(kind: str, given: list, details: tuple) -> list:
 
 
 def _reduced(tensors: list[Tensor], how: str) -> Tensor:
-    """Return the sum or maximum, in the order of the ranks."""
+    """In the order of the ranks."""
     total = tensors[0]
     for tensor in tensors[1:]:
         total = REDUCTIONS[how](total, tensor)
     return total.clone()
-
-
-def _in_words(kind: str, details: tuple) -> str:
-    if kind == "broadcast":
-        return f"a broadcast from rank {details[0]}"
-    if kind == "reduce_scatter":
-        op, *tensors = details
-        shapes = ", ".join(str(shape) for shape, _ in tensors[:4])
-        more = ", …" if len(tensors) > 4 else ""
-        return f"a reduce_scatter ({op}) of {shapes}{more}, {_plain(tensors[0][1])}"
-    if kind == "all_reduce":
-        op, shape, dtype = details
-        return f"an all_reduce ({op}) of {shape}, {_plain(dtype)}"
-    if kind == "all_gather":
-        return f"an all_gather of {details[0]}, {_plain(details[1])}"
-    return f"a {kind}"
 
 
 def _plain(dtype: torch.dtype) -> str:
@@ -461,7 +412,6 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _short(value: Any) -> str:
-    """Return a request in few characters: tensors as their shapes."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
@@ -470,7 +420,6 @@ def _short(value: Any) -> str:
 
 
 def _have_ended(ranks: Sequence[int]) -> str:
-    """Return that these ranks have ended, in words; there is at least one."""
     if len(ranks) == 1:
         return f"rank {ranks[0]} has ended"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} have ended"

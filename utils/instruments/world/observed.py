@@ -14,8 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
     """Return a list that grows by the numbers in a bucket whenever one is reduced.
 
-    It hangs on DDP's communication hook, which takes the place of the averaging: so that is done
-    here, too.
+    DDP's communication hook takes the place of the averaging: so that is done here, too.
     """
     buckets: list[int] = []
 
@@ -38,12 +37,10 @@ def collectives(comms: CommDebugMode) -> dict[str, int]:
 
 
 class Returns(nn.Module):
-    """A module whose forward wraps the tensor that another one returns.
+    """A module whose forward wraps the tensor that the one ``inside`` returns.
 
-    Args:
-        inside: the other one.
-        how: ``"tensor"`` as it is, ``"dict"`` in a dict, ``"object"`` in an object of a class that
-            torch does not look into.
+    ``how``: ``"tensor"`` as it is, ``"dict"`` in a dict, ``"object"`` in an object of a class that
+    torch does not look into.
     """
 
     def __init__(self, inside: nn.Module, how: str) -> None:

@@ -27,17 +27,10 @@ def in_processes(
 ) -> list[Any]:
     """Call ``function(rank, world, *args)`` in a process for each rank; return what each returned.
 
-    The processes are connected by gloo: the default process group is there. What they print is
-    lost. What they return are tensors, numbers, strings, and lists, tuples and dicts of those.
-
-    Args:
-        function: a function, of a notebook's cell, too.
-        world: the number of processes.
-        args: its further arguments; of a `utils.instruments.world.Each`, every rank gets its own.
-        seconds: after which all processes are ended.
-
-    Raises:
-        NoGloo: as `over_gloo` does.
+    The processes are connected by gloo: the default process group is there. The function may be one
+    of a notebook's cell. What they print is lost; what they return are tensors, numbers, strings,
+    and lists, tuples and dicts of those. Of an argument that is a `utils.instruments.world.Each`,
+    every rank gets its own. NoGloo is raised as by `over_gloo`.
     """
 
     def program(rank: int, ranks: int, *given: Any) -> Generator:
@@ -51,9 +44,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
     """Run a script under torchrun with so many processes here, and return what they printed.
 
     torchrun is told address and port, since finding them by itself needs a name for this machine.
-
-    Raises:
-        NoGloo: if it fails, with its last words, or if time is up.
+    NoGloo is raised if it fails, with its last words, or if time is up.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
@@ -79,7 +70,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """End torchrun, which ends its workers; where it doesn't, it alone is killed."""
+    """It ends its workers; where it doesn't, it alone is killed."""
     process.terminate()
     try:
         process.wait(GRACE)
@@ -89,15 +80,8 @@ def _end(process: subprocess.Popen) -> None:
 
 def flags(world: int) -> list[str]:
     """Return torchrun's options for so many processes on this machine."""
-    return [
-        "--nnodes=1",
-        f"--nproc-per-node={world}",
-        "--master-addr=127.0.0.1",
-        f"--master-port={_free_port()}",
-    ]
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    counts = ["--nnodes=1", f"--nproc-per-node={world}"]
+    return [*counts, "--master-addr=127.0.0.1", f"--master-port={port}"]
