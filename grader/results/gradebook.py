@@ -278,9 +278,6 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
         key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
-        cell_seconds={
-            named(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()
-        },
         graded_at=max(ends, default=None),
     )
 
