@@ -31,10 +31,9 @@ from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
 from grader.run_record import typed_seed
-from grader.submission.misplaced import misplaced
-from grader.submission.names import nfc, printable
+from grader.submission.files import misplaced
+from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
-from grader.submission.student_ids import id_problem, look_alikes, shown_id
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named

@@ -5,10 +5,11 @@ This module is light to import, for processes that only send jobs.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -19,9 +20,8 @@ from grader.metadata import KEY
 from grader.results.reasons import Reason
 from grader.run_record import record
 from grader.submission.companions import merged, shown
-from grader.submission.digest import digest_of
 from grader.submission.notebook import Unreadable
-from grader.submission.notes import Note, ungraded, unreadable
+from grader.submission.notes import Note, NoteKind, unreadable
 from grader.submission.rebuild import rebuild
 from utils.toolchain import inductor_lacks
 
@@ -31,7 +31,6 @@ class LabFiles:
     """What all submissions of an assignment have in common.
 
     Attributes:
-        name: the assignment's name.
         notebooks: the instructor's version of each notebook, by name without ``.ipynb``.
         files: the lab's other files, by relative path.
         kept: names of those ``files`` that do not replace a learner's file.
@@ -65,7 +64,6 @@ class Submission:
     Attributes:
         notebooks: the bytes of each notebook of the lab, or why there are none.
         files: the other files by relative path, without nbgrader's timestamp.
-        digest: SHA-256 of everything that a sandbox can see of it.
         notes: notes on the submission as a whole.
         renamed: by notebook, the note on one that was found under another name, or beside others.
         timestamp: when it was handed in, in ISO format; None when that is unknown.
@@ -74,11 +72,27 @@ class Submission:
 
     notebooks: Mapping[str, bytes | Unreadable]
     files: Mapping[str, bytes] = field(default_factory=dict)
-    digest: str = ""
     notes: tuple[Note, ...] = ()
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None
     time_file: bytes = b""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that a sandbox can see of it, which leaves out its time.
+
+        Hidden cases are drawn anew for each run. The cases of an earlier grading are used again
+        only for the same submission. Otherwise a learner could hand in code that prints its inputs,
+        and then their answers.
+        """
+        parts = []
+        for name, data in self.notebooks.items():
+            seen = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else str(data)
+            parts.append(f"notebook {name} {seen}")
+        for name, data in sorted(self.files.items()):
+            parts.append(f"file {name} {hashlib.sha256(data).hexdigest()}")
+        notes = (note for note in self.notes if note.kind is not NoteKind.TIMESTAMP)
+        return digest_of([*parts, *(note.message for note in (*notes, *self.renamed.values()))])
 
     def job_id(self, lab: LabFiles, sandbox: bool) -> str:
         """Return hashes of all that decides a verdict, and of this submission.
@@ -95,9 +109,7 @@ class Job:
     """One submission to be graded.
 
     Attributes:
-        lab: the lab.
         student: nbgrader's student id.
-        submission: what was handed in.
         id: the :meth:`Submission.job_id` of it.
         seed: the seed that its cases are drawn from; the same for everyone in a run.
         seeds: by notebook, the seed of an earlier grading that is to be repeated.
@@ -154,7 +166,6 @@ class Result:
     """The outcome of one submission.
 
     Attributes:
-        notebooks: the graded notebooks.
         problem: why it was not graded, or empty.
         retryable: whether the grader failed, not the submission, so that another try may succeed.
         hopeless: whether every submission would probably fail, for example because no sandbox can
@@ -176,7 +187,8 @@ class Result:
 
 def failed(job: Job, problem: str) -> Result:
     """Return the result of a failure of the grader: the lab as released, without scores."""
-    return Result(_as_released(job, ungraded(problem)), problem, retryable=True)
+    message = f"This could not be graded: {problem}. A person will look at it."
+    return Result(_as_released(job, Note(NoteKind.UNGRADED, message)), problem, retryable=True)
 
 
 def given_up(job: Job, problem: str) -> Result:
@@ -204,10 +216,8 @@ def can_compile(notebooks: Mapping[str, bytes]) -> bool:
     Args:
         notebooks: the instructor's, by name.
     """
-    needed = any(
-        read_source(data).metadata.get(KEY, {}).get("compile") is True
-        for data in notebooks.values()
-    )
+    sources = map(read_source, notebooks.values())
+    needed = any(nb.metadata.get(KEY, {}).get("compile") is True for nb in sources)
     return not (needed and inductor_lacks())
 
 
@@ -220,3 +230,11 @@ def read_source(data: bytes) -> NotebookNode:
 def as_file(nb: NotebookNode) -> bytes:
     """Return the bytes of a notebook's file in ``autograded/``."""
     return (nbformat.writes(nb) + "\n").encode()
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """Return the SHA-256 of texts, each followed by a zero byte."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    return found.hexdigest()

@@ -23,7 +23,8 @@ DECIDING = (
     "batch/grading.py",
     "batch/job.py",
 )
-# Those among them that no worker loads: they collect, show, or say what a machine lacks.
+# Those among them that no worker loads: they collect, show, say what a machine lacks, or read what
+# stands in a submission's own digest.
 OTHERS = (
     "judging/card.py",
     "preprocessors/exporter.py",
@@ -36,12 +37,12 @@ OTHERS = (
     "preprocessors/stamp.py",
     "sandbox/doctor.py",
     "submission/collect.py",
+    "submission/files.py",
     "submission/lms.py",
-    "submission/misplaced.py",
     "submission/nbgrader_guard.py",
     "submission/release_assignment.py",
     "submission/release_feedback.py",
-    "submission/student_ids.py",
+    "submission/times.py",
     "submission/zip_collect.py",
 )
 # The parts of a job's id that stand before the submission's, in their order, and in words.

@@ -14,8 +14,7 @@ from nbgrader.plugins import ExportPlugin
 
 from grader.results.class_report.sheets import safe
 from grader.results.marks import Missing, missing_marks, seconds_late
-from grader.submission.names import spelled
-from grader.submission.student_ids import shown_id
+from grader.submission.names import shown_id, spelled
 from grader.verdict import in_points
 from grader.whole_file import replacing, why_not_written
 

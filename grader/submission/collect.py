@@ -14,9 +14,8 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
-from grader.submission.names import nfc
+from grader.submission.names import id_problem, nfc
 from grader.submission.notebook import Unreadable
-from grader.submission.student_ids import id_problem
 
 
 class Collect(ExchangeCollect):

@@ -32,9 +32,8 @@ from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import MAX_FILES, TIMESTAMP, read_file, too_long
 from grader.submission.lms import Owner, Reading, Roster, Unmatched, readings
-from grader.submission.names import nfc, printable
+from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
-from grader.submission.student_ids import id_problem
 
 SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30

@@ -22,7 +22,7 @@ from grader.batch.outcome import RunOutcome
 from grader.batch.progress import RunProgress
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
-from grader.submission.student_ids import id_problem, look_alikes
+from grader.submission.names import id_problem, look_alikes
 from tests.grader.batch.running import OPEN, count, everything, graded, marks, rows, run
 from tests.grader.batch.small import (
     HW,
