@@ -8,7 +8,7 @@ Batch process, trusted. One at a time in a course folder.
  1. batch.command           starts a run for each lab, with one seed for all its submissions
     batch.intake            reads the lab from source/, and later each submission in its turn
     batch.version           hashes what decides verdicts; a worker must have the same code
-    batch.lock              refuses a second batch in this course folder
+    batch.files             refuses a second batch in this course folder
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
     submission.matching     says which file is which notebook

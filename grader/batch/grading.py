@@ -79,10 +79,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
             )
-        if can_compile(job.lab.notebooks) != job.lab.can_compile:
-            lacking = (
-                "this worker" if job.lab.can_compile else "the machine that sent the submission"
-            )
+        if can_compile(job.lab.notebooks) != (sender := job.lab.can_compile):
+            lacking = "this worker" if sender else "the machine that sent the submission"
             raise GraderFailed(
                 f"{lacking} lacks a C++ compiler or Python.h, which the other has, and a grade "
                 "must not hang on that: `python -m grader doctor --install` there installs them"
@@ -133,12 +131,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
-    record(
-        nb,
-        seed=job.seeds.get(name) or job.seed,
-        key=job.id,
-        sandbox=job.sandbox,
-    )
+    record(nb, seed=job.seeds.get(name) or job.seed, key=job.id, sandbox=job.sandbox)
     resources = {
         "metadata": {"name": name, "path": folder},
         "unique_key": name,
@@ -151,13 +144,13 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         else:
             nb, resources = step(nb, resources)
     run, verdicts = RunRecord.of(nb.metadata), read_verdicts(nb)
-    # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
-    unread = any(note.kind is NoteKind.UNREADABLE for note in run.notes)
     scores, problems = _scores(nb)
-    if unread:
+    # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
+    if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
         scores = dict.fromkeys(scores)
     unanswered = {
-        cell.metadata.nbgrader.grade_id: _is_as_released(cell)
+        cell.metadata.nbgrader.grade_id: not is_task(cell)
+        and cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
@@ -212,8 +205,3 @@ def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
             scores[name] = None
             problems.append(f"the result of `{name}` is not a score: {error}")
     return scores, problems
-
-
-def _is_as_released(cell: NotebookNode) -> bool:
-    unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
-    return unchanged and not is_task(cell)

@@ -22,15 +22,9 @@ class RunProgress(Progress):
     """The progress display of a run. Use it as a context manager."""
 
     def __init__(self, console: Console, title: str, total: int):
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _Pace(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Pace()
+        terminal = console.is_terminal
+        super().__init__(*columns, console=console, transient=True, disable=not terminal)
         self._said = time.monotonic()
         self.add_task(title, total=total, graded=0, failed=0)
 

@@ -67,15 +67,6 @@ def readings(part: str) -> list[Reading]:
     return found
 
 
-@dataclass(frozen=True)
-class Owner:
-    """A student of the gradebook, and what of a name led there: its number, or only a name."""
-
-    student: str
-    reading: Reading
-    by_number: bool
-
-
 class Unmatched(Exception):
     """No student of the gradebook, or more than one, is the owner; says why."""
 
@@ -121,8 +112,8 @@ class Roster:
                     if number and found:
                         self.keys[number[0]] |= found
 
-    def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> Owner:
-        """Return the one student whom a name leads to, by its readings.
+    def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> tuple[str, bool]:
+        """Return the one student whom a name leads to, by its readings, and whether by number.
 
         Args:
             stems: with what the names of the lab's notebooks begin. A learner's file that begins so
@@ -139,7 +130,7 @@ class Roster:
         if len(students) > 1:
             raise Unmatched(f"it may be of {' or '.join(sorted(students))}")
         for student in students:
-            return Owner(student, one, bool(numbered))
+            return student, bool(numbered)
         if one.number in self.keys:
             raise Unmatched(f"nobody in the gradebook has the id or address of {one.number}'s row")
         raise Unmatched("nobody in the gradebook has its number or its name")

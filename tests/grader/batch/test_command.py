@@ -285,7 +285,7 @@ def test_nobody_to_grade_is_said(course):
 
 
 def test_a_second_run_beside_the_first_is_refused(course, here):
-    from grader.batch.lock import only_one
+    from grader.batch.files import only_one
 
     hand_in(course, "ann", "score 1")
     with only_one(course), pytest.raises(UserError, match="another"):
