@@ -1,14 +1,8 @@
 """Limits on the processor time and memory that a learner's data may cost the grading process.
 
-The parsers refuse expensive data early; these limits catch what they let through. A learner's code
-runs in a sandbox with its own limits, so the grading process does only the grader's work. The
-operating system counts the processor time and the memory of this process alone. However busy the
-machine is, an honest submission stays far below the limits.
-
-When the time is up, a signal without a handler ends the process. This works even in the middle of C
-code, because no Python code has to run. When the memory is used up, Python raises ``MemoryError``.
-Both become the result of this submission, which is not tried again. Child processes do not inherit
-the timer.
+The parsers refuse expensive data early; these limits catch what they let through. They count what
+this process alone uses, so however busy the machine is, an honest submission stays far below them.
+Child processes do not inherit the timer.
 """
 
 from __future__ import annotations
@@ -42,16 +36,16 @@ class TooMuchWork(BaseException):
 
 @contextmanager
 def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
-    """Limit the enclosed code; the process ends when it exceeds a limit.
+    """Limit the enclosed code in a worker, where one submission is graded.
 
-    Worker processes use it around the grading of one submission.
+    When the time is up, a signal without a handler ends the process, even in the middle of C code.
 
     Args:
         seconds: processor time.
         memory: bytes beyond what the process has now.
 
     Raises:
-        MemoryError: when the memory is used up. When the time is up, the process ends.
+        MemoryError: when the memory is used up.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with _limits(seconds, memory, 0.0):

@@ -35,10 +35,7 @@ class Collect(ExchangeCollect):
         self.src_records = [one for one in self.src_records if not one.get("problem")]
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
-        """Return nbgrader's record of a submission.
-
-        A submission with a malformed name gets a record with ``problem`` set; it is not collected.
-        """
+        """Return nbgrader's record, with ``problem`` set where the name is malformed."""
         name = os.path.basename(path)
         try:
             record = super()._path_to_record(path)
@@ -60,9 +57,8 @@ class Collect(ExchangeCollect):
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return one learner's submissions, newest first.
 
-        Any user can put a folder with any learner's name into the exchange. If the operating
-        system's user of that name owns at least one of the folders, those of other users are
-        skipped.
+        Anybody can put a folder with a learner's name into the exchange. If the system's user of
+        that name owns one of them, those of other users are passed over.
         """
         own = [one for one in records if self._owner(one) == one["username"]]
         if self.check_owner and own:

@@ -58,7 +58,7 @@ def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
 def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
     """Return the names of those files of a learner that only the learner's own code gets.
 
-    Notebooks under another name than a notebook's are not told: what is taken for one is noted.
+    Notebooks are not told: what is taken for one is noted.
     """
     names = (name for name in theirs if name not in given and not is_harmless(name))
     return [name for name in names if not is_notebook(PurePosixPath(name).name)]

@@ -55,8 +55,7 @@ class Reading:
 def readings(part: str) -> list[Reading]:
     """Return every way to read a file's or folder's name as one from an LMS; none for others.
 
-    The true one is first, unless a learner has put numbers into the name that Canvas shows. There
-    are others, too, where a learner's file begins with numbers.
+    The true one is first, unless a learner has put numbers into the name that Canvas shows.
     """
     part = nfc(part)
     moodle = MOODLE.fullmatch(part)

@@ -254,7 +254,13 @@ def _free_cells(
     stubs: dict[str, str],
 ) -> dict[str | None, list[NotebookNode]]:
     """Return the learner's other cells by the owned cell that they follow; None for the first."""
-    of_source = _free_source_cells(master)
+    of_source: dict[str, tuple[NotebookNode, str | None]] = {}  # with the owned cell before each
+    after: str | None = None
+    for cell in master.cells:
+        if is_owned(cell):
+            after = cell.metadata.nbgrader.grade_id
+        else:
+            of_source.setdefault(_normal(cell.source), (cell, after))
     present = set(place.values())
     following: dict[str | None, list[NotebookNode]] = {}
     after = None
@@ -271,18 +277,6 @@ def _free_cells(
         new.id = f"submitted-{position}"
         following.setdefault(after, []).append(new)
     return following
-
-
-def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, str | None]]:
-    """Return the source's cells that are not owned, by text, with the owned cell before each."""
-    cells: dict[str, tuple[NotebookNode, str | None]] = {}
-    after: str | None = None
-    for cell in master.cells:
-        if is_owned(cell):
-            after = cell.metadata.nbgrader.grade_id
-        else:
-            cells.setdefault(_normal(cell.source), (cell, after))
-    return cells
 
 
 def _free_cell(cell: SubmittedCell) -> NotebookNode:
