@@ -1,9 +1,7 @@
 """``nbgrader zip_collect``: a download from an LMS, whole or as files and archives of learners.
 
-nbgrader unpacks whatever an archive holds, however large, and an archive inside of it, too; one
-that is damaged ends the command. It finds out from the path of an unpacked file whose it is, and
-part of that path is from the archive. ``nbgrader_config.py`` sets nbgrader's plugins to the classes
-of this module.
+nbgrader unpacks whatever an archive holds, however large, and one that is damaged ends the command.
+It finds out from the path of an unpacked file whose it is, and part of that path is the archive's.
 """
 
 from __future__ import annotations
@@ -53,11 +51,9 @@ HOW = (
 class CarefulExtractor(ExtractorPlugin):
     """nbgrader's extractor, which reads each learner's files within the limits of a submission.
 
-    Those are :mod:`grader.submission.files`'s: so many files and bytes, nothing but ordinary files,
-    no path that leads elsewhere. An archive is one learner's, and archives within it are not
-    unpacked. A class's download is one whose own path has no learner's name of an LMS in it, while
-    all that it holds has: then each of its files is taken as if it lay beside it. What is left out
-    is logged, and the others are unpacked.
+    An archive is one learner's, and archives within it are not unpacked. A class's download is one
+    whose own path has no learner's name of an LMS in it, while all that it holds has: then each of
+    its files is taken as if it lay beside it. What is left out is logged.
     """
 
     def __init__(self, **kwargs: Any):
@@ -198,10 +194,9 @@ class CarefulCollector(FileNameCollectorPlugin):
     """nbgrader's collector, for which the LMS's own names, not a learner's, say whose a file is.
 
     Without a ``named_regexp`` it reads the names of Moodle and Canvas, and finds the learner in the
-    gradebook (:mod:`grader.submission.lms`). With one it passes a file over if the expression finds
-    its learner or its time in the part of its path that comes from an archive, where the archive's
-    learner writes what they like, or if what it finds is no name. It works together with
-    :class:`CarefulExtractor`.
+    gradebook. With one it passes a file over if the expression finds its learner or its time in the
+    part of its path that comes from an archive, where a learner writes what they like, or if what
+    it finds is no name.
     """
 
     def __init__(self, **kwargs: Any):
