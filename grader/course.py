@@ -30,13 +30,7 @@ CONFIG = "nbgrader_config.py"
 
 @dataclass(frozen=True)
 class Course:
-    """A course folder, as nbgrader sees it.
-
-    Attributes:
-        root: the folder with ``nbgrader_config.py``.
-        config: the settings in that file.
-        directory: nbgrader's own object, with the names of the folders and the gradebook's address.
-    """
+    """A course folder: its settings, and nbgrader's own object with folders and the gradebook."""
 
     root: Path
     config: Config
@@ -53,10 +47,7 @@ class Course:
         return list(submissions(self.directory, lab, step=name))
 
     def share(self, *paths: Path) -> None:
-        """Let the course's group write folders and files where the course is ``groupshared``.
-
-        nbgrader does the same with what it makes. What belongs to somebody else stays as it is.
-        """
+        """Let the group write what was made if the course is ``groupshared``, as nbgrader does."""
         for path in paths if self.directory.groupshared else ():
             bits = 0o2770 if path.is_dir() else 0o660
             mode = path.stat().st_mode

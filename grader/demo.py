@@ -1,9 +1,7 @@
 """``python -m grader demo``: run a generated sample class from release to feedback and report.
 
-The command writes submissions of invented learners, then runs ``grader grade``, nbgrader's
-``generate_feedback`` and ``export``, and ``grader report``, as for a real class. It compares every
-score with the predicted one. It creates, replaces and removes only students whose id starts with
-``sample-``, so a real class in the same course folder stays as it is.
+Every score is compared with the predicted one. Only students whose id starts with ``sample-`` are
+created, replaced and removed, so a real class in the same course folder stays as it is.
 """
 
 from __future__ import annotations

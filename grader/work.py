@@ -85,12 +85,8 @@ def previous(mine: Path) -> Path:
 def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     """Make a learner's copy of a notebook, or bring what has changed in the original into it.
 
-    Args:
-        root: the course's folder.
-
     Returns:
-        What was done, in lines; none if a copy was made of what is as it was released, or if there
-        was nothing to do.
+        What was done, in lines; none if a plain copy was made, or there was nothing to do.
 
     Raises:
         one of UNREADABLE: if one of the two is not a readable notebook. Nothing was changed then.
@@ -279,9 +275,9 @@ def _content(new: Original, cells: list[NotebookNode], before: Given) -> bytes:
 
 
 def _made_from(data: bytes) -> str:
-    """Return the hash of the original that a copy was made from; empty if it does not say.
+    """Return the hash of the original that a copy, perhaps damaged, says it was made from, or none.
 
-    It need not be a notebook. This is for speed: to read a notebook with nbformat takes longer.
+    nbformat would take longer to read it.
     """
     try:
         return str(json.loads(data)["metadata"][KEY][COPY]["of"])

@@ -48,7 +48,7 @@ class Canary:
         return job.student == NAME
 
     def judge(self, result: Result) -> None:
-        """Take the result of the lab's source; without an error, grading continues.
+        """Take the result of the lab's source.
 
         Raises:
             UserError: when the machine cannot grade anybody.

@@ -155,11 +155,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Run enclosed code that needs the scheduler.
-
-        Raises:
-            UserError: when the connection to the scheduler is lost.
-        """
+        """Run enclosed code that needs the scheduler, and say where that is lost."""
         try:
             yield
             lost = self._client.status != "running"

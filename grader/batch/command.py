@@ -143,9 +143,6 @@ def grade_labs(
 ) -> tuple[dict[str, RunOutcome], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
 
-    Args:
-        args: what :func:`add_arguments` names.
-
     Returns:
         The outcome of each lab that could be graded, and whether the run was interrupted.
 
@@ -279,11 +276,7 @@ def _executor(
 
 
 class _Run:
-    """The grading run of one lab: makes its jobs and takes their results.
-
-    Raises:
-        UserError: when nobody has handed anything in.
-    """
+    """The grading run of one lab: makes its jobs and takes their results."""
 
     writer: Writer
     progress: RunProgress
@@ -314,8 +307,7 @@ class _Run:
     def would_be_redone(self) -> list[str]:
         """Return in a sentence which recorded grades of unchanged submissions would be redone.
 
-        Raises:
-            UserError: when the lab's checks can't be used, so that nothing could redo them.
+        A lab whose checks can't be used, so that nothing could redo them, is refused.
         """
         who: list[str] = []
         why: dict[str, None] = {}
@@ -343,8 +335,7 @@ class _Run:
     def jobs(self, progress: RunProgress) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
 
-        Submissions that failed the last time come last. When many fail, the canary's job is
-        inserted.
+        Submissions that failed the last time come last. When many fail, so does the canary's job.
         """
         self.progress = progress
         for student, before in self._in_order():
@@ -400,11 +391,7 @@ class _Run:
         return Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
 
     def take(self, job: Job, result: Result) -> None:
-        """Record a result in the gradebook. A hopeless one waits until the canary has been graded.
-
-        Raises:
-            UserError: when the gradebook or the disk can't be used.
-        """
+        """Record a result. A hopeless one waits until the canary has been graded."""
         if self.canary.is_mine(job):
             try:
                 self.canary.judge(result)

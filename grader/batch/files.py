@@ -60,16 +60,12 @@ class AutogradedFiles:
     ) -> Iterator[str]:
         """Replace a submission's graded files, and yield their stamp.
 
-        The files are first written to another folder, which is then renamed. When the enclosed code
-        raises, the old files are put back. If the process is killed in between, the old files, the
-        new files or none are there.
+        The files are first written to another folder, which is then renamed. When that or the
+        enclosed code fails, the old files are put back. If the process is killed in between, the
+        old files, the new files or none are there.
 
         Args:
             beside: the other files, by relative path.
-
-        Raises:
-            OSError: when writing fails, for example on a full disk; the old files are then still
-                there.
         """
         folder = self.course.folder("autograded", student, lab)
         folder.parent.mkdir(parents=True, exist_ok=True)

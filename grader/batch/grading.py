@@ -50,9 +50,9 @@ def version(lab: str) -> str:
 
 
 def prepare(job: Job) -> None:
-    """Import the judging modules if the lab has a check. The import takes seconds.
+    """Import the judging modules if the lab has a check, which takes seconds.
 
-    Call this before the process is bounded, so that the import is charged to no submission.
+    It is called before the process is bounded, so that no submission is charged for it.
     """
     judged = any(b"verify(" in source for source in job.lab.notebooks.values())
     if judged and sys.modules.get("grader.judging.examiner") is None:
@@ -68,9 +68,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     """Grade one submission. Every outcome is returned as a result; nothing is raised.
 
     Args:
-        scratch: the folder in which the run's private folder is made; by default the system's
-            temporary folder.
-        in_bounds: whether :func:`grader.submission.bounds.bounded` limits this process. Then a
+        scratch: where the run's private folder is made; the system's temporary folder by default.
+        in_bounds: whether this process is :func:`~grader.submission.bounds.bounded`. Then a
             ``MemoryError`` means that the submission used too much memory.
     """
     try:
@@ -169,12 +168,7 @@ def _steps(config: Config) -> Iterator[Any]:
 def _execute(
     step: Execute, nb: NotebookNode, resources: Any, sandbox: bool
 ) -> tuple[NotebookNode, Any]:
-    """Run the notebook. Errors of the learner's code are in its outputs.
-
-    Raises:
-        UserError: when the configured Execute would run learners' code without a sandbox.
-        GraderFailed: when running fails in any other way.
-    """
+    """Run the notebook. Errors of the learner's code are in its outputs; others are raised."""
     os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader sets this for the code it runs
     if isinstance(step, SandboxedExecute):
         step.unsafe_no_sandbox = not sandbox

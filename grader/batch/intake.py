@@ -165,11 +165,7 @@ def judging_settings(course: Course) -> Config:
 
 
 def _judged(name: str, data: bytes, config: Config) -> Any:
-    """Return what of a source notebook decides a verdict: no solution, no text that is only read.
-
-    Raises:
-        UserError: when it is no notebook that nbgrader can release.
-    """
+    """Return what of a source notebook decides a verdict: no solution, no text to read."""
     try:
         nb = read_source(data)
     except Exception as error:

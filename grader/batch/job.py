@@ -1,7 +1,4 @@
-"""Jobs and results: what is sent to a worker process and what comes back.
-
-This module is light to import, for processes that only send jobs.
-"""
+"""Jobs and results: what is sent to a worker and what comes back, without slow imports."""
 
 from __future__ import annotations
 
@@ -35,10 +32,8 @@ class LabFiles:
         files: the lab's other files, by relative path.
         kept: names of those ``files`` that do not replace a learner's file.
         config: those of nbgrader's settings that decide a verdict, among them the steps.
-        version: version of the grader and the checks, from :func:`grader.batch.version.version`.
-        digest: hashes of what of the above decides a verdict, in the order of
-            :data:`grader.batch.version.PARTS`.
-        gpu: whether grading needs a GPU.
+        version: of the grader and the checks, from :func:`grader.batch.version.version`.
+        digest: hashes of what decides a verdict, as :data:`grader.batch.version.PARTS` names it.
         can_compile: what :func:`can_compile` said where the lab was read.
     """
 
@@ -79,11 +74,10 @@ class Submission:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that a sandbox can see of it, which leaves out its time.
+        """SHA-256 of everything that a sandbox can see of it.
 
-        Hidden cases are drawn anew for each run. The cases of an earlier grading are used again
-        only for the same submission. Otherwise a learner could hand in code that prints its inputs,
-        and then their answers.
+        Earlier cases are asked again only of the same submission: another could hold code that
+        knows their answers, which the first had printed.
         """
         parts = []
         for name, data in self.notebooks.items():
@@ -95,10 +89,7 @@ class Submission:
         return digest_of([*parts, *(note.message for note in (*notes, *self.renamed.values()))])
 
     def job_id(self, lab: LabFiles, sandbox: bool) -> str:
-        """Return hashes of all that decides a verdict, and of this submission.
-
-        :func:`grader.batch.version.changes` compares two.
-        """
+        """Return hashes of all that decides a verdict, for :func:`grader.batch.version.changes`."""
         said = [note.message for note in self.notes]
         own = digest_of([self.digest, str(self.timestamp), *said])
         return f"{lab.digest_in(sandbox)}-{own[:8]}"
@@ -109,11 +100,8 @@ class Job:
     """One submission to be graded.
 
     Attributes:
-        student: nbgrader's student id.
-        id: the :meth:`Submission.job_id` of it.
         seed: the seed that its cases are drawn from; the same for everyone in a run.
         seeds: by notebook, the seed of an earlier grading that is to be repeated.
-        sandbox: whether learners' code runs in a sandbox.
     """
 
     lab: LabFiles
@@ -142,14 +130,11 @@ class NotebookResult:
     """A graded notebook.
 
     Attributes:
-        name: its name without ``.ipynb``.
         data: the bytes of the file in ``autograded/``.
-        seed: the seed that its cases were drawn from.
         scores: score of each graded cell; None where a person decides, or nothing could be read.
         unanswered: for each cell that the learner writes, whether it is as released.
         reasons: why a person should look at it.
-        most: points that could be earned in each cell with a check; what the machine could not run
-            is no part of them.
+        most: points that could be earned in each cell with a check, on this machine.
     """
 
     name: str
@@ -168,8 +153,7 @@ class Result:
     Attributes:
         problem: why it was not graded, or empty.
         retryable: whether the grader failed, not the submission, so that another try may succeed.
-        hopeless: whether every submission would probably fail, for example because no sandbox can
-            be started.
+        hopeless: whether every submission would probably fail, as without a sandbox.
     """
 
     notebooks: tuple[NotebookResult, ...]
@@ -210,11 +194,8 @@ def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
 def can_compile(notebooks: Mapping[str, bytes]) -> bool:
     """Return whether what a lab compiles can be compiled on this machine.
 
-    Where it can't, points are withheld. So that the same lab is worth the same for everybody, all
-    machines that grade it must give the same answer.
-
-    Args:
-        notebooks: the instructor's, by name.
+    Where it can't, points are withheld. So that a lab is worth the same for everybody, all machines
+    that grade it must give the same answer.
     """
     sources = map(read_source, notebooks.values())
     needed = any(nb.metadata.get(KEY, {}).get("compile") is True for nb in sources)

@@ -23,15 +23,13 @@ class RunOutcome:
     Attributes:
         graded: number of submissions that got a verdict in this run.
         skipped: number of submissions that were recorded before and have not changed.
-        unsafe: whether any submission was graded without a sandbox.
         people: ``(student, reason)`` of submissions that have a verdict but need a person.
         failures: ``(student, reason)`` of submissions without a verdict, by fault of the grader.
         seen: the students whose submissions were graded, or read as they were recorded.
         most: the points that one of them could earn, by notebook and cell.
         late: how late submissions came, in seconds, by student.
         to_mark: number of answers that wait for a mark by hand.
-        not_entered: students, as they are shown, whose submission is on disk and not in the
-            gradebook.
+        not_entered: students, as they are shown, on disk and not in the gradebook.
     """
 
     def __init__(self, lab: str):

@@ -49,11 +49,10 @@ class Task:
 
 
 class Worker:
-    """A process that grades the jobs sent to it. It ends when the process of this object ends.
+    """A process that grades the jobs sent to it, and ends with the process of this object.
 
-    It is started as a program of its own, because a daemonic process, as Dask's workers are, may
-    not start ``multiprocessing`` children. It has its own session, so that Ctrl-C does not reach
-    it.
+    It is a program of its own, because a daemonic process, as Dask's workers are, may not start
+    ``multiprocessing`` children; and in its own session, so that Ctrl-C does not reach it.
     """
 
     def __init__(self, sandbox: bool = True) -> None:
@@ -228,10 +227,7 @@ _kept: dict[bool, Pool] = {}
 
 @contextlib.contextmanager
 def kept(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
-    """Yield a pool whose workers wait for the next call of this process once they are idle.
-
-    Formgrader's button grades one submission a click, and a worker takes seconds to start.
-    """
+    """Yield a pool whose idle workers wait for this process's next call, as by formgrader."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped
     try:

@@ -62,7 +62,7 @@ def changes(before: str, now: str) -> list[str]:
     """Return in words what decides verdicts and is not the same in two jobs' ids.
 
     Args:
-        before: the id that was recorded; it may be of an earlier form.
+        before: the recorded id, perhaps of an earlier form.
         now: a job's id, or its part that all submissions share.
     """
     old, new = before.split("-"), now.split("-")

@@ -218,12 +218,11 @@ class Writer:
     def record(self, job: Job, result: Result) -> bool:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
 
-        If this process is killed in between, the record has the old job's id, so the next run
+        If this process is killed in between, the record has the old job's id, and the next run
         notices.
 
         Returns:
-            Whether it was written. Where the grader failed for somebody who has a grade, all stays
-            as it is.
+            False where the grader failed for somebody who has a grade: all stays as it is.
         """
         lab, student = job.lab.name, job.student
         if not result.judged and (before := self.recorded(lab, student)) and before.job_id:
@@ -283,7 +282,7 @@ class Writer:
         """Set the late penalties of recorded grades as policy, due date and marks now ask for.
 
         Returns:
-            Of how many submissions one has changed.
+            The number of submissions of which one has changed.
         """
         if self._late is None:
             return 0
@@ -432,8 +431,7 @@ def _is_locked(error: BaseException | None) -> bool:
 def cells_of(source: bytes, config: Config) -> set[tuple]:
     """Return what nbgrader's gradebook stores of a notebook: ids, texts, points.
 
-    The points of cells with a check are left out: there the gradebook's maximum is what could be
-    earned (:meth:`Writer.set_maxima`), and the check itself says what there is.
+    The points of cells with a check are left out: there it holds what could be earned.
     """
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
     found: set[tuple] = set()

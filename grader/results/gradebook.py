@@ -69,13 +69,7 @@ def read_graded(path: Path) -> GradedNotebook:
 
 @dataclass(frozen=True)
 class GradedCell:
-    """A cell that earns points.
-
-    Attributes:
-        name: its ``grade_id``, prefixed with the notebook's name if a lab has several.
-        points: points that it can earn.
-        manual: whether a person marks it.
-    """
+    """A cell that earns points; with its notebook's name in front if the lab has several."""
 
     name: str
     points: float
@@ -87,14 +81,12 @@ class Graded:
     """One graded submission.
 
     Attributes:
-        student: nbgrader's student id.
         name: first and last name, or the id if the gradebook has none.
         scores: points by graded cell; None for a cell without a score.
         most: the points that each of these cells can earn.
         waiting: cells that a person has to mark, or to review.
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
-        run: the data of the autograded notebook.
         late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
@@ -139,10 +131,6 @@ class Graded:
 
 class Results:
     """The results of one lab in a course folder.
-
-    Attributes:
-        late: by how many seconds submissions came late, by student, as ``seconds_late`` has it.
-        missing: the marks that are missing.
 
     Raises:
         UserError: when there is no gradebook, its file is none, or the lab is not in it.
@@ -204,12 +192,7 @@ class Results:
         order: Callable[[str], Any] | None = None,
         only: Collection[str] | None = None,
     ) -> Iterator[Graded]:
-        """Yield every submission, one at a time.
-
-        Args:
-            order: sort key for the student ids; alphabetical by default.
-            only: read only these students.
-        """
+        """Yield every submission, or those of some students, by their ids or a key of these."""
         among = self.students if only is None else set(self.students) & set(only)
         chosen = sorted(among, key=order)
         for start in range(0, len(chosen), AT_ONCE):

@@ -30,10 +30,6 @@ class Missing:
     """A graded cell that has no mark in a submission.
 
     Attributes:
-        student: nbgrader's student id.
-        notebook: the notebook's name.
-        cell: its ``grade_id``.
-        points: points that it can earn.
         waits: whether it waits for a person; if not, the notebook could not be read or graded.
     """
 
@@ -119,13 +115,11 @@ def set_maxima(
 ) -> None:
     """Take points that nobody could earn out of the maximum, in nbgrader's own column.
 
-    So they are out of every denominator: formgrader, feedback, exports and reports all read it. A
-    maximum falls only if all submissions of the lab are known; points that one of them could earn
-    count for all.
+    So they are out of every denominator. A maximum falls only if all submissions of the lab are
+    known (``seen``); points that one of them could earn count for all.
 
     Args:
         most: the points that these submissions could earn, by notebook and cell.
-        seen: the students whose submissions they are.
     """
     whole = handed_in(db, lab) <= set(seen)
     for cell, notebook, _ in graded_cells(db, lab):

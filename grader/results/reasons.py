@@ -45,12 +45,9 @@ STOPS = {
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a person should look at a submission.
+    """Why a person should look at a submission, or a cell of it; programs decide by the kind.
 
     Attributes:
-        kind: the kind of reason; programs decide by it.
-        text: the reason in words.
-        cell: the cell that the reason is about, or empty.
         anonymous: the text without the learner's own words.
     """
 
@@ -67,7 +64,6 @@ def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str
     """Return the reasons why a person should look at a graded submission; usually none.
 
     Args:
-        verdicts: the verdicts by graded cell.
         notes: what was put right before grading.
         problem: why grading did not get to its end, or empty.
     """

@@ -1,7 +1,4 @@
-"""Print the results of a graded class: points, exercises, misconceptions, who needs a person.
-
-``python -m grader demo`` prints them of its sample class. They are counted as in the class report.
-"""
+"""Print the results of a graded class in a terminal, counted as in the class report."""
 
 from __future__ import annotations
 
@@ -24,11 +21,7 @@ MOST = 12  # misconceptions that are listed
 def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
-    """Print all tables for one lab.
-
-    Args:
-        stories: a short text about each student, by student id.
-    """
+    """Print all tables for one lab, with a story about each student, by id."""
     most = {name: one.most[name] for one in graded for name in one.verdicts}
     tallies = [ExerciseTally(GradedCell(*cell, manual=False)) for cell in most.items()]
     for tally in tallies:

@@ -27,11 +27,7 @@ AGAIN = 20.0
 
 
 class TooMuchWork(BaseException):
-    """Raised when a learner's data costs more than one submission may have.
-
-    It is not an ``Exception``, so that code that catches errors of a learner's code does not catch
-    it.
-    """
+    """A learner's data costs more than a submission may have. ``except Exception`` lets it by."""
 
 
 @contextmanager
@@ -39,13 +35,11 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Limit the enclosed code in a worker, where one submission is graded.
 
     When the time is up, a signal without a handler ends the process, even in the middle of C code.
+    When the memory is used up, Python raises a ``MemoryError``.
 
     Args:
         seconds: processor time.
         memory: bytes beyond what the process has now.
-
-    Raises:
-        MemoryError: when the memory is used up.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with _limits(seconds, memory, 0.0):
@@ -56,12 +50,11 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Limit the enclosed code in a process that has to survive, as in nbgrader's commands.
 
-    C code cannot be interrupted, so the exception is raised when Python code next runs. The data
-    that the parsers let through keeps C code busy only for a short time. Only the main thread can
-    be interrupted; in other threads there is no limit. The arguments are those of :func:`bounded`.
+    The exception is raised when Python code next runs; what the parsers let through keeps C code
+    busy only for a short time. It reaches the main thread alone: others have no limit.
 
     Raises:
-        TooMuchWork: when the code exceeds a limit.
+        TooMuchWork: when the code exceeds a limit, as :func:`bounded` has them.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -21,10 +21,9 @@ from grader.submission.notebook import Unreadable
 class Collect(ExchangeCollect):
     """nbgrader's collect step, reading each submission with :mod:`grader.submission.files`.
 
-    nbgrader itself follows links, so a link to the instructor's notebook would be collected as the
-    learner's work. This class leaves out links, FIFOs and devices. A submission that is not a
-    folder is collected as an empty folder, and one with a malformed name is skipped. Each case is
-    logged, and the other submissions are collected.
+    nbgrader follows links, so one to the instructor's notebook would be collected as the learner's
+    work. A submission that is not a folder is collected as an empty one, and one with a malformed
+    name is passed over. Each case is logged.
     """
 
     src_records: list[dict[str, Any]]

@@ -49,8 +49,7 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
     """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
     Args:
-        head: read only this many bytes from the start, however large the file is; by default
-            nothing of a file above ``MAX_BYTES``.
+        head: read only so many bytes, however large the file; else none of one above ``MAX_BYTES``.
     """
     return _read(str(path), MAX_BYTES, head=head, ours=True)
 
@@ -58,13 +57,9 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
 def read_notebooks(
     folder: Path, expected: Sequence[str]
 ) -> dict[str, tuple[bytes | Unreadable, Note | None]]:
-    """Return the submitted notebooks by expected name, each with a note or None.
+    """Return the submitted notebooks by expected file name, each with a note or None.
 
-    :func:`grader.submission.matching.match` chooses among the files of the folder. The note names
-    one that was found under another name, or other versions of it.
-
-    Args:
-        expected: the file names of all notebooks of the assignment.
+    The note names one that was found under another name, or other versions of it.
 
     Raises:
         OutOfReach: when one is there and can't be read, by no fault of the learner.
@@ -107,10 +102,7 @@ def _found_note(taken: str, name: str, others: list[str]) -> Note | None:
 
 
 def inner_folder(folder: Path) -> str:
-    """Return the one subfolder that has all notebooks of a submission, or an empty string.
-
-    It is there when a learner handed in a folder rather than what is in it.
-    """
+    """Return the one subfolder that has all notebooks of a submission, or an empty string."""
     try:
         names = _visible(folder)
         if any(map(is_notebook, names)):
@@ -130,12 +122,10 @@ def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
     """Return the notebooks below ``submitted/`` that are in no learner's folder for a lab.
 
     Args:
-        submitted: the folder; a submission is ``LEARNER/LAB/NAME.ipynb`` in it.
         labs: the names of all labs of the course, in NFC.
 
     Returns:
-        Their paths in ``submitted``, sorted, as text for a terminal: those in the folder itself, in
-        a learner's folder, in a folder there that has no lab's name, and in hidden folders.
+        Their paths, sorted, as text for a terminal.
     """
     return sorted(_misplaced(submitted, labs))
 
@@ -165,9 +155,8 @@ def files_in(
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
     """Yield each file below a folder: its relative path, and its bytes or an Unreadable.
 
-    The owner of the folder may change it during the reading. So each folder is kept open while it
-    is read, and its entries are opened relative to that descriptor. A link that replaces a folder
-    in the meantime is not followed.
+    The folder's owner may change it meanwhile. So each folder is kept open while it is read, and
+    its entries are opened relative to that; a link that replaces a folder is not followed.
 
     Args:
         ignore: patterns of file and folder names that are skipped without a message.
@@ -193,8 +182,6 @@ def read_beside(
     folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
 ) -> tuple[dict[str, bytes], list[Note]]:
     """Return the other files of a submission by relative path in NFC, and notes on those left out.
-
-    The arguments are those of :func:`files_in`.
 
     Raises:
         OutOfReach: when one can't be read, by no fault of the learner.
@@ -257,12 +244,7 @@ def why_no_folder(folder: Path) -> Unreadable | None:
 
 @dataclass
 class _Budget:
-    """What may still be read: bytes, files and directory entries.
-
-    Attributes:
-        ours: as :func:`files_in` has it.
-        exceeded: whether files or entries were left over.
-    """
+    """What may still be read, and whether files or entries were left over."""
 
     size: int
     ours: bool

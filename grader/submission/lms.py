@@ -72,11 +72,7 @@ class Unmatched(Exception):
 
 @dataclass
 class Roster:
-    """The students of the gradebook, and what tables of the LMS say of its numbers.
-
-    Attributes:
-        keys: for each number in a table, the ids and addresses that stand beside it.
-    """
+    """The gradebook's students, and the ids and addresses that tables give the LMS's numbers."""
 
     students: Sequence[Student]
     keys: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

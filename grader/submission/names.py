@@ -1,9 +1,8 @@
-"""Names that came from outside: of learners, labs, folders and files.
+"""Names from outside, of learners, labs, folders and files: which are ids, and how they are shown.
 
 Systems encode the same name in different ways: macOS writes `é` as two code points. So names are
-compared in one form (NFC), and shown so that a page or a terminal can show them. An exchange folder
-lets anybody choose a learner's id, and nbgrader's pages write it into HTML and scripts as it is, so
-not every folder's name is taken for one.
+compared in one form (NFC). An exchange folder lets anybody choose a learner's id, and nbgrader's
+pages write it into HTML and scripts as it is, so not every folder's name is taken for one.
 """
 
 from __future__ import annotations

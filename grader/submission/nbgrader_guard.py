@@ -1,8 +1,6 @@
 """Make nbgrader as careful as the grader with submissions and with files that it has not made.
 
-nbgrader has settings for the exporter of ``autograde`` and for ``collect``; ``nbgrader_config.py``
-sets them to classes of this project. For the rest nbgrader has no setting, so :func:`guard`
-replaces some of its functions.
+For what :func:`guard` replaces, nbgrader has no setting.
 """
 
 from __future__ import annotations

@@ -37,13 +37,7 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True)
 class Note:
-    """One message about a submission.
-
-    Attributes:
-        kind: what was wrong; programs decide by it.
-        message: a sentence for the learner.
-        cell: the ``grade_id`` of the cell that the note is about, or None.
-    """
+    """One message to a learner about a submission, or its cell of that ``grade_id``."""
 
     kind: NoteKind
     message: str

@@ -24,11 +24,9 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Names:
-    """Shows learners by name, or by pseudonyms, which cannot be traced back without the key.
+    """Shows learners by name, or with a secret key by pseudonyms, which need it to be traced back.
 
-    Args:
-        key: secret bytes, for pseudonyms. Student ids can be guessed, so a plain hash of them would
-            hide nothing.
+    Student ids can be guessed, so a plain hash of them would hide nothing.
     """
 
     key: bytes | None = None
@@ -71,8 +69,6 @@ class Names:
 
 def pseudonyms(course: Path) -> Names:
     """Return pseudonyms made with the course's own key, a file that the first call creates.
-
-    Without that file nobody can trace a pseudonym back to a learner.
 
     Raises:
         UserError: if the file holds no key.

@@ -31,14 +31,7 @@ TYPICAL = 3  # problem texts shown of unexplained answers
 
 @dataclass(frozen=True)
 class Places:
-    """Makes links relative to the page.
-
-    Attributes:
-        course: whose folders are linked.
-        out: the page's folder.
-        lab: the assignment's name.
-        notebooks: names of the lab's notebooks.
-    """
+    """Makes links relative to the page, which lies in ``out``, to the files of a course's lab."""
 
     course: Course
     out: Path
@@ -46,10 +39,7 @@ class Places:
     notebooks: tuple[str, ...]
 
     def link(self, path: Path) -> str:
-        """Return a relative URL.
-
-        Every part is quoted, so that a file name cannot change the URL's meaning.
-        """
+        """Return a relative URL, quoted, so that a file's name cannot change its meaning."""
         relative = os.path.relpath(path, self.out)
         return "/".join(quote(part, safe="") for part in Path(relative).parts)
 
@@ -179,9 +169,8 @@ def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
 
 
 def _told(one: ExerciseTally) -> list[tuple[str, int]]:
-    """Return the misconceptions of an exercise that are described in full.
-
-    These are the three most frequent ones, and others that more than one learner has.
+    """Return what is described in full: the three most frequent, and what more than one learner
+    has.
     """
     every = one.misconceptions.most_common(TOLD)
     return [entry for place, entry in enumerate(every) if place < 3 or entry[1] > 1]

@@ -31,8 +31,7 @@ class ExerciseTally:
         unexplained: those of them with a failed part that no misconception explains.
         problems: the check's problem texts for these parts, counted.
         not_run: parts that the grading machine could not run, with the reason, counted.
-        withheld: the points of such parts that are in the lab's maximum, summed over the learners
-            with a score: only others could earn them.
+        withheld: points of such parts in the lab's maximum: only other learners could earn them.
         claims: results that rest only on data from the learners' own processes.
     """
 
@@ -129,7 +128,6 @@ class Person:
 
     Attributes:
         student: the student id; empty when names are hidden.
-        name: the name or pseudonym.
         points: the points so far; None without any mark.
     """
 
@@ -143,18 +141,16 @@ class Tally:
     """The counts of the whole class.
 
     Attributes:
-        submissions: number of submissions in the gradebook, whether or not grading finished.
+        submissions: number in the gradebook, whether or not grading finished.
         not_entered: number of submissions that are not in the gradebook.
         unread: number of submissions that have no mark for what could not be read.
-        automatic: points of each graded learner in automatic exercises.
-        total: points of each graded learner in all exercises.
+        automatic: points of each graded learner in automatic exercises; ``total``, in all.
         people: submissions that a person should look at, by the most severe kind of reason.
         needing: number of submissions per kind of reason.
         sandbox: number that ran in a sandbox (True), without one (False), or unrecorded (None).
         versions: number of submissions by the version of lab, checks, settings and grader.
         graded_at: when the first and the last were graded, in seconds since the epoch; or empty.
-        seconds: grading time of all submissions.
-        longest: the longest time of one, and whose it is.
+        seconds: grading time of all submissions; ``longest``, of one, and whose it is.
     """
 
     def __init__(

@@ -84,14 +84,7 @@ ADVICE = {
 
 
 class Todo(NamedTuple):
-    """One thing to do.
-
-    Attributes:
-        group: one of GROUPS.
-        do: what to do, in the imperative.
-        why: the numbers that it is based on.
-        link: anchor of the place on the page with the details.
-    """
+    """One thing to do: its group, what it is, the numbers behind it, the page's anchor for it."""
 
     group: str
     do: str
