@@ -354,9 +354,7 @@ class Writer:
         connection.commit()
 
     def _tune_sqlite(self, connection: Any, _: object) -> None:
-        """Make SQLite wait for locks, but not for the disk: the next run after a power cut grades
-        what the database then lacks.
-        """
+        """Wait for locks, not for the disk: after a power cut the next run grades what is lost."""
         connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")  # KiB; 100,000 students take 200 MB

@@ -1,6 +1,4 @@
-"""What nbgrader's gradebook does not say by itself: which marks are missing, who came late, and
-what could be earned where the grading machine could not run every part of a check.
-"""
+"""What the gradebook does not say by itself: missing marks, lateness, and what could be earned."""
 
 from __future__ import annotations
 

@@ -169,9 +169,7 @@ def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
 
 
 def _told(one: ExerciseTally) -> list[tuple[str, int]]:
-    """Return what is described in full: the three most frequent, and what more than one learner
-    has.
-    """
+    """Return what is described: the three most frequent, and what more than one learner has."""
     every = one.misconceptions.most_common(TOLD)
     return [entry for place, entry in enumerate(every) if place < 3 or entry[1] > 1]
 

@@ -271,13 +271,6 @@ def test_a_full_database_is_said(course):
             fill()
 
 
-def test_a_gradebook_keeps_its_way_of_writing(course):
-    with Writer(course) as writer:
-        writer.record(job_of(course, "ann"), result())
-    with sqlite3.connect(course.root / "gradebook.db") as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-
-
 def test_a_gradebook_gets_its_way_of_writing_back_from_the_run_after_one_that_was_killed(course):
     def mode():
         with sqlite3.connect(course.root / "gradebook.db") as database:
