@@ -202,7 +202,7 @@ def bring_in(
             cells.append(_kept(kept, cell) if ran or name in new.written else cell)
         elif untouched:
             cells.append(cell)
-        elif _is_solution(cell):
+        elif cell.metadata.get("nbgrader", {}).get("solution"):
             parts = "source", "attachments", "outputs", "execution_count"
             cells.append(NotebookNode(cell | {part: kept[part] for part in parts if part in kept}))
         elif given.source(name) in ("", _source(cell)):
@@ -345,10 +345,6 @@ def _by_name(cells: Iterable[NotebookNode]) -> dict[str, NotebookNode]:
 def _name(cell: NotebookNode) -> str:
     """Return the name that nbgrader knows a cell by, or else its id."""
     return str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.id)
-
-
-def _is_solution(cell: NotebookNode) -> bool:
-    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
 def _source(cell: NotebookNode) -> str:

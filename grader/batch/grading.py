@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
-from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
@@ -137,7 +135,9 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         "output_files_dir": f"{name}_files",
         "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
     }
-    for step in _steps(job.lab.config):
+    for step in job.lab.config.Autograde.autograde_preprocessors:
+        step = import_item(step) if isinstance(step, str) else step
+        step = step(config=job.lab.config) if isinstance(step, type) else step
         if isinstance(step, Execute):
             nb, resources = _execute(step, nb, resources, job.sandbox)
         else:
@@ -156,13 +156,6 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     told = tuple(reasons(verdicts, run.notes, "; ".join(problems)))
     most = {cell: verdict.most for cell, verdict in verdicts.items() if verdict.parts}
     return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, told, most)
-
-
-def _steps(config: Config) -> Iterator[Any]:
-    """Yield the steps of :func:`grader.batch.intake.judging_settings` in order."""
-    for step in config.Autograde.autograde_preprocessors:
-        step = import_item(step) if isinstance(step, str) else step
-        yield step(config=config) if isinstance(step, type) else step
 
 
 def _execute(

@@ -75,19 +75,12 @@ def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str
     attempted = any(verdict.status in TRIED for verdict in verdicts.values())
     stopped = False
     for name, verdict in verdicts.items():
-        if verdict.status is not Status.NOT_RUN:
+        kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
+        if verdict.status is not Status.NOT_RUN or (kind is ReasonKind.STOPPED and stopped):
+            continue  # of those that did not run report only the cell that stopped the kernel
+        if kind is ReasonKind.UNDEFINED and not attempted:
             continue
-        reason = _not_run(name, verdict)
-        if reason.kind is ReasonKind.UNDEFINED and not attempted:
-            continue
-        if reason.kind is ReasonKind.STOPPED and stopped:
-            continue  # report only the cell that stopped the kernel, not those after it
-        stopped = stopped or reason.kind is ReasonKind.STOPPED
-        said.append(reason)
+        stopped = stopped or kind is ReasonKind.STOPPED
+        text = verdict.problem or "the check gave no verdict"
+        said.append(Reason(kind, text, name, verdict.anonymous_problem))
     return list(dict.fromkeys(said))
-
-
-def _not_run(name: str, verdict: Verdict) -> Reason:
-    kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
-    text = verdict.problem or "the check gave no verdict"
-    return Reason(kind, text, name, verdict.anonymous_problem)

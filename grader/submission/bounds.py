@@ -76,7 +76,9 @@ def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 @contextmanager
 def _limits(seconds: float, memory: int, again: float) -> Iterator[None]:
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = _data() + memory
+    status = Path("/proc/self/status").read_text()
+    used = next(line.split()[1] for line in status.splitlines() if line.startswith("VmData:"))
+    most = int(used) * 1024 + memory  # VmData is what the limit counts, in KiB
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
@@ -86,11 +88,3 @@ def _limits(seconds: float, memory: int, again: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
-
-
-def _data() -> int:
-    """Return the number of bytes that count towards ``RLIMIT_DATA`` now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    raise OSError("/proc/self/status has no line VmData")

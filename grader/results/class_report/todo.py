@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from grader.results.class_report.tally import ExerciseTally, Tally
@@ -117,8 +117,9 @@ def _marks(tally: Tally) -> Iterator[Todo]:
             by_task.setdefault((said.do, said.what), []).append(kind)
     for (do, what), kinds in by_task.items():
         count = sum(tally.needing[kind] for kind in kinds)
-        why = f"{_submissions(count)} {what}{_named(tally, kinds, count)}."
-        yield Todo(MARKS, do, why, f"people-{kinds[0]}")
+        people = [person.name for kind in kinds for person in tally.people[kind]]
+        named = f": {', '.join(people)}" if count <= NAMED else ""
+        yield Todo(MARKS, do, f"{_submissions(count)} {what}{named}.", f"people-{kinds[0]}")
     for manual, do, what in (
         (True, "Mark the answers in words, in formgrader", "Waiting"),
         (False, "Look again at marks by hand", "Graded anew since they were given"),
@@ -127,11 +128,6 @@ def _marks(tally: Tally) -> Iterator[Todo]:
         if waiting:
             names = ", ".join(f"{one.waiting} to `{one.name}`" for one in waiting)
             yield Todo(MARKS, do, f"{what}: {names}.", tally.anchor(waiting[0]))
-
-
-def _named(tally: Tally, kinds: Sequence[ReasonKind], count: int) -> str:
-    names = [person.name for kind in kinds for person in tally.people[kind]]
-    return f": {', '.join(names)}" if count <= NAMED else ""
 
 
 def _class(tally: Tally) -> Iterator[Todo]:
