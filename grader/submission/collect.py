@@ -77,18 +77,17 @@ class Collect(ExchangeCollect):
 
     def copy_files(self) -> None:
         """Collect each submission; make an empty folder for one that is not a readable folder."""
-        broken, sound = {}, []
+        sound = []
         for record in self.src_records:
-            problem = why_no_folder(Path(self.inbound_path) / record["filename"])
-            if problem:
-                broken[record["filename"]] = record
+            here = self._folder(record)
+            if problem := why_no_folder(Path(self.inbound_path) / record["filename"]):
                 self.log.warning("%s: nothing is collected: %s", record["username"], problem)
-            else:
-                sound.append(record)
-        for record in sound:
+                here.mkdir(parents=True, exist_ok=True)
+                continue
+            sound.append(record)
             self.src_records = [record]
             with tempfile.TemporaryDirectory(prefix="collected-") as aside:
-                here, before = self._folder(record), Path(aside) / "before"
+                before = Path(aside) / "before"
                 try:
                     # nbgrader removes an older submission before it copies the newer one
                     if self.update and here.is_dir():
@@ -102,8 +101,6 @@ class Collect(ExchangeCollect):
         self.src_records = sound
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
-        for record in broken.values():
-            self._folder(record).mkdir(parents=True, exist_ok=True)
 
     def _folder(self, record: dict[str, Any]) -> Path:
         course = self.coursedir
