@@ -18,7 +18,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nbgrader.api import Student
 
@@ -70,20 +70,16 @@ class Unmatched(Exception):
     """No student of the gradebook, or more than one, is the owner; says why."""
 
 
-@dataclass
 class Roster:
     """The gradebook's students, and the ids and addresses that tables give the LMS's numbers."""
 
-    students: Sequence[Student]
-    keys: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    def __post_init__(self) -> None:
-        """Index the students."""
+    def __init__(self, students: Sequence[Student]):
+        self.keys: dict[str, set[str]] = defaultdict(set)  # beside each number of a table
         self._by_key: dict[str, set[str]] = defaultdict(set)
         self._by_name: dict[str, set[str]] = defaultdict(set)
         self._by_user: dict[str, set[str]] = defaultdict(set)
-        self._has_user = {one.id for one in self.students if one.lms_user_id}
-        for one in self.students:
+        self._has_user = {one.id for one in students if one.lms_user_id}
+        for one in students:
             self._by_user[one.lms_user_id or ""].add(one.id)
             for key in filter(None, (one.id, one.email)):
                 self._by_key[nfc(key).casefold()].add(one.id)

@@ -24,6 +24,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Any
 
 from nbgrader.api import Gradebook
+from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
@@ -223,20 +224,7 @@ class CarefulCollector(FileNameCollectorPlugin):
     @cached_property
     def plan(self) -> Plan:
         """Whose the extracted files are, by the names that an LMS gave them."""
-        app, extractor = self.parent, self.parent.extractor_plugin_inst
-        with Gradebook(app.coursedir.db_url, app.coursedir.course_id) as gradebook:
-            roster = Roster(gradebook.students)
-            for name, table in getattr(extractor, "tables", {}).items():
-                try:
-                    with alarmed(SECONDS, MEMORY):
-                        roster.add_table(table)
-                except (Exception, TooMuchWork) as error:
-                    self.log.warning("%s could not be read: %s", printable(name), error)
-            folder = Path(app._format_collect_path(app.extracted_directory))
-            lab = app.coursedir.assignment_id
-            released = app.coursedir.format_path(app.coursedir.release_directory, ".", lab)
-            stems = [path.stem for path in Path(released).glob("*.ipynb")]
-            return Plan(roster, folder, extractor, self.valid_ext, stems)
+        return Plan(self.parent, self.valid_ext)
 
     def say_what_is_left(self) -> None:
         """Log what was not collected, and what to do. It is called when all else is done."""
@@ -301,17 +289,22 @@ class Plan:
         late: ids of those whom Canvas calls late.
     """
 
-    def __init__(
-        self,
-        roster: Roster,
-        folder: Path,
-        extractor: CarefulExtractor,
-        endings: list[str],
-        stems: list[str],
-    ):
+    def __init__(self, app: ZipCollectApp, endings: list[str]):
         self.found: dict[str, dict[str, str]] = {}
         self.left: list[tuple[str, str]] = []
         self.late: set[str] = set()
+        course, extractor = app.coursedir, app.extractor_plugin_inst
+        with Gradebook(course.db_url, course.course_id) as gradebook:
+            roster = Roster(gradebook.students)
+        for name, table in getattr(extractor, "tables", {}).items():
+            try:
+                with alarmed(SECONDS, MEMORY):
+                    roster.add_table(table)
+            except (Exception, TooMuchWork) as error:
+                app.log.warning("%s could not be read: %s", printable(name), error)
+        released = course.format_path(course.release_directory, ".", course.assignment_id)
+        stems = [path.stem for path in Path(released).glob("*.ipynb")]
+        folder = Path(app._format_collect_path(app.extracted_directory))
         claims: dict[str, dict[str, list[_File]]] = defaultdict(lambda: defaultdict(list))
         for who, files in self._by_learner(folder, extractor, endings).items():
             if not any(one.notebook for one in files):
