@@ -147,7 +147,7 @@ def _visible(folder: Path | int) -> list[str]:
     """Return the names in a folder, sorted, without hidden ones."""
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
-    return [name for name in names if name[0] != "." and _is_text(name)]
+    return [name for name in names if name[0] != "." and is_text(name)]
 
 
 def files_in(
@@ -277,7 +277,7 @@ def _walk(
             budget.exceeded = True
             return
         data = _read(name, budget.size, inside, ours=budget.ours)
-        if not _is_text(name):
+        if not is_text(name):
             data = Unreadable("its name is not UTF-8.")
         if isinstance(data, bytes):
             budget.size -= len(data)
@@ -349,7 +349,8 @@ def _is_folder(name: str, inside: int) -> bool:
         return False
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Return whether a name is UTF-8, in which systems write the names of files."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -29,7 +29,7 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
-from grader.submission.files import MAX_FILES, TIMESTAMP, read_file, too_long
+from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
 from grader.submission.lms import Reading, Roster, Unmatched, readings
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
@@ -443,9 +443,7 @@ def _problem_of(name: str) -> str:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         return "its path leads out of the archive"
-    try:
-        name.encode()
-    except UnicodeEncodeError:
+    if not is_text(name):
         return "its name is not UTF-8"
     if not path.parts:
         return "it has no name"
