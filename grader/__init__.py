@@ -8,14 +8,14 @@ Batch process, trusted. One at a time in a course folder.
  1. batch.command           starts a run for each lab, with one seed for all its submissions
     batch.intake            reads the lab from source/, and later each submission in its turn
     batch.version           hashes what decides verdicts; a worker must have the same code
-    batch.lock              refuses a second batch in this course folder
+    batch.files             refuses a second batch in this course folder
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
-    submission.matching     says which file is which notebook; .names compares and shows names
-    submission.digest       tells whether it changed; what is graded and unchanged is skipped, or
-                            where it was graded by something else, batch.command asks what to do
-    submission.student_ids  says which folders are learners'; .misplaced finds what nobody grades
- 3. batch.job               describes the work for a worker (Job) and what comes back (Result)
+    submission.matching     says which file is which notebook
+    submission.names        compares and shows names, and says which folders are learners'
+ 3. batch.job               describes the work for a worker (Job) and what comes back (Result);
+                            tells whether a submission changed. What is graded and unchanged is
+                            skipped, or where it was graded by something else, batch.command asks
     batch.pool              sends jobs to workers on this machine, and replaces dead ones
     batch.cluster           or sends them to Dask workers, which start such workers themselves
 

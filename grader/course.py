@@ -30,13 +30,7 @@ CONFIG = "nbgrader_config.py"
 
 @dataclass(frozen=True)
 class Course:
-    """A course folder, as nbgrader sees it.
-
-    Attributes:
-        root: the folder with ``nbgrader_config.py``.
-        config: the settings in that file.
-        directory: nbgrader's own object, with the names of the folders and the gradebook's address.
-    """
+    """A course folder: its settings, and nbgrader's own object with folders and the gradebook."""
 
     root: Path
     config: Config
@@ -53,10 +47,7 @@ class Course:
         return list(submissions(self.directory, lab, step=name))
 
     def share(self, *paths: Path) -> None:
-        """Let the course's group write folders and files where the course is ``groupshared``.
-
-        nbgrader does the same with what it makes. What belongs to somebody else stays as it is.
-        """
+        """Let the group write what was made if the course is ``groupshared``, as nbgrader does."""
         for path in paths if self.directory.groupshared else ():
             bits = 0o2770 if path.is_dir() else 0o660
             mode = path.stat().st_mode
@@ -81,10 +72,9 @@ class Course:
 def submissions(
     directory: CourseDirectory, lab: str, patterns: Sequence[str] = (), step: str = ""
 ) -> dict[str, list[Path]]:
-    """Return who has a folder or file of the lab, sorted, and its path.
+    """Return who has a folder or file of the lab, sorted by id in NFC, and its path.
 
-    Names are compared in NFC, and the ids are in NFC. Several paths of one learner differ only in
-    their code points.
+    Names are compared in NFC. Several paths of one learner differ only in their code points.
 
     Args:
         lab: its name; ``*`` for all labs.
@@ -121,10 +111,7 @@ def open_course(root: Path) -> Course:
 
 
 def nbgrader_config(root: Path) -> Config:
-    """Return the settings in ``nbgrader_config.py``; an empty Config without that file.
-
-    The settings decide among other things how nbgrader writes the stub of a solution.
-    """
+    """Return the settings in ``nbgrader_config.py``; an empty Config without that file."""
     find_version_here()  # a course may have other settings than this project's
     if not (root / CONFIG).exists():
         return Config()
@@ -132,17 +119,13 @@ def nbgrader_config(root: Path) -> Config:
     try:
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     finally:
-        # The loader puts the course folder first on sys.path, so that nbgrader can import a
-        # course's own steps. It is moved to the end: a copy of this project in the course folder
-        # must not replace the one that is running.
+        # The loader puts the course folder first on sys.path, for a course's own steps. It is moved
+        # to the end: a copy of this project there must not replace the one that is running.
         sys.path[:] = before + [path for path in sys.path if path not in before]
 
 
 def enter_lab(root: Path, lab: str) -> None:
-    """Make nbgrader record the lab in the gradebook, with ``generate_assignment``.
-
-    nbgrader also writes a release. It goes to a temporary folder, so the built release stays.
-    """
+    """Make nbgrader record the lab in the gradebook; the built release stays as it is."""
     with tempfile.TemporaryDirectory() as folder:
         release = f"--CourseDirectory.release_directory={folder}"
         nbgrader(root, "generate_assignment", lab, "--force", release)

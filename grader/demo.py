@@ -1,9 +1,7 @@
 """``python -m grader demo``: run a generated sample class from release to feedback and report.
 
-The command writes submissions of invented learners, then runs ``grader grade``, nbgrader's
-``generate_feedback`` and ``export``, and ``grader report``, as for a real class. It compares every
-score with the predicted one. It creates, replaces and removes only students whose id starts with
-``sample-``, so a real class in the same course folder stays as it is.
+Every score is compared with the predicted one. Only students whose id starts with ``sample-`` are
+created, replaced and removed, so a real class in the same course folder stays as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
@@ -55,16 +54,29 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     console = console or Console()
     labs = _choose(args.lab or ([ALL] if args.remove else [SHOWPIECE]), root)
     for lab in labs:
-        remove_class(root, lab)
+        _remove(root, lab)
     if args.remove:
         console.print("The sample class was removed. Other students' work was not touched.")
         return 0
     classes = {lab: make_class(load_lab(root, lab)) for lab in labs}
-    grade_classes(root, classes, console)
-    give_feedback(root, labs, console)
-    surprises = [line for lab in labs for line in show_class(root, lab, classes[lab], console)]
+    _grade(root, classes, console)
+    parts = HALVES if len(labs) == 1 else EVERYBODY
+    with console.status("Writing feedback"), ThreadPoolExecutor(AT_ONCE) as pool:
+        feedback = partial(nbgrader, root, "generate_feedback")
+        for done in [pool.submit(feedback, lab, "--force", part) for lab in labs for part in parts]:
+            done.result()
+    surprises = [line for lab in labs for line in _show(root, lab, classes[lab], console)]
     nbgrader(root, "export")
-    _closing(console, labs, surprises)
+    if surprises:
+        console.print(f"\n[bold red]{len(surprises)} scores differ from the prediction:[/bold red]")
+        for line in surprises:
+            console.print(f"  {line}", markup=False)
+    console.print("\n[bold]Where to look next[/bold]")
+    console.print(f"  reports/{labs[-1]}/index.html   the class report")
+    console.print(f"  feedback/{PREFIX}*/{labs[-1]}/   a page for each learner", markup=False)
+    console.print("  grades.csv   the marks, as nbgrader exports them")
+    console.print("  make lab   then Nbgrader > Formgrader: every submission, and marks by hand")
+    console.print("  python -m grader demo --remove   removes the sample class")
     return 1 if surprises else 0
 
 
@@ -79,35 +91,25 @@ def _choose(words: list[str], root: Path) -> list[str]:
     return chosen
 
 
-def grade_classes(root: Path, classes: Mapping[str, Sequence[Learner]], console: Console) -> None:
-    """Write the submissions of each lab's learners, and grade all labs in one run."""
+def _grade(root: Path, classes: Mapping[str, Sequence[Learner]], console: Console) -> None:
+    """Write the submissions and names of each lab's learners, and grade all labs in one run."""
     started = time.monotonic()
-    for lab, learners in classes.items():
-        hand_in(root, lab, learners)
+    course = open_course(root)
+    with Gradebook(course.directory.db_url) as gradebook:
+        for lab, learners in classes.items():
+            for learner in learners:
+                path = course.folder("submitted", learner.id, lab) / learner.filename
+                write_whole(path, learner.data)
+                first, _, last = learner.name.partition(" ")
+                gradebook.update_or_create_student(learner.id, first_name=first, last_name=last)
     which = ("--students", f"{PREFIX}*", "--cell-seconds", str(CELL_SECONDS))
     run_module(root, "grader", "grade", *classes, *which, shown=console.is_terminal)
     count, took = sum(map(len, classes.values())), time.monotonic() - started
     console.print(f"{count} submissions graded in {took:.0f} s.")
 
 
-def give_feedback(root: Path, labs: Sequence[str], console: Console) -> None:
-    """Run nbgrader's ``generate_feedback`` for each lab, in two processes at a time."""
-    parts = HALVES if len(labs) == 1 else EVERYBODY
-    with console.status("Writing feedback"), ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in [
-            pool.submit(nbgrader, root, "generate_feedback", lab, "--force", part)
-            for lab in labs
-            for part in parts
-        ]:
-            done.result()
-
-
-def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Console) -> list[str]:
-    """Write the class report of one lab and print its summary.
-
-    Returns:
-        One line for each score that differs from the predicted one.
-    """
+def _show(root: Path, lab: str, learners: Sequence[Learner], console: Console) -> list[str]:
+    """Write a lab's report, print its summary, and return what `score_surprises` does."""
     with console.status(f"{lab}: writing the report"):
         # The exit status is ignored: it tells whether other students of the course lack marks.
         words = argparse.Namespace(lab=lab, out=None, hide_names=False)
@@ -122,18 +124,7 @@ def show_class(root: Path, lab: str, learners: Sequence[Learner], console: Conso
     return surprises
 
 
-def hand_in(root: Path, lab: str, learners: Sequence[Learner]) -> None:
-    """Write each learner's submission and enter the learner's name in the gradebook."""
-    course = open_course(root)
-    with Gradebook(course.directory.db_url) as gradebook:
-        for learner in learners:
-            path = course.folder("submitted", learner.id, lab) / learner.filename
-            write_whole(path, learner.data)
-            first, _, last = learner.name.partition(" ")
-            gradebook.update_or_create_student(learner.id, first_name=first, last_name=last)
-
-
-def remove_class(root: Path, lab: str) -> None:
+def _remove(root: Path, lab: str) -> None:
     """Remove what an earlier run left of this lab: files, submissions, and students without any."""
     course = open_course(root)
     for step in STEPS:
@@ -162,16 +153,3 @@ def score_surprises(learners: Sequence[Learner], graded: Sequence[Graded]) -> li
         for name, points in learner.predicted.items()
         if (earned := scores.get(learner.id, {}).get(name)) != points
     ]
-
-
-def _closing(console: Console, labs: list[str], surprises: list[str]) -> None:
-    if surprises:
-        console.print(f"\n[bold red]{len(surprises)} scores differ from the prediction:[/bold red]")
-        for line in surprises:
-            console.print(f"  {line}", markup=False)
-    console.print("\n[bold]Where to look next[/bold]")
-    console.print(f"  reports/{labs[-1]}/index.html   the class report")
-    console.print(f"  feedback/{PREFIX}*/{labs[-1]}/   a page for each learner", markup=False)
-    console.print("  grades.csv   the marks, as nbgrader exports them")
-    console.print("  make lab   then Nbgrader > Formgrader: every submission, and marks by hand")
-    console.print("  python -m grader demo --remove   removes the sample class")

@@ -13,9 +13,8 @@ copies lead to copies. When an original has changed, the changes are brought int
   exercise that is no longer asked and what was written into a copy of a cell.
 
 What a learner has written into an original is brought into the copy, too, as an answer or as a cell
-of theirs. It is told from what was released by what the build and nbgrader wrote into the metadata
-of the original, so it never counts as released. What a copy was made from stands in its own
-metadata. The copy as it was before the last change lies beside it (:func:`previous`).
+of theirs. It is told from what was released by the metadata of the original. What a copy was made
+from stands in its own metadata. The copy as it was before the last change lies beside it.
 """
 
 from __future__ import annotations
@@ -43,8 +42,6 @@ from grader.metadata import CELLS, COPY, EXECUTED, KEY, fingerprint_of
 from grader.whole_file import why_not_written, write_whole
 from utils.notebook.course import ROOT, WORK, copy_of
 
-# The copy's original, as it was at the last refresh, in a file that is no longer written.
-OLD_BASE = ".released.ipynb"
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
@@ -77,9 +74,6 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             print(f"{place}: " + "\n    ".join(done))
     if made:
         print(f"{WORK}/: {made} {'copies' if made > 1 else 'copy'} made")
-    if not left:
-        for path in root.glob(f"{WORK}/*/{OLD_BASE}"):
-            path.unlink()
     return int(left)
 
 
@@ -91,12 +85,8 @@ def previous(mine: Path) -> Path:
 def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     """Make a learner's copy of a notebook, or bring what has changed in the original into it.
 
-    Args:
-        root: the course's folder.
-
     Returns:
-        What was done, in lines; none if a copy was made of what is as it was released, or if there
-        was nothing to do.
+        What was done, in lines; none if a plain copy was made, or there was nothing to do.
 
     Raises:
         one of UNREADABLE: if one of the two is not a readable notebook. Nothing was changed then.
@@ -113,7 +103,7 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
         told += [f"{name}: now here" for name in new.written]
     else:
         copied = nbformat.reads(before.decode(), as_version=4)
-        given = _given(copied, mine.with_name(OLD_BASE))
+        given = _given(copied)
         cells, told = bring_in(given, new, copied.cells, shown)
         write_whole(previous(mine), before)
         write_whole(mine, _content(new, cells, given))
@@ -212,7 +202,7 @@ def bring_in(
             cells.append(_kept(kept, cell) if ran or name in new.written else cell)
         elif untouched:
             cells.append(cell)
-        elif _is_solution(cell):
+        elif cell.metadata.get("nbgrader", {}).get("solution"):
             parts = "source", "attachments", "outputs", "execution_count"
             cells.append(NotebookNode(cell | {part: kept[part] for part in parts if part in kept}))
         elif given.source(name) in ("", _source(cell)):
@@ -225,7 +215,6 @@ def bring_in(
 
 
 def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> Original:
-    """Read an original: which cells are as released, and where links lead from its copy."""
     notebook = nbformat.reads(data.decode(), as_version=4)
     stamp = notebook.metadata.get(KEY, {}).get(CELLS)
     fingerprints = stamp.split() if isinstance(stamp, str) else None
@@ -259,7 +248,6 @@ def _is_released(cell: NotebookNode, fingerprints: list[str] | None) -> bool:
 
 
 def _relink(cell: NotebookNode, link: Any) -> None:
-    """Let the links of a text cell, and those that a code cell displays, lead elsewhere."""
     if cell.cell_type == "markdown":
         cell.source = HREF.sub(link, cell.source)
     for output in cell.get("outputs", []):
@@ -278,7 +266,6 @@ def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
 
 
 def _content(new: Original, cells: list[NotebookNode], before: Given) -> bytes:
-    """Return the file of a copy, which says what it was made from."""
     made = copy.copy(new.notebook)
     made.cells = cells
     given = new.given(before)
@@ -288,9 +275,9 @@ def _content(new: Original, cells: list[NotebookNode], before: Given) -> bytes:
 
 
 def _made_from(data: bytes) -> str:
-    """Return the hash of the original that a copy was made from; empty if it does not say.
+    """Return the hash of the original that a copy, perhaps damaged, says it was made from, or none.
 
-    It need not be a notebook. This is for speed: to read a notebook with nbformat takes longer.
+    nbformat would take longer to read it.
     """
     try:
         return str(json.loads(data)["metadata"][KEY][COPY]["of"])
@@ -298,18 +285,15 @@ def _made_from(data: bytes) -> str:
         return ""
 
 
-def _given(copied: NotebookNode, old_base: Path) -> Given:
-    """Return what a copy was made from, by its own metadata or by the file that was its base."""
+def _given(copied: NotebookNode) -> Given:
+    """Return what a copy was made from, by its own metadata; nothing is known without."""
     stamp = copied.metadata.get(KEY, {}).get(COPY)
-    if stamp:
-        return Given(
-            {str(name): [str(one) for one in pair] for name, pair in stamp["cells"].items()},
-            [str(one) for one in stamp["taken"]],
-        )
-    if not old_base.exists():
+    if not stamp:
         return Given()
-    base = _read_original(old_base.read_bytes(), PurePath("x"), PurePath("x"))
-    return base.given(Given())
+    return Given(
+        {str(name): [str(one) for one in pair] for name, pair in stamp["cells"].items()},
+        [str(one) for one in stamp["taken"]],
+    )
 
 
 def _give_ids(mine: Iterable[NotebookNode], given: Given) -> None:
@@ -339,7 +323,7 @@ def _own_cells(
 
 
 def _plain(cell: NotebookNode) -> NotebookNode:
-    """Return a cell of an original as a cell of the learner's own."""
+    """Return a cell of an original as one of the learner's own."""
     plain = copy.deepcopy(cell)
     for key in ("nbgrader", "deletable", "editable"):
         plain.metadata.pop(key, None)
@@ -352,7 +336,6 @@ def _kept(kept: NotebookNode, cell: NotebookNode) -> NotebookNode:
 
 
 def _by_name(cells: Iterable[NotebookNode]) -> dict[str, NotebookNode]:
-    """Return cells by name; of cells with the same name, the first."""
     found: dict[str, NotebookNode] = {}
     for cell in cells:
         found.setdefault(_name(cell), cell)
@@ -362,10 +345,6 @@ def _by_name(cells: Iterable[NotebookNode]) -> dict[str, NotebookNode]:
 def _name(cell: NotebookNode) -> str:
     """Return the name that nbgrader knows a cell by, or else its id."""
     return str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.id)
-
-
-def _is_solution(cell: NotebookNode) -> bool:
-    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
 def _source(cell: NotebookNode) -> str:

@@ -23,7 +23,8 @@ class Canary:
     """Decides when the lab's source has to be graded, and what its result means."""
 
     def __init__(self, lab: LabFiles, sandbox: bool, seed: str = ""):
-        self._lab, self._sandbox, self._seed = lab, sandbox, seed
+        own = Submission(lab.notebooks)
+        self._job = Job(lab, NAME, own, secrets.token_hex(32), seed, sandbox=sandbox)
         self._failures = 0
         self._wanted = self._sent = False
 
@@ -40,21 +41,14 @@ class Canary:
         if not self._wanted or self._sent:
             return None
         self._sent = True
-        return Job(
-            lab=self._lab,
-            student=NAME,
-            submission=Submission(self._lab.notebooks),
-            id=secrets.token_hex(32),
-            seed=self._seed,
-            sandbox=self._sandbox,
-        )
+        return self._job
 
     def is_mine(self, job: Job) -> bool:
         """Return whether the job is that of the lab's source."""
         return job.student == NAME
 
     def judge(self, result: Result) -> None:
-        """Take the result of the lab's source; without an error, grading continues.
+        """Take the result of the lab's source.
 
         Raises:
             UserError: when the machine cannot grade anybody.

@@ -24,9 +24,8 @@ except ModuleNotFoundError:
         "--scheduler needs Dask: `pip install 'open-the-hood[cluster]'`, here and on the workers"
     ) from None
 
-# Used in a Dask worker: idle processes that wait for a job. Dask runs a task in a thread, but a
-# sandbox must be started by a main thread. So each thread takes a process from here and is its only
-# user.
+# In a Dask worker: idle processes that wait for a job. Dask runs a task in a thread, but a sandbox
+# must be started by a main thread. So each thread takes a process from here and is its only user.
 _idle: queue.LifoQueue[Worker] = queue.LifoQueue()
 
 
@@ -102,7 +101,7 @@ class Cluster:
                     return
                 for future in self._done(at_work):
                     task = at_work.pop(future)
-                    result = self._result(future, task)
+                    result = self._result(future, task.job)
                     last = task.again(result.problem) if result.retryable else result
                     if last is None:
                         waiting.append(task)
@@ -147,22 +146,16 @@ class Cluster:
             wait_for(list(at_work), timeout=TICK, return_when="FIRST_COMPLETED")
         return [future for future in at_work if future.done()]
 
-    def _result(self, future: Future, task: Task) -> Result:
+    def _result(self, future: Future, job: Job) -> Result:
         try:
             return future.result(timeout=TICK * 20)
         except Exception as error:  # KilledWorker, a worker that lacks a package, ...
             with self._reached():
-                return failed(
-                    task.job, f"the cluster lost the job: {type(error).__name__}: {error}"
-                )
+                return failed(job, f"the cluster lost the job: {type(error).__name__}: {error}")
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Run enclosed code that needs the scheduler.
-
-        Raises:
-            UserError: when the connection to the scheduler is lost.
-        """
+        """Run enclosed code that needs the scheduler, and say where that is lost."""
         try:
             yield
             lost = self._client.status != "running"

@@ -7,9 +7,8 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -19,9 +18,9 @@ from rich.markup import escape
 
 from grader import UserError
 from grader.batch.canary import Canary
+from grader.batch.files import only_one
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, failed
-from grader.batch.lock import only_one
 from grader.batch.outcome import RunOutcome
 from grader.batch.pool import Pool, kept
 from grader.batch.progress import RunProgress
@@ -31,10 +30,9 @@ from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
 from grader.run_record import typed_seed
-from grader.submission.misplaced import misplaced
-from grader.submission.names import nfc, printable
+from grader.submission.files import misplaced
+from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
-from grader.submission.student_ids import id_problem, look_alikes, shown_id
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
@@ -145,179 +143,94 @@ def grade_labs(
 ) -> tuple[dict[str, RunOutcome], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
 
-    Args:
-        args: what :func:`add_arguments` names.
-
     Returns:
         The outcome of each lab that could be graded, and whether the run was interrupted.
 
     Raises:
         UserError: as :func:`run`.
     """
-    labs: dict[str, LabFiles] = {}
-    students: dict[str, dict[str, list[Path]]] = {}
-    unusable = _Unusable(console, len({lab_named(course.root, word) for word in args.lab}))
-    for name in dict.fromkeys(lab_named(course.root, word) for word in args.lab):
-        with unusable.told(name):
-            lab, found = read_lab(course, name), _students(course, name, args.students)
-            labs[name], students[name] = lab, found
+    asked = list(dict.fromkeys(lab_named(course.root, word) for word in args.lab))
+    left, runs = list(asked), {}
+
+    @contextmanager
+    def told(lab: str) -> Iterator[None]:
+        """Print why the enclosed code refuses a lab; raise that where no other lab is left."""
+        try:
+            yield
+        except UserError as error:
+            left.remove(lab)
+            if len(asked) == 1:
+                raise
+            if not left:
+                raise UserError(f"{lab} is not graded: {error}") from error
+            console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
+            console.print(escape(str(error)), highlight=False)
+
+    for name in asked:
+        with told(name):
+            runs[name] = _Run(course, read_lab(course, name), args)
     if args.unsafe_no_sandbox:
         console.print(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
             "and change your files and the grades, and use the network. Each grade records this."
         )
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
-        known = writer.spelled()
-        for name, found in students.items():
-            students[name] = {known.get(student, student): found[student] for student in found}
+        for run_of_lab in runs.values():
+            run_of_lab.begin(writer)
         if not (args.regrade or args.only_new):
-            sandbox = not args.unsafe_no_sandbox
-            _refuse_to_redo(course, writer, labs, students, sandbox, unusable)
-        for name, lab in list(labs.items()):
-            del labs[name]
-            with unusable.told(name):
+            redone = []
+            for name in list(left):
+                with told(name):
+                    redone += runs[name].would_be_redone()
+            if redone:
+                raise UserError(
+                    f"{'; '.join(redone)}. Nothing was graded. Add `--regrade` to redo them with "
+                    "the same cases, or `--only-new` to leave them and grade what is new"
+                )
+        for name in list(left):
+            with told(name):
                 try:
-                    _enter(course, writer, lab, console)
+                    _enter(course, writer, runs[name].lab, console)
                 except UserError:
                     if not stopped():  # Ctrl-C ends nbgrader, too
                         raise
-                labs[name] = lab
-                if changed := writer.renew_penalties(name, students[name]):
+                if changed := writer.renew_penalties(name, runs[name].students):
                     many, have = ("submission", "has") if changed == 1 else ("submissions", "have")
                     said = f"{name}: the late penalty of {changed} {many} {have} changed"
                     console.print(said, highlight=False, soft_wrap=True)
-        outcomes = {name: RunOutcome(name) for name in labs}
-        total = sum(len(students[name]) for name in labs)
-        title = next(iter(labs)) if len(labs) == 1 else f"{len(labs)} labs"
+        runs = {name: runs[name] for name in left}
+        total = sum(len(run_of_lab.students) for run_of_lab in runs.values())
+        title = left[0] if len(left) == 1 else f"{len(left)} labs"
         with (
             RunProgress(console, title, total) as progress,
             _executor(args, total, stopped) as executor,
         ):
-            runs = {
-                name: _Run(course, writer, lab, students[name], args, outcomes[name], progress)
-                for name, lab in labs.items()
-            }
             # One lab after the other, so that a worker needs the answer key of only one lab at a
             # time.
-            jobs: Iterator[Job] = (job for run_of_lab in runs.values() for job in run_of_lab.jobs())
+            jobs: Iterator[Job] = (job for one in runs.values() for job in one.jobs(progress))
             while not stopped():
                 for job, result in executor.run(jobs):
                     runs[job.lab.name].take(job, result)
-                left = [one for run_of_lab in runs.values() if (one := run_of_lab.canary.job())]
-                if not left:
+                own = [source for one in runs.values() if (source := one.canary.job())]
+                if not own:
                     break
-                jobs = iter(left)
+                jobs = iter(own)
         for name, run_of_lab in runs.items():
             if refused := run_of_lab.refused:
-                del outcomes[name]
-                with unusable.told(name):
+                with told(name):
                     raise refused
             else:
                 run_of_lab.finish()
-        return outcomes, stopped()
-
-
-class _Unusable:
-    """Tells of labs that can't be graded, and lets the run go on with the others."""
-
-    def __init__(self, console: Console, labs: int):
-        self._console, self._labs, self._left = console, labs, labs
-
-    @contextmanager
-    def told(self, lab: str) -> Iterator[None]:
-        """Print why the enclosed code refuses a lab; raise that where no other lab is left.
-
-        Raises:
-            UserError: names the lab, unless it is the only one that was asked for.
-        """
-        try:
-            yield
-        except UserError as error:
-            self._left -= 1
-            if not self._left:
-                if self._labs == 1:
-                    raise
-                raise UserError(f"{lab} is not graded: {error}") from error
-            self._console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
-            self._console.print(escape(str(error)), highlight=False)
-
-
-def _students(course: Course, lab: str, patterns: Sequence[str]) -> dict[str, list[Path]]:
-    found = submissions(course.directory, lab, patterns)
-    if not found:
-        where = course.folder("submitted", "*", lab)
-        which = f" that matches {' or '.join(patterns)}" if patterns else ""
-        raise UserError(f"no submission{which} in {where}")
-    return found
-
-
-def _refuse_to_redo(
-    course: Course,
-    writer: Writer,
-    labs: dict[str, LabFiles],
-    students: dict[str, dict[str, list[Path]]],
-    sandbox: bool,
-    unusable: _Unusable,
-) -> None:
-    """Refuse to grade where recorded grades of unchanged submissions would be redone.
-
-    A lab whose checks can't be used, so that nothing could redo them, leaves ``labs``.
-
-    Raises:
-        UserError: which and why, and the two ways on.
-    """
-    said = []
-    for name, lab in list(labs.items()):
-        who: list[str] = []
-        why: dict[str, None] = {}
-        records = writer.records(name)
-        for student in students[name]:
-            before = records.get(student)
-            if before is None or not before.job_id:
-                continue
-            if changed := changes(before.job_id, lab.digest_in(sandbox)):
-                with suppress(OutOfReach):  # the run says why
-                    submission = read_submission_of(course, lab, students[name][student])
-                    if before.digest in ("", submission.digest):
-                        who.append(printable(student))
-                        why |= dict.fromkeys(changed)
-        if not who:
-            continue
-        del labs[name]
-        with unusable.told(name):
-            _require_checks(lab)
-            labs[name] = lab
-            named = f" ({', '.join(who)})" if len(who) <= MOST_NAMES else ""
-            grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
-            said.append(
-                f"{grades} of {name}{named} would be redone, because of a change in "
-                f"{' and in '.join(why)}"
-            )
-    if said:
-        raise UserError(
-            f"{'; '.join(said)}. Nothing was graded. Add `--regrade` to redo them with the same "
-            "cases, or `--only-new` to leave them and grade what is new"
-        )
-
-
-def _require_checks(lab: LabFiles) -> None:
-    from grader.batch.grading import require_checks  # here, because few runs of a command need it
-
-    for source in lab.notebooks.values():
-        require_checks(source)
+        return {name: runs[name].outcome for name in left}, stopped()
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
     """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
     if writer.knows(lab):
         return
-    with writer.alone():
-        if not writer.knows(lab):  # another grader may have just entered it
-            _enter_alone(course, writer, lab, console)
-
-
-def _enter_alone(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
-    with console.status(f"{lab.name}: entering the lab in the gradebook"):
+    with writer.alone(), console.status(f"{lab.name}: entering the lab in the gradebook"):
+        if writer.knows(lab):  # another grader may have just entered it
+            return
         try:
             enter_lab(course.root, lab.name)
         except UserError as error:
@@ -329,12 +242,12 @@ def _enter_alone(course: Course, writer: Writer, lab: LabFiles, console: Console
                 f"gradebook.db and run `nbgrader db assignment remove {lab.name} --force`, which "
                 "drops this lab's marks, by hand too, its comments and its due date"
             ) from None
-    if not writer.knows(lab):
-        raise UserError(
-            f"the gradebook does not hold {lab.name} as it is in source/, not even after "
-            "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
-            "Tests that nbgrader makes can't be graded here: write them out in source/"
-        )
+        if not writer.knows(lab):
+            raise UserError(
+                f"the gradebook does not hold {lab.name} as it is in source/, not even after "
+                "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
+                "Tests that nbgrader makes can't be graded here: write them out in source/"
+            )
 
 
 def _show_misplaced(course: Course, console: Console) -> None:
@@ -362,34 +275,69 @@ def _executor(
     return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
 
 
-@dataclass
 class _Run:
     """The grading run of one lab: makes its jobs and takes their results."""
 
-    course: Course
     writer: Writer
-    lab: LabFiles
-    students: dict[str, list[Path]]
-    args: argparse.Namespace
-    outcome: RunOutcome
     progress: RunProgress
 
-    def __post_init__(self) -> None:
+    def __init__(self, course: Course, lab: LabFiles, args: argparse.Namespace):
+        self.course, self.lab, self.args = course, lab, args
+        self.students = submissions(course.directory, lab.name, args.students)
+        if not self.students:
+            where = course.folder("submitted", "*", lab.name)
+            which = f" that matches {' or '.join(args.students)}" if args.students else ""
+            raise UserError(f"no submission{which} in {where}")
+        self.sandbox = not args.unsafe_no_sandbox
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
-        drawn = self.args.seed in (None, NEW)
-        self.seed: str = secrets.token_hex(16) if drawn else self.args.seed
-        self.canary = Canary(self.lab, not self.args.unsafe_no_sandbox, self.seed)
+        drawn = args.seed in (None, NEW)
+        self.seed: str = secrets.token_hex(16) if drawn else args.seed
+        self.outcome = RunOutcome(lab.name)
+        self.canary = Canary(lab, self.sandbox, self.seed)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
         self.refused: UserError | None = None  # why nobody can be graded
         self.recorded: list[str] = []  # students who were graded before
 
-    def jobs(self) -> Iterator[Job]:
+    def begin(self, writer: Writer) -> None:
+        """Call learners by the ids that the gradebook has."""
+        self.writer, known = writer, writer.spelled()
+        self.students = {known.get(name, name): found for name, found in self.students.items()}
+
+    def would_be_redone(self) -> list[str]:
+        """Return in a sentence which recorded grades of unchanged submissions would be redone.
+
+        A lab whose checks can't be used, so that nothing could redo them, is refused.
+        """
+        who: list[str] = []
+        why: dict[str, None] = {}
+        records = self.writer.records(self.lab.name)
+        for student, folders in self.students.items():
+            before = records.get(student)
+            if before is None or not before.job_id:
+                continue
+            if changed := changes(before.job_id, self.lab.digest_in(self.sandbox)):
+                with suppress(OutOfReach):  # the run says why
+                    if before.is_of(read_submission_of(self.course, self.lab, folders)):
+                        who.append(printable(student))
+                        why |= dict.fromkeys(changed)
+        if not who:
+            return []
+        from grader.batch.grading import require_checks  # here, because few runs need it
+
+        for source in self.lab.notebooks.values():
+            require_checks(source)
+        named = f" ({', '.join(who)})" if len(who) <= MOST_NAMES else ""
+        grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
+        because = f"because of a change in {' and in '.join(why)}"
+        return [f"{grades} of {self.lab.name}{named} would be redone, {because}"]
+
+    def jobs(self, progress: RunProgress) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
 
-        Submissions that failed the last time come last. When many fail, the canary's job is
-        inserted.
+        Submissions that failed the last time come last. When many fail, so does the canary's job.
         """
+        self.progress = progress
         for student, before in self._in_order():
             if self.refused:
                 return
@@ -425,10 +373,10 @@ class _Run:
         self.progress.count(graded=False, failed=True)
 
     def _job(self, student: str, before: Recorded | None) -> Job | None:
-        lab, files, sandbox = self.lab, self.writer.files, not self.args.unsafe_no_sandbox
+        lab, files = self.lab, self.writer.files
         submission = read_submission_of(self.course, lab, self.students[student])
-        job_id = submission.job_id(lab, sandbox)
-        same = before is not None and before.digest in ("", submission.digest)
+        job_id = submission.job_id(lab, self.sandbox)
+        same = before is not None and before.is_of(submission)
         if before and before.job_id and same and not self.args.regrade:
             names = list(lab.notebooks)
             if changes(before.job_id, job_id):  # then args.only_new
@@ -438,23 +386,12 @@ class _Run:
                 or all(files.run_record(student, lab.name, name).key == job_id for name in names)
             ):
                 return None
-        return Job(
-            lab=lab,
-            student=student,
-            submission=submission,
-            id=job_id,
-            seed=self.seed,
-            # A submission that has changed could answer what an earlier one has printed.
-            seeds=before.seeds if before and same and not self.args.seed else {},
-            sandbox=sandbox,
-        )
+        # A submission that has changed could answer what an earlier one has printed.
+        seeds = before.seeds if before and same and not self.args.seed else {}
+        return Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
 
     def take(self, job: Job, result: Result) -> None:
-        """Record a result in the gradebook. A hopeless one waits until the canary has been graded.
-
-        Raises:
-            UserError: when the gradebook or the disk can't be used.
-        """
+        """Record a result. A hopeless one waits until the canary has been graded."""
         if self.canary.is_mine(job):
             try:
                 self.canary.judge(result)
@@ -480,27 +417,23 @@ class _Run:
         outcome.late = {
             who: late for who, late in results.late.items() if late and who in outcome.seen
         }
-        outcome.to_mark = [m for m in results.missing if m.waits and m.student in outcome.seen]
+        outcome.to_mark = sum(m.waits and m.student in outcome.seen for m in results.missing)
         without = {nfc(student) for student, _ in outcome.failures}
         outcome.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _record(self, job: Job, result: Result) -> None:
-        without = result.retryable
         try:
             written = self.writer.record(job, result)
+            problem = "" if written else f"{result.problem}; the earlier grade stays"
         except UserError:
             raise
         except Exception as error:
-            without = True
             problem = f"it could not be recorded: {type(error).__name__}: {error}"
+        if problem:
             self.outcome.fail(job.student, problem)
         else:
-            if written:
-                self.outcome.add(job, result)
-            else:
-                without = True
-                self.outcome.fail(job.student, f"{result.problem}; the earlier grade stays")
-        self.progress.count(graded=True, failed=without)
+            self.outcome.add(job, result)
+        self.progress.count(graded=True, failed=bool(problem) or result.retryable)
 
 
 @contextmanager

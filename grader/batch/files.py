@@ -1,7 +1,8 @@
-"""Write graded submissions into ``autograded/``, each one completely or not at all."""
+"""Write graded submissions into ``autograded/``, each one completely or not at all, in one run."""
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import os
 import shutil
@@ -10,10 +11,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from grader import UserError
 from grader.batch.job import NotebookResult
 from grader.course import Course
 from grader.run_record import RunRecord
 from grader.whole_file import write_whole
+
+
+@contextmanager
+def only_one(course: Course) -> Iterator[None]:
+    """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
+
+    Raises:
+        UserError: when another run holds the lock.
+    """
+    directory = course.directory
+    folder = os.path.join(directory.root, directory.autograded_directory)
+    os.makedirs(folder, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another `python -m grader grade` is running in {directory.root}: wait for it, "
+                "or stop it with Ctrl-C; recorded grades are kept"
+            ) from None
+        yield
+    finally:
+        os.close(held)
 
 
 class AutogradedFiles:
@@ -34,16 +60,12 @@ class AutogradedFiles:
     ) -> Iterator[str]:
         """Replace a submission's graded files, and yield their stamp.
 
-        The files are first written to another folder, which is then renamed. When the enclosed code
-        raises, the old files are put back. If the process is killed in between, the old files, the
-        new files or none are there.
+        The files are first written to another folder, which is then renamed. When that or the
+        enclosed code fails, the old files are put back. If the process is killed in between, the
+        old files, the new files or none are there.
 
         Args:
             beside: the other files, by relative path.
-
-        Raises:
-            OSError: when writing fails, for example on a full disk; the old files are then still
-                there.
         """
         folder = self.course.folder("autograded", student, lab)
         folder.parent.mkdir(parents=True, exist_ok=True)

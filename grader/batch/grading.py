@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
-from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
@@ -50,9 +48,9 @@ def version(lab: str) -> str:
 
 
 def prepare(job: Job) -> None:
-    """Import the judging modules if the lab has a check. The import takes seconds.
+    """Import the judging modules if the lab has a check, which takes seconds.
 
-    Call this before the process is bounded, so that the import is charged to no submission.
+    It is called before the process is bounded, so that no submission is charged for it.
     """
     judged = any(b"verify(" in source for source in job.lab.notebooks.values())
     if judged and sys.modules.get("grader.judging.examiner") is None:
@@ -68,9 +66,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     """Grade one submission. Every outcome is returned as a result; nothing is raised.
 
     Args:
-        scratch: the folder in which the run's private folder is made; by default the system's
-            temporary folder.
-        in_bounds: whether :func:`grader.submission.bounds.bounded` limits this process. Then a
+        scratch: where the run's private folder is made; the system's temporary folder by default.
+        in_bounds: whether this process is :func:`~grader.submission.bounds.bounded`. Then a
             ``MemoryError`` means that the submission used too much memory.
     """
     try:
@@ -79,10 +76,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
             )
-        if can_compile(job.lab.notebooks) != job.lab.can_compile:
-            lacking = (
-                "this worker" if job.lab.can_compile else "the machine that sent the submission"
-            )
+        if can_compile(job.lab.notebooks) != (sender := job.lab.can_compile):
+            lacking = "this worker" if sender else "the machine that sent the submission"
             raise GraderFailed(
                 f"{lacking} lacks a C++ compiler or Python.h, which the other has, and a grade "
                 "must not hang on that: `python -m grader doctor --install` there installs them"
@@ -133,31 +128,28 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
         nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
-    record(
-        nb,
-        seed=job.seeds.get(name) or job.seed,
-        key=job.id,
-        sandbox=job.sandbox,
-    )
+    record(nb, seed=job.seeds.get(name) or job.seed, key=job.id, sandbox=job.sandbox)
     resources = {
         "metadata": {"name": name, "path": folder},
         "unique_key": name,
         "output_files_dir": f"{name}_files",
         "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
     }
-    for step in _steps(job.lab.config):
+    for step in job.lab.config.Autograde.autograde_preprocessors:
+        step = import_item(step) if isinstance(step, str) else step
+        step = step(config=job.lab.config) if isinstance(step, type) else step
         if isinstance(step, Execute):
             nb, resources = _execute(step, nb, resources, job.sandbox)
         else:
             nb, resources = step(nb, resources)
     run, verdicts = RunRecord.of(nb.metadata), read_verdicts(nb)
-    # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
-    unread = any(note.kind is NoteKind.UNREADABLE for note in run.notes)
     scores, problems = _scores(nb)
-    if unread:
+    # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
+    if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
         scores = dict.fromkeys(scores)
     unanswered = {
-        cell.metadata.nbgrader.grade_id: _is_as_released(cell)
+        cell.metadata.nbgrader.grade_id: not is_task(cell)
+        and cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
@@ -166,22 +158,10 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, told, most)
 
 
-def _steps(config: Config) -> Iterator[Any]:
-    """Yield the steps of :func:`grader.batch.intake.judging_settings` in order."""
-    for step in config.Autograde.autograde_preprocessors:
-        step = import_item(step) if isinstance(step, str) else step
-        yield step(config=config) if isinstance(step, type) else step
-
-
 def _execute(
     step: Execute, nb: NotebookNode, resources: Any, sandbox: bool
 ) -> tuple[NotebookNode, Any]:
-    """Run the notebook. Errors of the learner's code are in its outputs.
-
-    Raises:
-        UserError: when the configured Execute would run learners' code without a sandbox.
-        GraderFailed: when running fails in any other way.
-    """
+    """Run the notebook. Errors of the learner's code are in its outputs; others are raised."""
     os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader sets this for the code it runs
     if isinstance(step, SandboxedExecute):
         step.unsafe_no_sandbox = not sandbox
@@ -212,8 +192,3 @@ def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
             scores[name] = None
             problems.append(f"the result of `{name}` is not a score: {error}")
     return scores, problems
-
-
-def _is_as_released(cell: NotebookNode) -> bool:
-    unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
-    return unchanged and not is_task(cell)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     OverwriteCells,
@@ -21,12 +20,11 @@ from traitlets.config import Config, Configurable, LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.job import LabFiles, Submission, can_compile, read_source
+from grader.batch.job import LabFiles, Submission, can_compile, digest_of, read_source
 from grader.batch.version import DIGITS, version
 from grader.course import Course
 from grader.metadata import KEY
 from grader.submission.companions import NOTEBOOKS, clashing, given_files, unshown
-from grader.submission.digest import digest, digest_of
 from grader.submission.files import (
     TIMESTAMP,
     inner_folder,
@@ -37,7 +35,7 @@ from grader.submission.files import (
 )
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import OutOfReach
-from grader.submission.notes import in_a_folder, left_out, not_shown
+from grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from grader.submission.rebuild import STEPS, as_recorded
 
 # Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
@@ -67,6 +65,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
     parts = [_json([stem, _judged(stem, data, config)]) for stem, data in notebooks.items()]
     parts += [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in files.items()]
     of_lab, of_settings = digest_of([*parts, *kept]), digest_of([_json(config)])
+    headers = [read_source(data).metadata.get(KEY, {}) for data in notebooks.values()]
     return LabFiles(
         name=name,
         notebooks=notebooks,
@@ -75,7 +74,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
         config=config,
         version=graded_by,
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
-        gpu=any(map(_needs_gpu, notebooks.values())),
+        gpu=any(header.get("gpu") for header in headers),
         can_compile=can_compile(notebooks),
     )
 
@@ -97,9 +96,8 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     if isinstance(problem, OutOfReach):
         raise problem
     if problem:
-        unreadable = dict.fromkeys(lab.notebooks, problem)
-        return Submission(unreadable, digest=digest(unreadable, {}))
-    files, left = read_beside(folder, [*course.directory.ignore, NOTEBOOKS])
+        return Submission(dict.fromkeys(lab.notebooks, problem))
+    files, notes = read_beside(folder, [*course.directory.ignore, NOTEBOOKS])
     inner = inner_folder(folder)
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
@@ -109,22 +107,25 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     timestamp, wrong = read_timestamp(folder)
     for name in clashing(files):
         del files[name]
-        left.append(left_out(printable(name), "a file has the name of a folder"))
-    notes = [*left, *not_shown(unshown(files, lab.files))]
+        notes.append(left_out(printable(name), "a file has the name of a folder"))
+    if hidden := unshown(files, lab.files):
+        why = (
+            f"{some(hidden)}: your code can read this, but it is not kept beside the graded "
+            "notebook, because whoever opens that might run it. Data and pictures (.csv, .json, "
+            ".npz, .png) are kept."
+        )
+        notes.append(Note(NoteKind.NOT_SHOWN, why))
     if inner:
-        notes.insert(0, in_a_folder(inner))
+        found_in = f"The notebook was taken from the folder {quoted(inner)}; hand in what is in it."
+        notes.insert(0, Note(NoteKind.RENAMED, found_in))
     found = read_notebooks(folder / inner, [f"{name}.ipynb" for name in lab.notebooks])
-    notebooks = {name: found[f"{name}.ipynb"][0] for name in lab.notebooks}
-    renamed = {name: note for name in lab.notebooks if (note := found[f"{name}.ipynb"][1])}
-    said = [note.message for note in (*notes, *renamed.values())]
     return Submission(
-        notebooks=notebooks,
+        notebooks={name: found[f"{name}.ipynb"][0] for name in lab.notebooks},
         files=files,
         notes=(*notes, *wrong),
-        renamed=renamed,
+        renamed={name: note for name in lab.notebooks if (note := found[f"{name}.ipynb"][1])},
         timestamp=timestamp.isoformat() if timestamp else None,
         time_file=time_file if timestamp else b"",
-        digest=digest(notebooks, files, said),
     )
 
 
@@ -164,11 +165,7 @@ def judging_settings(course: Course) -> Config:
 
 
 def _judged(name: str, data: bytes, config: Config) -> Any:
-    """Return what of a source notebook decides a verdict: no solution, no text that is only read.
-
-    Raises:
-        UserError: when it is no notebook that nbgrader can release.
-    """
+    """Return what of a source notebook decides a verdict: no solution, no text to read."""
     try:
         nb = read_source(data)
     except Exception as error:
@@ -179,17 +176,12 @@ def _judged(name: str, data: bytes, config: Config) -> Any:
         problem = f"{type(error).__name__}: {error}"
         raise UserError(f"nbgrader can't release the source {name}.ipynb: {problem}") from None
     ours = {k: v for k, v in nb.metadata.get(KEY, {}).items() if k not in TOLD}
-    cells = [c for c in nb.cells if c.cell_type == "code" or is_grade(c) or is_solution(c)]
-    return [ours, nb.metadata.get("kernelspec", {}).get("name"), *map(_judged_cell, cells)]
-
-
-def _judged_cell(cell: NotebookNode) -> Any:
-    settings = {k: cell.metadata.get(k) for k in ("nbgrader", "tags", KEY)}
-    return [cell.cell_type, cell.source, settings]
-
-
-def _needs_gpu(data: bytes) -> bool:
-    return bool(read_source(data).metadata.get(KEY, {}).get("gpu", False))
+    cells = [
+        [c.cell_type, c.source, {k: c.metadata.get(k) for k in ("nbgrader", "tags", KEY)}]
+        for c in nb.cells
+        if c.cell_type == "code" or is_grade(c) or is_solution(c)
+    ]
+    return [ours, nb.metadata.get("kernelspec", {}).get("name"), *cells]
 
 
 def _json(thing: Any) -> str:

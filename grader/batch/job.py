@@ -1,14 +1,12 @@
-"""Jobs and results: what is sent to a worker process and what comes back.
-
-This module is light to import, for processes that only send jobs.
-"""
+"""Jobs and results: what is sent to a worker and what comes back, without slow imports."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -19,9 +17,8 @@ from grader.metadata import KEY
 from grader.results.reasons import Reason
 from grader.run_record import record
 from grader.submission.companions import merged, shown
-from grader.submission.digest import digest_of
 from grader.submission.notebook import Unreadable
-from grader.submission.notes import Note, ungraded, unreadable
+from grader.submission.notes import Note, NoteKind, unreadable
 from grader.submission.rebuild import rebuild
 from utils.instruments.toolchain import inductor_lacks
 
@@ -31,15 +28,12 @@ class LabFiles:
     """What all submissions of an assignment have in common.
 
     Attributes:
-        name: the assignment's name.
         notebooks: the instructor's version of each notebook, by name without ``.ipynb``.
         files: the lab's other files, by relative path.
         kept: names of those ``files`` that do not replace a learner's file.
         config: those of nbgrader's settings that decide a verdict, among them the steps.
-        version: version of the grader and the checks, from :func:`grader.batch.version.version`.
-        digest: hashes of what of the above decides a verdict, in the order of
-            :data:`grader.batch.version.PARTS`.
-        gpu: whether grading needs a GPU.
+        version: of the grader and the checks, from :func:`grader.batch.version.version`.
+        digest: hashes of what decides a verdict, as :data:`grader.batch.version.PARTS` names it.
         can_compile: what :func:`can_compile` said where the lab was read.
     """
 
@@ -65,7 +59,6 @@ class Submission:
     Attributes:
         notebooks: the bytes of each notebook of the lab, or why there are none.
         files: the other files by relative path, without nbgrader's timestamp.
-        digest: SHA-256 of everything that a sandbox can see of it.
         notes: notes on the submission as a whole.
         renamed: by notebook, the note on one that was found under another name, or beside others.
         timestamp: when it was handed in, in ISO format; None when that is unknown.
@@ -74,17 +67,29 @@ class Submission:
 
     notebooks: Mapping[str, bytes | Unreadable]
     files: Mapping[str, bytes] = field(default_factory=dict)
-    digest: str = ""
     notes: tuple[Note, ...] = ()
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None
     time_file: bytes = b""
 
-    def job_id(self, lab: LabFiles, sandbox: bool) -> str:
-        """Return hashes of all that decides a verdict, and of this submission.
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that a sandbox can see of it.
 
-        :func:`grader.batch.version.changes` compares two.
+        Earlier cases are asked again only of the same submission: another could hold code that
+        knows their answers, which the first had printed.
         """
+        parts = []
+        for name, data in self.notebooks.items():
+            seen = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else str(data)
+            parts.append(f"notebook {name} {seen}")
+        for name, data in sorted(self.files.items()):
+            parts.append(f"file {name} {hashlib.sha256(data).hexdigest()}")
+        notes = (note for note in self.notes if note.kind is not NoteKind.TIMESTAMP)
+        return digest_of([*parts, *(note.message for note in (*notes, *self.renamed.values()))])
+
+    def job_id(self, lab: LabFiles, sandbox: bool) -> str:
+        """Return hashes of all that decides a verdict, for :func:`grader.batch.version.changes`."""
         said = [note.message for note in self.notes]
         own = digest_of([self.digest, str(self.timestamp), *said])
         return f"{lab.digest_in(sandbox)}-{own[:8]}"
@@ -95,13 +100,8 @@ class Job:
     """One submission to be graded.
 
     Attributes:
-        lab: the lab.
-        student: nbgrader's student id.
-        submission: what was handed in.
-        id: the :meth:`Submission.job_id` of it.
         seed: the seed that its cases are drawn from; the same for everyone in a run.
         seeds: by notebook, the seed of an earlier grading that is to be repeated.
-        sandbox: whether learners' code runs in a sandbox.
     """
 
     lab: LabFiles
@@ -130,14 +130,11 @@ class NotebookResult:
     """A graded notebook.
 
     Attributes:
-        name: its name without ``.ipynb``.
         data: the bytes of the file in ``autograded/``.
-        seed: the seed that its cases were drawn from.
         scores: score of each graded cell; None where a person decides, or nothing could be read.
         unanswered: for each cell that the learner writes, whether it is as released.
         reasons: why a person should look at it.
-        most: points that could be earned in each cell with a check; what the machine could not run
-            is no part of them.
+        most: points that could be earned in each cell with a check, on this machine.
     """
 
     name: str
@@ -154,11 +151,9 @@ class Result:
     """The outcome of one submission.
 
     Attributes:
-        notebooks: the graded notebooks.
         problem: why it was not graded, or empty.
         retryable: whether the grader failed, not the submission, so that another try may succeed.
-        hopeless: whether every submission would probably fail, for example because no sandbox can
-            be started.
+        hopeless: whether every submission would probably fail, as without a sandbox.
     """
 
     notebooks: tuple[NotebookResult, ...]
@@ -176,7 +171,8 @@ class Result:
 
 def failed(job: Job, problem: str) -> Result:
     """Return the result of a failure of the grader: the lab as released, without scores."""
-    return Result(_as_released(job, ungraded(problem)), problem, retryable=True)
+    message = f"This could not be graded: {problem}. A person will look at it."
+    return Result(_as_released(job, Note(NoteKind.UNGRADED, message)), problem, retryable=True)
 
 
 def given_up(job: Job, problem: str) -> Result:
@@ -198,16 +194,11 @@ def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
 def can_compile(notebooks: Mapping[str, bytes]) -> bool:
     """Return whether what a lab compiles can be compiled on this machine.
 
-    Where it can't, points are withheld. So that the same lab is worth the same for everybody, all
-    machines that grade it must give the same answer.
-
-    Args:
-        notebooks: the instructor's, by name.
+    Where it can't, points are withheld. So that a lab is worth the same for everybody, all machines
+    that grade it must give the same answer.
     """
-    needed = any(
-        read_source(data).metadata.get(KEY, {}).get("compile") is True
-        for data in notebooks.values()
-    )
+    sources = map(read_source, notebooks.values())
+    needed = any(nb.metadata.get(KEY, {}).get("compile") is True for nb in sources)
     return not (needed and inductor_lacks())
 
 
@@ -220,3 +211,11 @@ def read_source(data: bytes) -> NotebookNode:
 def as_file(nb: NotebookNode) -> bytes:
     """Return the bytes of a notebook's file in ``autograded/``."""
     return (nbformat.writes(nb) + "\n").encode()
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """Return the SHA-256 of texts, each followed by a zero byte."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    return found.hexdigest()

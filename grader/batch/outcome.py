@@ -11,7 +11,7 @@ from rich.table import Table
 
 from grader.batch.job import Job, Result
 from grader.results.gradebook import Graded
-from grader.results.marks import Missing, duration
+from grader.results.marks import duration
 
 MOST_LINES = 20  # above, learners with the same reason share a line
 LONGEST = 400  # characters of one reason
@@ -23,27 +23,24 @@ class RunOutcome:
     Attributes:
         graded: number of submissions that got a verdict in this run.
         skipped: number of submissions that were recorded before and have not changed.
-        unsafe: whether any submission was graded without a sandbox.
         people: ``(student, reason)`` of submissions that have a verdict but need a person.
         failures: ``(student, reason)`` of submissions without a verdict, by fault of the grader.
         seen: the students whose submissions were graded, or read as they were recorded.
         most: the points that one of them could earn, by notebook and cell.
         late: how late submissions came, in seconds, by student.
-        to_mark: the answers that wait for a mark by hand.
-        not_entered: students, as they are shown, whose submission is on disk and not in the
-            gradebook.
+        to_mark: number of answers that wait for a mark by hand.
+        not_entered: students, as they are shown, on disk and not in the gradebook.
     """
 
     def __init__(self, lab: str):
         self.lab = lab
-        self.graded = self.skipped = 0
+        self.graded = self.skipped = self.to_mark = 0
         self.unsafe = False
         self.people: list[tuple[str, str]] = []
         self.failures: list[tuple[str, str]] = []
         self.seen: set[str] = set()
         self.most: dict[tuple[str, str], float] = {}
         self.late: dict[str, float] = {}
-        self.to_mark: list[Missing] = []
         self.not_entered: list[str] = []
 
     @property
@@ -95,40 +92,40 @@ class RunOutcome:
             ("need a person", len(self.people)),
             ("without a verdict", len(self.failures)),
             ("handed in late", len(self.late)),
-            ("answers to mark by hand", len(self.to_mark)),
+            ("answers to mark by hand", self.to_mark),
         ):
             table.add_row(what, str(count))
         console.print(table)
         if self.unsafe:
             console.print("[bold red]These grades were made without a sandbox.[/bold red]")
-        _list(console, "Need a person", self.people)
-        _list(console, "Without a verdict; the same command tries again", self.failures)
-        _line(console, "Handed in late", [f"{who} ({duration(s)})" for who, s in self.late.items()])
-        what = f"On disk and not in the gradebook: run `python -m grader grade {self.lab}`"
-        _line(console, what, self.not_entered)
+        late = [f"{who} ({duration(seconds)})" for who, seconds in self.late.items()]
+        for title, lines in (
+            ("Need a person", _lines(self.people)),
+            ("Without a verdict; the same command tries again", _lines(self.failures)),
+            ("Handed in late", [", ".join(late)] if late else []),
+            (
+                f"On disk and not in the gradebook: run `python -m grader grade {self.lab}`",
+                [", ".join(self.not_entered)] if self.not_entered else [],
+            ),
+        ):
+            if lines:
+                console.print(f"[bold]{title}[/bold]")
+            for line in lines:
+                console.print(f"  {escape(line)}", highlight=False)
 
 
-def shortened(why: str) -> str:
-    """Return a reason for a terminal: no control characters, cut after a few lines."""
-    shown = "".join(c if c.isprintable() else " " for c in why[: LONGEST + 1])
-    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]} …"
-
-
-def _list(console: Console, title: str, found: list[tuple[str, str]]) -> None:
-    """Print everybody; those with the same reason on one line where they are many."""
-    if not found:
-        return
-    console.print(f"[bold]{title}[/bold]")
-    lines = found = sorted(found)
+def _lines(found: list[tuple[str, str]]) -> list[str]:
+    """Return a line for each; those with the same reason share one where they are many."""
+    found = sorted(found)
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}
         for student, why in found:
             alike.setdefault(why, []).append(student)
-        lines = [(", ".join(students), why) for why, students in alike.items()]
-    for who, why in lines:
-        console.print(f"  {escape(who)}: {escape(shortened(why))}", highlight=False)
+        found = [(", ".join(students), why) for why, students in alike.items()]
+    return [f"{who}: {_shortened(why)}" for who, why in found]
 
 
-def _line(console: Console, title: str, found: list[str]) -> None:
-    if found:
-        console.print(f"[bold]{title}[/bold]\n  {escape(', '.join(found))}", highlight=False)
+def _shortened(why: str) -> str:
+    """Return a reason for a terminal: no control characters, cut after a few lines."""
+    shown = "".join(c if c.isprintable() else " " for c in why[: LONGEST + 1])
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]} …"

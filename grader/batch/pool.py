@@ -49,11 +49,10 @@ class Task:
 
 
 class Worker:
-    """A process that grades the jobs sent to it. It ends when the process of this object ends.
+    """A process that grades the jobs sent to it, and ends with the process of this object.
 
-    It is started as a program of its own, because a daemonic process, as Dask's workers are, may
-    not start ``multiprocessing`` children. It has its own session, so that Ctrl-C does not reach
-    it.
+    It is a program of its own, because a daemonic process, as Dask's workers are, may not start
+    ``multiprocessing`` children; and in its own session, so that Ctrl-C does not reach it.
     """
 
     def __init__(self, sandbox: bool = True) -> None:
@@ -62,12 +61,12 @@ class Worker:
         self.tasks: deque[Task] = deque()
         self.ready = False
         self.heard = 0.0  # time of its last message, or of a job given while it was idle
-        program = [sys.executable, "-m", "grader.batch.worker"]
+        program = [sys.executable, "-m", "grader.batch.worker", str(theirs.fileno())]
         warm = ["warm"] if sandbox else []
         try:
             with theirs, (self.folder / "log").open("wb") as log:
                 self.process = subprocess.Popen(
-                    [*program, str(theirs.fileno()), str(self.folder), *warm],
+                    [*program, str(self.folder), *warm],
                     env=environment_with(ROOT),
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -82,10 +81,7 @@ class Worker:
         self.connection = Connection(ours.detach())
 
     def give(self, task: Task) -> None:
-        """Send a job.
-
-        If the worker has died, this does not fail; :meth:`receive` raises EOFError.
-        """
+        """Send a job. Where the worker has died, :meth:`receive` says so."""
         if not self.tasks:
             self.heard = time.monotonic()
         self.tasks.append(task)
@@ -111,10 +107,7 @@ class Worker:
         return bool(self.tasks) and self.ready and self.process.wait() in ENDS
 
     def why_dead(self) -> str:
-        """Return how the worker ended, in words.
-
-        Call it only for a dead worker; it waits for the end.
-        """
+        """Return how the worker ended, in words; it waits for that."""
         status = self.process.wait()
         if status < 0:
             return f"its worker process was killed by {signal.Signals(-status).name}"
@@ -122,12 +115,8 @@ class Worker:
         return f"its worker process ended with status {status}: {log[-1] if log else 'no output'}"
 
     def close(self) -> None:
-        """End the worker and the processes that it started.
-
-        If it is still starting, wait until it has started. A worker that is killed before would
-        leave files behind that nobody removes.
-        """
-        if not self.ready:
+        """End the worker and the processes that it started."""
+        if not self.ready:  # one that is killed while it starts leaves files behind
             self.connection.poll(SECONDS_TO_START)
         self.connection.close()  # the worker then cleans up and ends, even if this process dies
         try:
@@ -174,9 +163,7 @@ class Pool:
             self._fill(waiting, new)
             if not any(worker.tasks for worker in self._workers):
                 return
-            by_connection: dict[Any, Worker] = {
-                worker.connection: worker for worker in self._workers
-            }
+            by_connection: dict[Any, Worker] = {one.connection: one for one in self._workers}
             for connection in wait(by_connection, TICK):
                 yield from self._hear(by_connection[connection], waiting)
             for worker in self._workers:
@@ -227,18 +214,12 @@ class Pool:
     def _replace(
         self, worker: Worker, problem: str, waiting: deque[Task]
     ) -> Iterator[tuple[Job, Result]]:
-        """Remove a worker and put its jobs back.
-
-        Only the job that it was grading counts as tried.
-        """
+        """Remove a worker and put its jobs back. Only the one that it graded counts as tried."""
         self._workers.remove(worker)
         worker.close()
-        tasks = worker.tasks
-        if tasks:
-            result = tasks[0].again(problem)
-            if result is not None:
-                yield tasks.popleft().job, result
-        waiting.extend(tasks)
+        if worker.tasks and (result := worker.tasks[0].again(problem)) is not None:
+            yield worker.tasks.popleft().job, result
+        waiting.extend(worker.tasks)
 
 
 _kept: dict[bool, Pool] = {}
@@ -246,10 +227,7 @@ _kept: dict[bool, Pool] = {}
 
 @contextlib.contextmanager
 def kept(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
-    """Yield a pool whose workers wait for the next call of this process once they are idle.
-
-    Formgrader's button grades one submission a click, and a worker takes seconds to start.
-    """
+    """Yield a pool whose idle workers wait for this process's next call, as by formgrader."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped
     try:

@@ -22,15 +22,9 @@ class RunProgress(Progress):
     """The progress display of a run. Use it as a context manager."""
 
     def __init__(self, console: Console, title: str, total: int):
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _Pace(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Pace()
+        terminal = console.is_terminal
+        super().__init__(*columns, console=console, transient=True, disable=not terminal)
         self._said = time.monotonic()
         self.add_task(title, total=total, graded=0, failed=0)
 
@@ -38,8 +32,7 @@ class RunProgress(Progress):
         """Count one more submission.
 
         Args:
-            graded: False when it was skipped, which takes almost no time and does not count for the
-                rate.
+            graded: whether it counts for the rate; it does not if it was skipped.
             failed: whether it has no verdict.
         """
         (task,) = self.tasks
@@ -64,8 +57,7 @@ class _Pace(ProgressColumn):
 def _pace(task: Task) -> list[str]:
     """Return the rate of the whole run, the time left, and the number that failed, in words.
 
-    The time left follows from the rate, so it grows while no submission ends. As long as none was
-    graded, it is left out.
+    The time left follows from the rate, so it grows while no submission ends.
     """
     graded, failed, elapsed = task.fields["graded"], task.fields["failed"], task.elapsed or 1e-9
     said = [f"{60 * graded / elapsed:.0f} a minute"]

@@ -23,7 +23,8 @@ DECIDING = (
     "batch/grading.py",
     "batch/job.py",
 )
-# Those among them that no worker loads: they collect, show, or say what a machine lacks.
+# Those among them that no worker loads: they collect, show, say what a machine lacks, or read what
+# stands in a submission's own digest.
 OTHERS = (
     "judging/card.py",
     "preprocessors/exporter.py",
@@ -36,12 +37,12 @@ OTHERS = (
     "preprocessors/stamp.py",
     "sandbox/doctor.py",
     "submission/collect.py",
+    "submission/files.py",
     "submission/lms.py",
-    "submission/misplaced.py",
     "submission/nbgrader_guard.py",
     "submission/release_assignment.py",
     "submission/release_feedback.py",
-    "submission/student_ids.py",
+    "submission/times.py",
     "submission/zip_collect.py",
 )
 # The parts of a job's id that stand before the submission's, in their order, and in words.
@@ -61,7 +62,7 @@ def changes(before: str, now: str) -> list[str]:
     """Return in words what decides verdicts and is not the same in two jobs' ids.
 
     Args:
-        before: the id that was recorded; it may be of an earlier form.
+        before: the recorded id, perhaps of an earlier form.
         now: a job's id, or its part that all submissions share.
     """
     old, new = before.split("-"), now.split("-")

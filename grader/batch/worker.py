@@ -60,10 +60,7 @@ def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -
 
 
 def leave(folder: Path) -> None:
-    """Delete the folder and end this process.
-
-    The main thread may still be writing into the folder, so deletion is repeated until it is gone.
-    """
+    """Delete the folder, into which the main thread may still be writing, and end this process."""
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

@@ -48,7 +48,7 @@ from traitlets.utils.importstring import import_item
 
 from grader import UserError
 from grader.batch.files import AutogradedFiles
-from grader.batch.job import Job, LabFiles, NotebookResult, Result
+from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course
 from grader.judging.graded_cell import is_verified, split_hidden
 from grader.nbgrader_tables import other_version
@@ -109,6 +109,10 @@ class Recorded:
     seeds: Mapping[str, str]
     stamp: str
 
+    def is_of(self, submission: Submission) -> bool:
+        """Return whether a sandbox could not tell it from this; true where nobody knows."""
+        return self.digest in ("", submission.digest)
+
 
 class Writer:
     """Writes scores and graded files; nothing else does. Use it as a context manager.
@@ -139,8 +143,7 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         if self._journal:
-            # If another program has the database open, this fails, and the next run restores the
-            # mode.
+            # Where another program has the database open, this fails; the next run restores it.
             with contextlib.suppress(OperationalError):
                 with self._engine.connect() as connection:
                     connection.execute(text(f"PRAGMA journal_mode = {self._journal}"))
@@ -215,12 +218,11 @@ class Writer:
     def record(self, job: Job, result: Result) -> bool:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
 
-        If this process is killed in between, the record has the old job's id, so the next run
+        If this process is killed in between, the record has the old job's id, and the next run
         notices.
 
         Returns:
-            Whether it was written. Where the grader failed for somebody who has a grade, all stays
-            as it is.
+            False where the grader failed for somebody who has a grade: all stays as it is.
         """
         lab, student = job.lab.name, job.student
         if not result.judged and (before := self.recorded(lab, student)) and before.job_id:
@@ -234,26 +236,27 @@ class Writer:
             for left in reversed(range(TRIES)):
                 try:
                     self._write(job, result, stamp)
-                    return True
+                    break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
                     if left == 0 or _state(_cause(error)) != DEADLOCK:
                         raise
-        raise AssertionError("the last try returns or raises")
+        return True
 
     def _write(self, job: Job, result: Result, stamp: str) -> None:
-        """Write the scores in one transaction."""
+        lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
-            submission = self._submission(job)
-            before = session.execute(
-                select(RECORDS).where(RECORDS.c.submission_id == submission.id)
-            ).one_or_none()
-            digest = job.submission.digest
-            again = before is not None and digest == before.digest
+            if self._creates_students:
+                self.gradebook.update_or_create_student(student)
+            else:
+                self.gradebook.find_student(student)
+            given = {"timestamp": handed_in.timestamp} if handed_in.timestamp else {}
+            submission = self.gradebook.update_or_create_submission(lab, student, **given)
+            of_this = RECORDS.c.submission_id == submission.id
+            before = session.execute(select(RECORDS).where(of_this)).one_or_none()
+            again = before is not None and handed_in.digest == before.digest
             for notebook in result.notebooks:
-                submitted = self.gradebook.find_submission_notebook(
-                    notebook.name, job.lab.name, job.student
-                )
+                submitted = self.gradebook.find_submission_notebook(notebook.name, lab, student)
                 _set_marks(session, submitted, notebook, again)
                 if self._late is not None:
                     self._set_penalty(session, submission, submitted)
@@ -261,11 +264,11 @@ class Writer:
             new = RECORDS.insert().values(
                 submission_id=submission.id,
                 key="" if result.retryable else job.id,
-                digest=digest,
+                digest=handed_in.digest,
                 seeds=json.dumps(dict(job.seeds) | drawn),
                 stamp=stamp,
             )
-            session.execute(RECORDS.delete().where(RECORDS.c.submission_id == submission.id))
+            session.execute(RECORDS.delete().where(of_this))
             session.execute(new)
 
     def set_maxima(
@@ -275,21 +278,11 @@ class Writer:
         with self._said_clearly(), self._transaction() as session:
             set_maxima(session, lab, most, seen)
 
-    def _submission(self, job: Job) -> SubmittedAssignment:
-        """Return the learner's row for the lab; create it as nbgrader does if it is missing."""
-        if self._creates_students:
-            self.gradebook.update_or_create_student(job.student)
-        else:
-            self.gradebook.find_student(job.student)
-        when = job.submission.timestamp
-        given = {"timestamp": when} if when else {}
-        return self.gradebook.update_or_create_submission(job.lab.name, job.student, **given)
-
     def renew_penalties(self, lab: str, students: Collection[str]) -> int:
         """Set the late penalties of recorded grades as policy, due date and marks now ask for.
 
         Returns:
-            Of how many submissions one has changed.
+            The number of submissions of which one has changed.
         """
         if self._late is None:
             return 0
@@ -302,10 +295,10 @@ class Writer:
             .where(Assignment.name == lab, RECORDS.c.key != "")
             .where(late | SubmittedNotebook.late_submission_penalty.is_not(None))
         )
-        changed, chosen = set(), set(students)
+        changed = set()
         with self._said_clearly(), self._transaction() as session:
             for submitted, submission in session.execute(query).all():
-                if submission.student_id in chosen:
+                if submission.student_id in students:
                     before = submitted.late_submission_penalty
                     self._set_penalty(session, submission, submitted)
                     if submitted.late_submission_penalty != before:
@@ -355,17 +348,13 @@ class Writer:
                 connection.execute(text("PRAGMA journal_mode = WAL"))
 
     def _tune_postgresql(self, connection: Any, _: object) -> None:
-        """Limit the waiting for locks as for SQLite. By default the server waits for ever."""
+        """Limit the waiting for locks. By default the server waits for ever."""
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {int(self._patience * 1000)}")
         connection.commit()
 
     def _tune_sqlite(self, connection: Any, _: object) -> None:
-        """Make SQLite wait for locks, but not for the disk.
-
-        After a power cut the database is intact but may lack the last grades; the next run grades
-        them.
-        """
+        """Wait for locks, not for the disk: after a power cut the next run grades what is lost."""
         connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")  # KiB; 100,000 students take 200 MB
@@ -375,8 +364,7 @@ class Writer:
         """Run enclosed code in one transaction, including what nbgrader's API commits."""
         with self._engine.connect() as connection, connection.begin():
             if self._engine.dialect.name == "sqlite":
-                # Take the write lock at once, so that a locked database is noticed before anything
-                # is done.
+                # the write lock at once: a locked database is noticed before anything is done
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             maker = sessionmaker(bind=connection, autoflush=False, expire_on_commit=False)
             self.gradebook.db = scoped_session(maker)
@@ -387,11 +375,7 @@ class Writer:
                 self.gradebook.db.remove()
 
     def _patiently(self, action: Callable[[], Any]) -> Any:
-        """Run an action, and repeat it while the database is locked, up to the patience.
-
-        This is for actions before the busy timeout is set: until then SQLite waits only a short
-        time.
-        """
+        """Repeat an action while the database is locked: SQLite has no busy timeout yet."""
         until = time.monotonic() + self._patience
         while True:
             try:
@@ -427,7 +411,7 @@ class Writer:
 
 
 def _cause(error: Exception) -> BaseException | None:
-    """Return the database's error; nbgrader's API hides it behind an ``InvalidEntry``."""
+    """Return the database's error, which nbgrader's API hides behind an ``InvalidEntry``."""
     return error.__context__ if isinstance(error, InvalidEntry) else error
 
 
@@ -437,7 +421,6 @@ def _state(error: BaseException | None) -> str:
 
 
 def _is_locked(error: BaseException | None) -> bool:
-    """Return whether another program has locked what was wanted."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0)
     primary = code & 0xFF  # the rest of an extended code says where SQLite met the lock
     return primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or _state(error) == LOCKED
@@ -446,8 +429,7 @@ def _is_locked(error: BaseException | None) -> bool:
 def cells_of(source: bytes, config: Config) -> set[tuple]:
     """Return what nbgrader's gradebook stores of a notebook: ids, texts, points.
 
-    The points of cells with a check are left out: there the gradebook's maximum is what could be
-    earned (:meth:`Writer.set_maxima`), and the check itself says what there is.
+    The points of cells with a check are left out: there it holds what could be earned.
     """
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
     found: set[tuple] = set()
@@ -471,11 +453,8 @@ def _set_marks(
 ) -> None:
     """Set a notebook's scores as nbgrader's SaveAutoGrades does, replacing the earlier ones.
 
-    Manual scores and extra credit stay. A manual score is flagged for review as nbgrader does it.
-
-    Args:
-        again: whether this same submission was graded before. If not, every task is flagged for
-            review.
+    Manual scores and extra credit stay; a manual score is flagged for review, as is every task
+    unless this same submission was graded before (``again``).
     """
     grades = session.execute(
         select(Grade, BaseCell.name, BaseCell.type)

@@ -20,7 +20,7 @@ from grader.backquotes import in_code
 from grader.judging.graded_cell import read_verdicts
 from grader.results.class_report.outline import read_outline
 from grader.results.marks import duration, missing_marks, seconds_late
-from grader.submission.student_ids import shown_id
+from grader.submission.names import shown_id
 from grader.verdict import in_points
 
 # An entry of nbgrader's list of contents.

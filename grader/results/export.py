@@ -9,13 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
 from grader.results.class_report.sheets import safe
 from grader.results.marks import Missing, missing_marks, seconds_late
-from grader.submission.names import spelled
-from grader.submission.student_ids import shown_id
+from grader.submission.names import shown_id, spelled
 from grader.verdict import in_points
 from grader.whole_file import replacing, why_not_written
 
@@ -49,8 +48,7 @@ class Export(ExportPlugin):
 
     def _write(self, gradebook: Gradebook, path: Path) -> None:
         self.log.info("Exporting grades to %s", path)
-        chosen, labs = map(str, self.student), set(map(str, self.assignment))
-        students = set(chosen)
+        students, labs = set(map(str, self.student)), set(map(str, self.assignment))
         device = path.exists() and not path.is_file()  # such as /dev/stdout
         with (
             nullcontext(path) if device else replacing(path) as fresh,
@@ -75,11 +73,14 @@ class Export(ExportPlugin):
         submissions = {one.student_id: one for one in lab.submissions}
         students = {student.id: student for student in gradebook.students}
         known = spelled(students.keys())
-        on_disk = {known.get(one, shown_id(one)) for one in self._on_disk(lab.name)}
+        handed_in = self._course.students("submitted", lab.name)  # the gradebook may not know it
+        on_disk = {known.get(one, shown_id(one)) for one in handed_in}
         rows = []
         for student in [*students, *sorted(on_disk - set(students))]:
             row = {"assignment": lab.name, "duedate": _text(lab.duedate), "student_id": student}
-            row |= _who(students.get(student)) | {"max_score": lab.max_score}
+            for name in ("last_name", "first_name", "email"):
+                row[name] = getattr(students.get(student), name, None) or ""
+            row["max_score"] = lab.max_score
             if submission := submissions.get(student):
                 row |= _marks(submission, missing.get(student, []))
                 if student in late:
@@ -91,22 +92,12 @@ class Export(ExportPlugin):
             rows.append(row)
         return rows
 
-    def _on_disk(self, lab: str) -> set[str]:
-        """Return who has handed in the lab, whether or not the gradebook knows."""
-        return set(self._course.students("submitted", lab))
-
     @cached_property
     def _course(self) -> Course:
         from grader.course import Course
 
         directory = self.parent.coursedir
         return Course(Path(directory.root), self.config, directory)
-
-
-def _who(student: Student | None) -> dict[str, Any]:
-    return {
-        name: getattr(student, name, None) or "" for name in ("last_name", "first_name", "email")
-    }
 
 
 def _marks(submission: SubmittedAssignment, missing: list[Missing]) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """Read the results of a graded lab, one learner at a time: scores, verdicts, notes, times.
 
-The terminal's summary and the class report use this module. Scores come from nbgrader's gradebook,
-with a few queries for hundreds of learners. The rest comes from the autograded notebooks, each read
-once.
+Scores come from nbgrader's gradebook, with a few queries for hundreds of learners. The rest comes
+from the autograded notebooks, each read once. One may have been graded without a sandbox, where a
+learner's code can write anything into it: values that do not have the expected type are missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import nbformat
 from nbgrader.api import (
     Assignment,
     Grade,
@@ -26,10 +28,11 @@ from sqlalchemy.pool import NullPool
 
 from grader import UserError
 from grader.course import Course
+from grader.judging.graded_cell import read_verdicts
 from grader.nbgrader_tables import no_gradebook
-from grader.results.autograded import GradedNotebook, read_graded
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.results.reasons import Reason, reasons
+from grader.run_record import RunRecord
 from grader.submission.names import nfc
 from grader.submission.notes import NoteKind
 from grader.verdict import TRIED, Verdict
@@ -38,14 +41,35 @@ AT_ONCE = 250  # learners per query
 
 
 @dataclass(frozen=True)
-class GradedCell:
-    """A cell that earns points.
+class GradedNotebook(RunRecord):
+    """One learner's notebook after grading: the record of its run, and what else it holds.
 
     Attributes:
-        name: its ``grade_id``, prefixed with the notebook's name if a lab has several.
-        points: points that it can earn.
-        manual: whether a person marks it.
+        problem: why the file could not be read, or empty.
+        verdicts: verdicts by ``grade_id``.
+        graded_at: when the file was written; seconds since the epoch.
     """
+
+    problem: str = ""
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    graded_at: float | None = None
+
+
+def read_graded(path: Path) -> GradedNotebook:
+    """Read one notebook in ``autograded/``. nbgrader wrote it, so its format is not validated."""
+    try:
+        nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+        found = GradedNotebook.of(nb.metadata)
+        return replace(found, verdicts=read_verdicts(nb), graded_at=path.stat().st_mtime)
+    except FileNotFoundError:
+        return GradedNotebook(problem="there is no graded notebook")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return GradedNotebook(problem="the graded notebook could not be read")
+
+
+@dataclass(frozen=True)
+class GradedCell:
+    """A cell that earns points; with its notebook's name in front if the lab has several."""
 
     name: str
     points: float
@@ -57,14 +81,12 @@ class Graded:
     """One graded submission.
 
     Attributes:
-        student: nbgrader's student id.
         name: first and last name, or the id if the gradebook has none.
         scores: points by graded cell; None for a cell without a score.
         most: the points that each of these cells can earn.
         waiting: cells that a person has to mark, or to review.
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
-        run: the data of the autograded notebook.
         late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
@@ -109,10 +131,6 @@ class Graded:
 
 class Results:
     """The results of one lab in a course folder.
-
-    Attributes:
-        late: by how many seconds submissions came late, by student, as ``seconds_late`` has it.
-        missing: the marks that are missing.
 
     Raises:
         UserError: when there is no gradebook, its file is none, or the lab is not in it.
@@ -174,30 +192,19 @@ class Results:
         order: Callable[[str], Any] | None = None,
         only: Collection[str] | None = None,
     ) -> Iterator[Graded]:
-        """Yield every submission, one at a time.
-
-        Args:
-            order: sort key for the student ids; alphabetical by default.
-            only: read only these students.
-        """
+        """Yield every submission, or those of some students, by their ids or a key of these."""
         among = self.students if only is None else set(self.students) & set(only)
         chosen = sorted(among, key=order)
         for start in range(0, len(chosen), AT_ONCE):
             # A new session for each group of learners: no lock is held while notebooks are read.
             some = chosen[start : start + AT_ONCE]
+            who = select(Student.id, Student.first_name, Student.last_name)
             with Session(self._engine) as session:
-                names = self._read_names(session, some)
+                names = session.execute(who.where(Student.id.in_(some))).all()
                 marks = self._read_marks(session, some)
+            shown = {one: " ".join(filter(None, parts)) or one for one, *parts in names}
             for student in some:
-                yield self._graded(student, names[student], marks.get(student, []))
-
-    def _read_names(self, session: Session, students: Sequence[str]) -> dict[str, str]:
-        rows = session.execute(
-            select(Student.id, Student.first_name, Student.last_name).where(
-                Student.id.in_(students)
-            )
-        )
-        return {one: " ".join(filter(None, names)) or one for one, *names in rows}
+                yield self._graded(student, shown[student], marks.get(student, []))
 
     def _read_marks(self, session: Session, students: Sequence[str]) -> dict[str, list]:
         # The conditions on cells and notebooks let the database use its existing indexes.
@@ -278,9 +285,6 @@ def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str])
         key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
         sandbox=False if False in sandboxes else None if None in sandboxes else True,
         seconds=sum(times) if times else None,
-        cell_seconds={
-            named(n, c): s for n, run in runs.items() for c, s in run.cell_seconds.items()
-        },
         graded_at=max(ends, default=None),
     )
 

@@ -1,6 +1,4 @@
-"""What nbgrader's gradebook does not say by itself: which marks are missing, who came late, and
-what could be earned where the grading machine could not run every part of a check.
-"""
+"""What the gradebook does not say by itself: missing marks, lateness, and what could be earned."""
 
 from __future__ import annotations
 
@@ -30,10 +28,6 @@ class Missing:
     """A graded cell that has no mark in a submission.
 
     Attributes:
-        student: nbgrader's student id.
-        notebook: the notebook's name.
-        cell: its ``grade_id``.
-        points: points that it can earn.
         waits: whether it waits for a person; if not, the notebook could not be read or graded.
     """
 
@@ -119,13 +113,11 @@ def set_maxima(
 ) -> None:
     """Take points that nobody could earn out of the maximum, in nbgrader's own column.
 
-    So they are out of every denominator: formgrader, feedback, exports and reports all read it. A
-    maximum falls only if all submissions of the lab are known; points that one of them could earn
-    count for all.
+    So they are out of every denominator. A maximum falls only if all submissions of the lab are
+    known (``seen``); points that one of them could earn count for all.
 
     Args:
         most: the points that these submissions could earn, by notebook and cell.
-        seen: the students whose submissions they are.
     """
     whole = handed_in(db, lab) <= set(seen)
     for cell, notebook, _ in graded_cells(db, lab):

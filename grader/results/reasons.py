@@ -45,12 +45,9 @@ STOPS = {
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a person should look at a submission.
+    """Why a person should look at a submission, or a cell of it; programs decide by the kind.
 
     Attributes:
-        kind: the kind of reason; programs decide by it.
-        text: the reason in words.
-        cell: the cell that the reason is about, or empty.
         anonymous: the text without the learner's own words.
     """
 
@@ -67,7 +64,6 @@ def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str
     """Return the reasons why a person should look at a graded submission; usually none.
 
     Args:
-        verdicts: the verdicts by graded cell.
         notes: what was put right before grading.
         problem: why grading did not get to its end, or empty.
     """
@@ -79,19 +75,12 @@ def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str
     attempted = any(verdict.status in TRIED for verdict in verdicts.values())
     stopped = False
     for name, verdict in verdicts.items():
-        if verdict.status is not Status.NOT_RUN:
+        kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
+        if verdict.status is not Status.NOT_RUN or (kind is ReasonKind.STOPPED and stopped):
+            continue  # of those that did not run report only the cell that stopped the kernel
+        if kind is ReasonKind.UNDEFINED and not attempted:
             continue
-        reason = _not_run(name, verdict)
-        if reason.kind is ReasonKind.UNDEFINED and not attempted:
-            continue
-        if reason.kind is ReasonKind.STOPPED and stopped:
-            continue  # report only the cell that stopped the kernel, not those after it
-        stopped = stopped or reason.kind is ReasonKind.STOPPED
-        said.append(reason)
+        stopped = stopped or kind is ReasonKind.STOPPED
+        text = verdict.problem or "the check gave no verdict"
+        said.append(Reason(kind, text, name, verdict.anonymous_problem))
     return list(dict.fromkeys(said))
-
-
-def _not_run(name: str, verdict: Verdict) -> Reason:
-    kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
-    text = verdict.problem or "the check gave no verdict"
-    return Reason(kind, text, name, verdict.anonymous_problem)

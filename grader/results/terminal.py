@@ -1,11 +1,8 @@
-"""Print the results of a graded class: points, exercises, misconceptions, who needs a person.
-
-``python -m grader demo`` prints them of its sample class. They are counted as in the class report.
-"""
+"""Print the results of a graded class in a terminal, counted as in the class report."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from rich import box
 from rich.console import Console
@@ -24,15 +21,16 @@ MOST = 12  # misconceptions that are listed
 def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
-    """Print all tables for one lab.
-
-    Args:
-        stories: a short text about each student, by student id.
-    """
+    """Print all tables for one lab, with a story about each student, by id."""
+    most = {name: one.most[name] for one in graded for name in one.verdicts}
+    tallies = [ExerciseTally(GradedCell(*cell, manual=False)) for cell in most.items()]
+    for tally in tallies:
+        for one in graded:
+            tally.add(one, Names())
     console.rule(f"[bold]{escape(title)}")
     console.print(_learners(graded, stories))
-    console.print(_exercises(graded))
-    console.print(_misconceptions(graded))
+    console.print(_exercises(tallies))
+    console.print(_misconceptions(tallies))
     _attention(console, graded)
 
 
@@ -43,7 +41,8 @@ def _learners(graded: list[Graded], stories: dict[str, str]) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("what happened", style="dim")
     for one in sorted(graded, key=lambda g: -g.points):
-        most = _automatic(one)
+        # the points that could be earned in the cells that have a score
+        most = sum(one.most[name] for name, score in one.scores.items() if score is not None)
         table.add_row(
             escape(one.name),
             f"{one.points:g} of {most:g}",
@@ -53,47 +52,34 @@ def _learners(graded: list[Graded], stories: dict[str, str]) -> Table:
     return table
 
 
-def _automatic(one: Graded) -> float:
-    """Return the points that could be earned in the cells that have a score."""
-    return sum(one.most[name] for name, score in one.scores.items() if score is not None)
-
-
-def _exercises(graded: list[Graded]) -> Table:
+def _exercises(tallies: list[ExerciseTally]) -> Table:
     table = _table("Exercises")
     table.add_column("exercise", no_wrap=True)
     table.add_column("earned on average", no_wrap=True)
     table.add_column("all", justify="right")
     table.add_column("some", justify="right")
     table.add_column("none", justify="right")
-    most = {name: one.most[name] for one in graded for name in one.verdicts}
-    for name, points in most.items():
-        tally = ExerciseTally(GradedCell(name, points, manual=False))
-        for one in graded:
-            tally.add(one, Names())
+    for tally in tallies:
         share = tally.share
         earned = "could not be run" if share is None else f"{_bar(share)} {share:4.0%}"
         counts = (tally.full, tally.some, tally.nothing + tally.not_tried)
-        table.add_row(name, earned, *map(str, counts))
+        table.add_row(tally.name, earned, *map(str, counts))
     return table
 
 
-def _misconceptions(graded: list[Graded]) -> Table:
-    count: Counter[tuple[str, str]] = Counter()
-    reads: dict[tuple[str, str], str] = {}
-    for one in graded:
-        for name, verdict in one.verdicts.items():
-            for misconception in verdict.explanations:
-                count[misconception, name] += 1
-                reads[misconception, name] = f"{verdict.lesson}, “{verdict.reads}”"
+def _misconceptions(tallies: list[ExerciseTally]) -> Table:
+    found = [(count, name, one) for one in tallies for name, count in one.misconceptions.items()]
+    found.sort(key=lambda entry: -entry[0])
     table = _table("Most frequent misconceptions")
     table.add_column("learners", justify="right", no_wrap=True)
     table.add_column("misconception")
     table.add_column("exercise", no_wrap=True)
     table.add_column("section to revisit")
-    for (misconception, name), times in count.most_common(MOST):
-        table.add_row(str(times), escape(misconception), name, escape(reads[misconception, name]))
-    if len(count) > MOST:
-        table.caption = f"and {len(count) - MOST} more"
+    for times, name, one in found[:MOST]:
+        reads = f"{one.lesson}, “{one.reads}”"
+        table.add_row(str(times), escape(name), one.name, escape(reads))
+    if len(found) > MOST:
+        table.caption = f"and {len(found) - MOST} more"
     return table
 
 

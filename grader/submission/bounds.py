@@ -1,14 +1,8 @@
 """Limits on the processor time and memory that a learner's data may cost the grading process.
 
-The parsers refuse expensive data early; these limits catch what they let through. A learner's code
-runs in a sandbox with its own limits, so the grading process does only the grader's work. The
-operating system counts the processor time and the memory of this process alone. However busy the
-machine is, an honest submission stays far below the limits.
-
-When the time is up, a signal without a handler ends the process. This works even in the middle of C
-code, because no Python code has to run. When the memory is used up, Python raises ``MemoryError``.
-Both become the result of this submission, which is not tried again. Child processes do not inherit
-the timer.
+The parsers refuse expensive data early; these limits catch what they let through. They count what
+this process alone uses, so however busy the machine is, an honest submission stays far below them.
+Child processes do not inherit the timer.
 """
 
 from __future__ import annotations
@@ -33,25 +27,19 @@ AGAIN = 20.0
 
 
 class TooMuchWork(BaseException):
-    """Raised when a learner's data costs more than one submission may have.
-
-    It is not an ``Exception``, so that code that catches errors of a learner's code does not catch
-    it.
-    """
+    """A learner's data costs more than a submission may have. ``except Exception`` lets it by."""
 
 
 @contextmanager
 def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
-    """Limit the enclosed code; the process ends when it exceeds a limit.
+    """Limit the enclosed code in a worker, where one submission is graded.
 
-    Worker processes use it around the grading of one submission.
+    When the time is up, a signal without a handler ends the process, even in the middle of C code.
+    When the memory is used up, Python raises a ``MemoryError``.
 
     Args:
         seconds: processor time.
         memory: bytes beyond what the process has now.
-
-    Raises:
-        MemoryError: when the memory is used up. When the time is up, the process ends.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with _limits(seconds, memory, 0.0):
@@ -62,12 +50,11 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Limit the enclosed code in a process that has to survive, as in nbgrader's commands.
 
-    C code cannot be interrupted, so the exception is raised when Python code next runs. The data
-    that the parsers let through keeps C code busy only for a short time. Only the main thread can
-    be interrupted; in other threads there is no limit. The arguments are those of :func:`bounded`.
+    The exception is raised when Python code next runs; what the parsers let through keeps C code
+    busy only for a short time. It reaches the main thread alone: others have no limit.
 
     Raises:
-        TooMuchWork: when the code exceeds a limit.
+        TooMuchWork: when the code exceeds a limit, as :func:`bounded` has them.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -89,7 +76,9 @@ def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
 @contextmanager
 def _limits(seconds: float, memory: int, again: float) -> Iterator[None]:
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = _data() + memory
+    status = Path("/proc/self/status").read_text()
+    used = next(line.split()[1] for line in status.splitlines() if line.startswith("VmData:"))
+    most = int(used) * 1024 + memory  # VmData is what the limit counts, in KiB
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
@@ -99,11 +88,3 @@ def _limits(seconds: float, memory: int, again: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
-
-
-def _data() -> int:
-    """Return the number of bytes that count towards ``RLIMIT_DATA`` now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    raise OSError("/proc/self/status has no line VmData")

@@ -14,18 +14,16 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
-from grader.submission.names import nfc
+from grader.submission.names import id_problem, nfc
 from grader.submission.notebook import Unreadable
-from grader.submission.student_ids import id_problem
 
 
 class Collect(ExchangeCollect):
     """nbgrader's collect step, reading each submission with :mod:`grader.submission.files`.
 
-    nbgrader itself follows links, so a link to the instructor's notebook would be collected as the
-    learner's work. This class leaves out links, FIFOs and devices. A submission that is not a
-    folder is collected as an empty folder, and one with a malformed name is skipped. Each case is
-    logged, and the other submissions are collected.
+    nbgrader follows links, so one to the instructor's notebook would be collected as the learner's
+    work. A submission that is not a folder is collected as an empty one, and one with a malformed
+    name is passed over. Each case is logged.
     """
 
     src_records: list[dict[str, Any]]
@@ -36,10 +34,7 @@ class Collect(ExchangeCollect):
         self.src_records = [one for one in self.src_records if not one.get("problem")]
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
-        """Return nbgrader's record of a submission.
-
-        A submission with a malformed name gets a record with ``problem`` set; it is not collected.
-        """
+        """Return nbgrader's record, with ``problem`` set where the name is malformed."""
         name = os.path.basename(path)
         try:
             record = super()._path_to_record(path)
@@ -61,9 +56,8 @@ class Collect(ExchangeCollect):
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return one learner's submissions, newest first.
 
-        Any user can put a folder with any learner's name into the exchange. If the operating
-        system's user of that name owns at least one of the folders, those of other users are
-        skipped.
+        Anybody can put a folder with a learner's name into the exchange. If the system's user of
+        that name owns one of them, those of other users are passed over.
         """
         own = [one for one in records if self._owner(one) == one["username"]]
         if self.check_owner and own:
@@ -83,18 +77,17 @@ class Collect(ExchangeCollect):
 
     def copy_files(self) -> None:
         """Collect each submission; make an empty folder for one that is not a readable folder."""
-        broken, sound = {}, []
+        sound = []
         for record in self.src_records:
-            problem = why_no_folder(Path(self.inbound_path) / record["filename"])
-            if problem:
-                broken[record["filename"]] = record
+            here = self._folder(record)
+            if problem := why_no_folder(Path(self.inbound_path) / record["filename"]):
                 self.log.warning("%s: nothing is collected: %s", record["username"], problem)
-            else:
-                sound.append(record)
-        for record in sound:
+                here.mkdir(parents=True, exist_ok=True)
+                continue
+            sound.append(record)
             self.src_records = [record]
             with tempfile.TemporaryDirectory(prefix="collected-") as aside:
-                here, before = self._folder(record), Path(aside) / "before"
+                before = Path(aside) / "before"
                 try:
                     # nbgrader removes an older submission before it copies the newer one
                     if self.update and here.is_dir():
@@ -108,8 +101,6 @@ class Collect(ExchangeCollect):
         self.src_records = sound
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
-        for record in broken.values():
-            self._folder(record).mkdir(parents=True, exist_ok=True)
 
     def _folder(self, record: dict[str, Any]) -> Path:
         course = self.coursedir

@@ -28,47 +28,33 @@ HARMLESS = {
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether neither browser nor kernel runs a file of this name, by its suffixes.
-
-    Every one must be in HARMLESS.
-    """
+    """Return whether every suffix of a name is one of HARMLESS, so that nothing runs the file."""
     suffixes = PurePosixPath(name.lower()).name.lstrip(".").split(".")[1:]
     return bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
 
 
 def clashing(names: Collection[str]) -> list[str]:
-    """Return those of a learner's files whose name is that of another's folder.
-
-    In one form of Unicode, and out of a folder within the submission's, names can meet.
-    """
+    """Return those names of files that another's folder has: in NFC, names can meet."""
     folders = {str(folder) for name in names for folder in PurePosixPath(name).parents}
     return sorted(folders & set(names))
 
 
 def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
-    """Return the lab's own files beside its notebooks, by relative path in NFC.
-
-    Args:
-        folder: the lab's folder in ``source/``.
-    """
+    """Return the files beside a lab's notebooks in ``source/``, by relative path in NFC."""
     paths = map(Path, sorted(find_all_files(str(folder), [*ignore, NOTEBOOKS])))
     return {nfc(path.relative_to(folder).as_posix()): path.read_bytes() for path in paths}
 
 
 def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
-    """Return the names of those files of a learner that only the learner's own code gets.
-
-    Notebooks under another name than a notebook's are not told: what is taken for one is noted.
-    """
+    """Return the names of files that only the learner's own code gets, without notebooks."""
     names = (name for name in theirs if name not in given and not is_harmless(name))
     return [name for name in names if not is_notebook(PurePosixPath(name).name)]
 
 
 def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that lie beside a notebook when it runs.
+    """Return the files that lie beside a notebook when it runs: the learner's, and the lab's own.
 
-    These are the learner's files and the lab's own. A file of the lab replaces the learner's file
-    of the same path, and any learner's file that is in the way of one of its folders.
+    The lab's replaces the learner's of the same path, and any that is in the way of its folders.
     """
     folders = {str(parent) for name in given for parent in PurePosixPath(name).parents}
     own = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatch
@@ -15,15 +16,7 @@ from pathlib import Path
 from grader.submission.matching import is_notebook, match
 from grader.submission.names import nfc, printable
 from grader.submission.notebook import MAX_BYTES, OutOfReach, Unreadable, too_large
-from grader.submission.notes import (
-    Note,
-    another,
-    left_out,
-    more_left_out,
-    no_timestamp,
-    renamed,
-    some,
-)
+from grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from grader.submission.times import read_time
 
 MAX_FILES = 1000
@@ -56,8 +49,7 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
     """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
     Args:
-        head: read only this many bytes from the start, however large the file is; by default
-            nothing of a file above ``MAX_BYTES``.
+        head: read only so many bytes, however large the file; else none of one above ``MAX_BYTES``.
     """
     return _read(str(path), MAX_BYTES, head=head, ours=True)
 
@@ -65,59 +57,52 @@ def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
 def read_notebooks(
     folder: Path, expected: Sequence[str]
 ) -> dict[str, tuple[bytes | Unreadable, Note | None]]:
-    """Return the submitted notebooks by expected name, each with a note or None.
+    """Return the submitted notebooks by expected file name, each with a note or None.
 
-    :func:`grader.submission.matching.match` chooses among the files of the folder. The note names
-    one that was found under another name, or other versions of it.
-
-    Args:
-        expected: the file names of all notebooks of the assignment.
+    The note names one that was found under another name, or other versions of it.
 
     Raises:
         OutOfReach: when one is there and can't be read, by no fault of the learner.
     """
+    none = {name: f"No notebook named `{name}` was handed in." for name in expected}
     try:
         inside = os.open(folder, FOLDER)
     except OSError:
-        return {name: (Unreadable(_none(name)), None) for name in expected}
+        return {name: (Unreadable(why), None) for name, why in none.items()}
     try:
         names = _visible(inside)
-        found = match(expected, names)
-        taken = {one for one, _ in found.values()} | {TIMESTAMP}
+        matches = match(expected, names)
+        taken = {one for one, _ in matches.values()} | {TIMESTAMP}
         left = [name for name in names if name not in taken]
-        return {
-            name: _read_one(inside, name, one, others, left)
-            for name, (one, others) in found.items()
-        }
+        found: dict[str, tuple[bytes | Unreadable, Note | None]] = {}
+        for name, (one, others) in matches.items():
+            if not one:
+                why = f" Found instead: {some(left)}." if left else ""
+                if others:
+                    why = f" Which of {some(others)} is it? Hand in that one under this name."
+                found[name] = Unreadable(none[name] + why), None
+                continue
+            data = _read(one, MAX_BYTES, inside, ours=True)
+            if isinstance(data, OutOfReach):
+                raise data
+            found[name] = data, _found_note(one, name, others)
+        return found
     finally:
         os.close(inside)
 
 
-def _read_one(
-    inside: int, name: str, taken: str, others: list[str], left: list[str]
-) -> tuple[bytes | Unreadable, Note | None]:
-    if not taken and others:
-        why = f"{_none(name)} Which of {some(others)} is it? Hand in that one under this name."
-        return Unreadable(why), None
-    if not taken:
-        return Unreadable(_none(name) + (f" Found instead: {some(left)}." if left else "")), None
-    data = _read(taken, MAX_BYTES, inside, ours=True)
-    if isinstance(data, OutOfReach):
-        raise data
+def _found_note(taken: str, name: str, others: list[str]) -> Note | None:
     if others:
-        return data, another(taken, others)
-    return data, renamed(taken, name) if nfc(taken) != nfc(name) else None
-
-
-def _none(name: str) -> str:
-    return f"No notebook named `{name}` was handed in."
+        said = f"Also handed in: {some(others)}. Only `{taken}` was graded. "
+        return Note(NoteKind.ANOTHER, f"{said}Is the work in another one?")
+    if nfc(taken) == nfc(name):
+        return None
+    said = f"{quoted(taken)} was taken for the notebook, which should be named `{name}`."
+    return Note(NoteKind.RENAMED, said)
 
 
 def inner_folder(folder: Path) -> str:
-    """Return the one subfolder that has all notebooks of a submission, or an empty string.
-
-    It is there when a learner handed in a folder rather than what is in it.
-    """
+    """Return the one subfolder that has all notebooks of a submission, or an empty string."""
     try:
         names = _visible(folder)
         if any(map(is_notebook, names)):
@@ -133,11 +118,36 @@ def inner_folder(folder: Path) -> str:
     return having[0] if len(having) == 1 else ""
 
 
+def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
+    """Return the notebooks below ``submitted/`` that are in no learner's folder for a lab.
+
+    Args:
+        labs: the names of all labs of the course, in NFC.
+
+    Returns:
+        Their paths, sorted, as text for a terminal.
+    """
+    return sorted(_misplaced(submitted, labs))
+
+
+def _misplaced(folder: Path, labs: Collection[str], above: tuple[str, ...] = ()) -> Iterator[str]:
+    if len(above) == 2 and nfc(above[1]) in labs and above[0][0] != ".":
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, MAX_ENTRIES):
+            place = (*above, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                if len(place) < 3 and entry.name != ".ipynb_checkpoints":
+                    yield from _misplaced(folder / entry.name, labs, place)
+            elif is_notebook(entry.name) and entry.is_file(follow_symlinks=False):
+                yield printable("/".join(place))
+
+
 def _visible(folder: Path | int) -> list[str]:
     """Return the names in a folder, sorted, without hidden ones."""
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
-    return [name for name in names if name[0] != "." and _is_text(name)]
+    return [name for name in names if name[0] != "." and is_text(name)]
 
 
 def files_in(
@@ -145,9 +155,8 @@ def files_in(
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
     """Yield each file below a folder: its relative path, and its bytes or an Unreadable.
 
-    The owner of the folder may change it during the reading. So each folder is kept open while it
-    is read, and its entries are opened relative to that descriptor. A link that replaces a folder
-    in the meantime is not followed.
+    The folder's owner may change it meanwhile. So each folder is kept open while it is read, and
+    its entries are opened relative to that; a link that replaces a folder is not followed.
 
     Args:
         ignore: patterns of file and folder names that are skipped without a message.
@@ -174,14 +183,11 @@ def read_beside(
 ) -> tuple[dict[str, bytes], list[Note]]:
     """Return the other files of a submission by relative path in NFC, and notes on those left out.
 
-    The arguments are those of :func:`files_in`.
-
     Raises:
         OutOfReach: when one can't be read, by no fault of the learner.
     """
     files: dict[str, bytes] = {}
     notes: list[Note] = []
-    unread = 0
     for path, data in files_in(folder, ignore, most, ours=True):
         name = nfc(path)
         if isinstance(data, OutOfReach):
@@ -191,13 +197,14 @@ def read_beside(
             files[name], data = (data if name == path else files[name]), twice
         if not isinstance(data, Unreadable) and too_long(name):  # NFC can make a name longer
             data = Unreadable("its path is too long")
-        if not isinstance(data, Unreadable):
-            files[name] = data
-        elif len(notes) < MAX_NOTES:
+        if isinstance(data, Unreadable):
             notes.append(left_out(printable(name), str(data).rstrip(".")))
         else:
-            unread += 1
-    return files, [*notes, more_left_out(unread)] if unread else notes
+            files[name] = data
+    if unsaid := len(notes[MAX_NOTES:]):
+        more = Note(NoteKind.LEFT_OUT, f"{unsaid} further files were left out.")
+        notes = [*notes[:MAX_NOTES], more]
+    return files, notes
 
 
 def too_long(path: str) -> bool:
@@ -212,39 +219,32 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
     if not os.path.lexists(path):
         return None, []
     data = read_file(path, head=MAX_TIME + 1)
-    if isinstance(data, Unreadable):
-        return None, [no_timestamp(str(data).rstrip("."))]
     try:
+        if isinstance(data, Unreadable):
+            raise ValueError(str(data).rstrip("."))
         return read_time(data if len(data) <= MAX_TIME else b"too long"), []
     except ValueError as problem:
-        return None, [no_timestamp(str(problem))]
+        said = f"`timestamp.txt` can't be used: {problem}. A person will look at it."
+        return None, [Note(NoteKind.TIMESTAMP, said)]
 
 
 def why_no_folder(folder: Path) -> Unreadable | None:
     """Return why a submission's folder cannot be read; None when it can."""
-    for path in (folder.parent, folder):
-        try:
-            kind = stat.S_IFMT(path.lstat().st_mode)
-        except OSError as error:
-            return _unopened(f"The folder `{printable(path.name)}`", error)
-        if kind != stat.S_IFDIR:
-            what = KINDS.get(kind, "a file, not a folder")
-            return Unreadable(f"`{printable(path.name)}` is {what}.")
     try:
+        for path in (folder.parent, folder):
+            kind = stat.S_IFMT(path.lstat().st_mode)
+            if kind != stat.S_IFDIR:
+                what = KINDS.get(kind, "a file, not a folder")
+                return Unreadable(f"`{printable(path.name)}` is {what}.")
         with os.scandir(folder):
             return None
     except OSError as error:
-        return _unopened(f"The folder `{printable(folder.name)}`", error)
+        return _unopened(f"The folder `{printable(path.name)}`", error)
 
 
 @dataclass
 class _Budget:
-    """What may still be read: bytes, files and directory entries.
-
-    Attributes:
-        ours: as :func:`files_in` has it.
-        exceeded: whether files or entries were left over.
-    """
+    """What may still be read, and whether files or entries were left over."""
 
     size: int
     ours: bool
@@ -270,14 +270,14 @@ def _walk(
         if len(os.fsencode(where + name)) > LONGEST_PATH:
             yield (where + name)[-60:], Unreadable("its path is too long")
             continue
-        if _kind(name, inside) == stat.S_IFDIR:
+        if _is_folder(name, inside):
             folders.append(name)
             continue
         if budget.files == 0:
             budget.exceeded = True
             return
         data = _read(name, budget.size, inside, ours=budget.ours)
-        if not _is_text(name):
+        if not is_text(name):
             data = Unreadable("its name is not UTF-8.")
         if isinstance(data, bytes):
             budget.size -= len(data)
@@ -299,12 +299,7 @@ def _walk(
 
 
 def _read(
-    path: str,
-    most: int,
-    inside: int | None = None,
-    head: int | None = None,
-    *,
-    ours: bool,
+    path: str, most: int, inside: int | None = None, head: int | None = None, *, ours: bool
 ) -> bytes | Unreadable:
     """Read a file as :func:`read_file` does, from the open folder ``inside`` if one is given."""
     name = printable(os.path.basename(path))
@@ -347,14 +342,15 @@ def _only_we_link(file: os.stat_result, folder: os.stat_result) -> bool:
     return file.st_uid == folder.st_uid == us and not folder.st_mode & stat.S_IWOTH
 
 
-def _kind(name: str, inside: int) -> int:
+def _is_folder(name: str, inside: int) -> bool:
     try:
-        return stat.S_IFMT(os.lstat(name, dir_fd=inside).st_mode)
+        return stat.S_ISDIR(os.lstat(name, dir_fd=inside).st_mode)
     except OSError:  # deleted or not accessible: opening it fails, too, and gives the message
-        return 0
+        return False
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Return whether a name is UTF-8, in which systems write the names of files."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -18,7 +18,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nbgrader.api import Student
 
@@ -55,8 +55,7 @@ class Reading:
 def readings(part: str) -> list[Reading]:
     """Return every way to read a file's or folder's name as one from an LMS; none for others.
 
-    The true one is first, unless a learner has put numbers into the name that Canvas shows. There
-    are others, too, where a learner's file begins with numbers.
+    The true one is first, unless a learner has put numbers into the name that Canvas shows.
     """
     part = nfc(part)
     moodle = MOODLE.fullmatch(part)
@@ -67,37 +66,20 @@ def readings(part: str) -> list[Reading]:
     return found
 
 
-@dataclass(frozen=True)
-class Owner:
-    """A student of the gradebook, and what of a name led there: its number, or only a name."""
-
-    student: str
-    reading: Reading
-    by_number: bool
-
-
 class Unmatched(Exception):
     """No student of the gradebook, or more than one, is the owner; says why."""
 
 
-@dataclass
 class Roster:
-    """The students of the gradebook, and what tables of the LMS say of its numbers.
+    """The gradebook's students, and the ids and addresses that tables give the LMS's numbers."""
 
-    Attributes:
-        keys: for each number in a table, the ids and addresses that stand beside it.
-    """
-
-    students: Sequence[Student]
-    keys: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    def __post_init__(self) -> None:
-        """Index the students."""
+    def __init__(self, students: Sequence[Student]):
+        self.keys: dict[str, set[str]] = defaultdict(set)  # beside each number of a table
         self._by_key: dict[str, set[str]] = defaultdict(set)
         self._by_name: dict[str, set[str]] = defaultdict(set)
         self._by_user: dict[str, set[str]] = defaultdict(set)
-        self._has_user = {one.id for one in self.students if one.lms_user_id}
-        for one in self.students:
+        self._has_user = {one.id for one in students if one.lms_user_id}
+        for one in students:
             self._by_user[one.lms_user_id or ""].add(one.id)
             for key in filter(None, (one.id, one.email)):
                 self._by_key[nfc(key).casefold()].add(one.id)
@@ -121,8 +103,8 @@ class Roster:
                     if number and found:
                         self.keys[number[0]] |= found
 
-    def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> Owner:
-        """Return the one student whom a name leads to, by its readings.
+    def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> tuple[str, bool]:
+        """Return the one student whom a name leads to, by its readings, and whether by number.
 
         Args:
             stems: with what the names of the lab's notebooks begin. A learner's file that begins so
@@ -139,7 +121,7 @@ class Roster:
         if len(students) > 1:
             raise Unmatched(f"it may be of {' or '.join(sorted(students))}")
         for student in students:
-            return Owner(student, one, bool(numbered))
+            return student, bool(numbered)
         if one.number in self.keys:
             raise Unmatched(f"nobody in the gradebook has the id or address of {one.number}'s row")
         raise Unmatched("nobody in the gradebook has its number or its name")

@@ -43,15 +43,11 @@ def is_notebook(name: str) -> bool:
 
 
 def match(expected: Sequence[str], names: Sequence[str]) -> dict[str, Match]:
-    """Return for each notebook of a lab which of the files in a folder it is.
+    """Return for each notebook of a lab which of the names in a folder it is.
 
     Names are compared in NFC. A file is a candidate for the one notebook whose name it fits best;
     of a notebook's candidates the best is taken, if one is the best. If then just one notebook has
     no candidate, and just one notebook in the folder has the name of none, that is taken for it.
-
-    Args:
-        expected: the file names of all notebooks of the lab.
-        names: the names in the folder.
     """
     candidates: dict[str, list[tuple[Fit, str]]] = {name: [] for name in expected}
     free = []

@@ -1,8 +1,6 @@
 """Make nbgrader as careful as the grader with submissions and with files that it has not made.
 
-nbgrader has settings for the exporter of ``autograde`` and for ``collect``; ``nbgrader_config.py``
-sets them to classes of this project. For the rest nbgrader has no setting, so :func:`guard`
-replaces some of its functions.
+For what :func:`guard` replaces, nbgrader has no setting.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import glob
 import os
 import sys
 import traceback
-from collections.abc import Sequence
 from datetime import datetime
 from fnmatch import fnmatch
 from functools import partial
@@ -106,20 +103,14 @@ def _found_path(
 
 
 def _submitted_students(api: NbGraderAPI, assignment: str) -> set[str]:
-    found = _submissions(api.coursedir, assignment)
-    return {student for student, folders in found.items() if any(map(Path.is_dir, folders))}
-
-
-def _submissions(
-    course: CourseDirectory, lab: str, patterns: Sequence[str] = ()
-) -> dict[str, list[Path]]:
-    """Return :func:`grader.course.submissions`, by id as the gradebook has it."""
-    found = submissions(course, lab, patterns)
-    if all(map(str.isascii, found)):
-        return found
-    with Gradebook(course.db_url, course.course_id) as gradebook:
+    """Return who has handed in a folder, by id as the gradebook has it."""
+    found = submissions(api.coursedir, assignment)
+    students = {student for student, folders in found.items() if any(map(Path.is_dir, folders))}
+    if all(map(str.isascii, students)):
+        return students
+    with Gradebook(api.coursedir.db_url, api.coursedir.course_id) as gradebook:
         known = spelled({one.id for one in gradebook.students})
-    return {known.get(student, student): folders for student, folders in found.items()}
+    return {known.get(student, student) for student in students}
 
 
 def _format_exc() -> str:

@@ -25,10 +25,7 @@ class Unreadable(Exception):
 
 
 class OutOfReach(Unreadable):
-    """The grading machine can't read what is there. So there is no verdict; the message says why.
-
-    A learner is never given points, or none, for it.
-    """
+    """The grading machine can't read what is there: no verdict, no points. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,6 @@ class SubmittedCell:
 
     Attributes:
         kind: ``code``, ``markdown`` or ``raw``.
-        source: the cell's text.
         metadata: the submitted metadata, a dict of unknown content.
         attachments: pasted images of a text cell, ``{name: {MIME type: base64}}``.
     """

@@ -18,8 +18,8 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -35,21 +35,10 @@ from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
 from grader.lesson_links import in_words
-from grader.metadata import KEY
+from grader.metadata import KEY, MAY_RAISE
 from grader.run_record import record
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
-from grader.submission.notes import (
-    FOREIGN,
-    UNMARKED,
-    Note,
-    cell_edited,
-    cell_missing,
-    copied,
-    metadata_notes,
-    unknown,
-    unreadable,
-    words_moved,
-)
+from grader.submission.notes import Note, NoteKind, quoted, some, unreadable
 
 # A name that a cell defines at the top level. A regular expression finds it in invalid code, too.
 DEFINES = re.compile(
@@ -59,15 +48,26 @@ DEFINES = re.compile(
 RECORDED = (LockCells, ClearSolutions, ClearOutput, ComputeChecksums)
 RELEASED = (ClearHiddenTests, ClearMarkScheme)
 STEPS = (*RECORDED, *RELEASED)
+# Points are the source's. Where they alone differ, an earlier release may have had others.
+SETTINGS = ("grade", "solution", "locked", "task")
+FOREIGN = Note(
+    NoteKind.FOREIGN,
+    "No answer to this lab was found in the notebook, so the lab was graded as it was released. "
+    "Was another notebook handed in?",
+)
+UNMARKED = Note(
+    NoteKind.UNMARKED,
+    "The cells of this lab had lost their marks. The code in your cells was used wherever it "
+    "defines what an exercise asks for.",
+)
 WRITTEN_ELSEWHERE = "# This cell was missing; what it asks for is written in another cell."
 
 
-@dataclass(frozen=True)
-class Rebuilt:
+class Rebuilt(NamedTuple):
     """A notebook that is ready to be graded, and the notes on what was repaired."""
 
     nb: NotebookNode
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Note]
 
 
 def rebuild(
@@ -100,9 +100,13 @@ def rebuild(
 
 def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> NotebookNode:
     """Return the source as nbgrader's gradebook has it: with stubs and with hidden tests."""
-    nb = copy.deepcopy(source_nb)
+    return _after(RECORDED, source_nb, config)
+
+
+def _after(steps: Sequence[Any], nb: NotebookNode, config: Config | None) -> NotebookNode:
+    nb = copy.deepcopy(nb)
     resources: dict[str, Any] = {}
-    for step in RECORDED:
+    for step in steps:
         nb, resources = step(config=config).preprocess(nb, resources)
     return nb
 
@@ -114,10 +118,7 @@ def is_owned(cell: NotebookNode) -> bool:
 
 def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
     """Return ``{grade_id: text}`` of the owned cells in the learner's version."""
-    nb = copy.deepcopy(master)
-    resources: dict[str, Any] = {}
-    for step in RELEASED:
-        nb, resources = step(config=config).preprocess(nb, resources)
+    nb = _after(RELEASED, master, config)
     return {c.metadata.nbgrader.grade_id: c.source for c in nb.cells if is_owned(c)}
 
 
@@ -149,17 +150,21 @@ def _answers(
                 if cell.cell_type == "markdown" and words:
                     typed = replace(answer, kind="markdown", source=words)
                     below = [_free_cell(typed), *below]
-                    found.append(words_moved(grade_id))
+                    said = f"What was written into the cell `{grade_id}` now stands in a cell"
+                    found.append(Note(NoteKind.MOVED, f"{said} below it.", grade_id))
                 else:
-                    found.append(cell_edited(grade_id))
-            found += metadata_notes(grade_id, answer, cell)
+                    what = "was edited; the original was used"
+                    found.append(_note(NoteKind.CHANGED, grade_id, what))
+            found += _metadata_notes(grade_id, answer, cell)
         else:
             elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
             if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
                 found = [UNMARKED if note is FOREIGN else note for note in found]
             if chosen:
-                found.append(cell_missing(grade_id, written_elsewhere=elsewhere))
+                used = "the code in your other cells was used"
+                what = used if elsewhere else "it was put back as released"
+                found.append(_note(NoteKind.MISSING, grade_id, f"was missing; {what}"))
         cells += [cell, *below]
     return cells, found
 
@@ -188,7 +193,11 @@ def _choose(
         if cell.grade_id in owned:
             found.setdefault(cell.grade_id, []).append(position)
         elif cell.grade_id:
-            notes.append(unknown(cell.grade_id))
+            said = (
+                f"A cell is marked with the id {quoted(cell.grade_id)}, which this lab does not "
+                "have. It was kept as an ordinary cell."
+            )
+            notes.append(Note(NoteKind.UNKNOWN, said))
     chosen = {grade_id: positions[0] for grade_id, positions in found.items()}
     order = list(owned)
     for grade_id, positions in found.items():
@@ -205,8 +214,37 @@ def _choose(
             worked_on = [p for p in positions if not _same(submitted[p].source, released[grade_id])]
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
-        notes.append(copied(grade_id, len(positions), solution=is_solution(owned[grade_id])))
+            used = (
+                "the last changed one above its test was graded; other changed ones were kept as "
+                "ordinary cells, untouched ones left out"
+            )
+        else:
+            used = "the original was used once"
+        what = f"was there {len(positions)} times; {used}"
+        notes.append(_note(NoteKind.COPIED, grade_id, what))
     return chosen, notes
+
+
+def _note(kind: NoteKind, grade_id: str, what: str) -> Note:
+    return Note(kind, f"The cell `{grade_id}` {what}.", grade_id)
+
+
+def _metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
+    """Return notes on what else the learner changed in an owned cell: type, settings, tags."""
+    notes = []
+    if came.kind != cell.cell_type:
+        what = f"had become a {came.kind} cell; it was read as {cell.cell_type}"
+        notes.append(_note(NoteKind.RETYPED, grade_id, what))
+    ours, theirs = cell.metadata.nbgrader, came.settings
+    if any(theirs.get(key) != ours.get(key) for key in SETTINGS if key in theirs):
+        said = f"The grading settings of the cell `{grade_id}` were changed; the original ones"
+        notes.append(Note(NoteKind.SETTINGS, f"{said} were used.", grade_id))
+    released = {*cell.metadata.get("tags", []), MAY_RAISE}  # the second is in every release
+    tags = [tag for tag in came.tags if tag not in released]
+    if tags:
+        said = f"Tags of the cell `{grade_id}` were removed: {some(tags)}."
+        notes.append(Note(NoteKind.TAGS, said, grade_id))
+    return notes
 
 
 def _free_cells(
@@ -216,7 +254,13 @@ def _free_cells(
     stubs: dict[str, str],
 ) -> dict[str | None, list[NotebookNode]]:
     """Return the learner's other cells by the owned cell that they follow; None for the first."""
-    of_source = _free_source_cells(master)
+    of_source: dict[str, tuple[NotebookNode, str | None]] = {}  # with the owned cell before each
+    after: str | None = None
+    for cell in master.cells:
+        if is_owned(cell):
+            after = cell.metadata.nbgrader.grade_id
+        else:
+            of_source.setdefault(_normal(cell.source), (cell, after))
     present = set(place.values())
     following: dict[str | None, list[NotebookNode]] = {}
     after = None
@@ -233,18 +277,6 @@ def _free_cells(
         new.id = f"submitted-{position}"
         following.setdefault(after, []).append(new)
     return following
-
-
-def _free_source_cells(master: NotebookNode) -> dict[str, tuple[NotebookNode, str | None]]:
-    """Return the source's cells that are not owned, by text, with the owned cell before each."""
-    cells: dict[str, tuple[NotebookNode, str | None]] = {}
-    after: str | None = None
-    for cell in master.cells:
-        if is_owned(cell):
-            after = cell.metadata.nbgrader.grade_id
-        else:
-            cells.setdefault(_normal(cell.source), (cell, after))
-    return cells
 
 
 def _free_cell(cell: SubmittedCell) -> NotebookNode:

@@ -1,9 +1,7 @@
 """``nbgrader zip_collect``: a download from an LMS, whole or as files and archives of learners.
 
-nbgrader unpacks whatever an archive holds, however large, and an archive inside of it, too; one
-that is damaged ends the command. It finds out from the path of an unpacked file whose it is, and
-part of that path is from the archive. ``nbgrader_config.py`` sets nbgrader's plugins to the classes
-of this module.
+nbgrader unpacks whatever an archive holds, however large, and one that is damaged ends the command.
+It finds out from the path of an unpacked file whose it is, and part of that path is the archive's.
 """
 
 from __future__ import annotations
@@ -26,18 +24,19 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Any
 
 from nbgrader.api import Gradebook
+from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
-from grader.submission.files import MAX_FILES, TIMESTAMP, read_file, too_long
-from grader.submission.lms import Owner, Reading, Roster, Unmatched, readings
-from grader.submission.names import nfc, printable
+from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
+from grader.submission.lms import Reading, Roster, Unmatched, readings
+from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
-from grader.submission.student_ids import id_problem
 
 SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30
+TOO_LARGE = f"the archive holds more than {MAX_BYTES / 1e6:.0f} MB"
 IDS = {"student_id", "file_id"}
 OWNER = {"student_id", "timestamp"}
 JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # what systems put into archives
@@ -53,11 +52,9 @@ HOW = (
 class CarefulExtractor(ExtractorPlugin):
     """nbgrader's extractor, which reads each learner's files within the limits of a submission.
 
-    Those are :mod:`grader.submission.files`'s: so many files and bytes, nothing but ordinary files,
-    no path that leads elsewhere. An archive is one learner's, and archives within it are not
-    unpacked. A class's download is one whose own path has no learner's name of an LMS in it, while
-    all that it holds has: then each of its files is taken as if it lay beside it. What is left out
-    is logged, and the others are unpacked.
+    An archive is one learner's, and archives within it are not unpacked. A class's download is one
+    whose own path has no learner's name of an LMS in it, while all that it holds has: then each of
+    its files is taken as if it lay beside it. What is left out is logged.
     """
 
     def __init__(self, **kwargs: Any):
@@ -73,15 +70,15 @@ class CarefulExtractor(ExtractorPlugin):
             for name in sorted(names):
                 path = Path(folder, name)
                 inside = path.relative_to(archive_path)
-                whole = False
+                learners: dict[str, list[zipfile.ZipInfo]] = {}
                 with self._kept(str(inside)):
                     if problem := _problem_of(inside.as_posix()):
                         raise ValueError(problem)
-                    whole = self._is_class(path, inside)
-                    if not whole:
+                    learners = self._learners_in(path, inside)
+                    if not learners:
                         self._take_file(path, inside, out)
-                if whole:
-                    self._take_class(path, out / inside.parent / _folder_of(name))
+                if learners:
+                    self._take_class(path, learners, out / inside.parent / _folder_of(name))
 
     def inside(self, path: str) -> str:
         """Return the part of an extracted file's path that comes from an archive, or nothing."""
@@ -100,46 +97,83 @@ class CarefulExtractor(ExtractorPlugin):
 
     def _take(self, path: PurePath, data: bytes, out: Path) -> None:
         """Unpack a learner's archive, or copy another file, to the same place below a folder."""
-        to = out / path.parent
-        if path.suffix in self.zip_ext:
-            to = to / _folder_of(path.name)
-            self._folders.append(os.path.normpath(to) + os.sep)
-            to.mkdir(parents=True, exist_ok=True)
-            for inner, found in _within_limits(_members(data), self.parent.coursedir.ignore):
-                if isinstance(found, Unreadable):
-                    self._leave(f"{path}/{inner}", "was left out", found)
-                else:
-                    place({inner: found}, to)
-        else:
-            to.mkdir(parents=True, exist_ok=True)
-            place({path.name: data}, to)
+        if path.suffix not in self.zip_ext:
+            place({str(path): data}, out)
+            return
+        to = out / path.parent / _folder_of(path.name)
+        self._folders.append(os.path.normpath(to) + os.sep)
+        to.mkdir(parents=True, exist_ok=True)
+        for name, found in self._within_limits(_members(data), f"{path}/"):
+            place({name: found}, to)
 
-    def _is_class(self, path: Path, inside: Path) -> bool:
+    def _learners_in(self, path: Path, inside: Path) -> dict[str, list[zipfile.ZipInfo]]:
+        """Return what a class's download holds, by the first part of the path, which an LMS names.
+
+        It is empty for every other file.
+        """
         if path.suffix != ".zip" or not getattr(self.parent.collector_plugin_inst, "of_lms", False):
-            return False
+            return {}
         if _first(inside.parts)[1] or not stat.S_ISREG(path.lstat().st_mode):
-            return False
+            return {}
+        found: dict[str, list[zipfile.ZipInfo]] = {}
         with zipfile.ZipFile(path) as archive:
-            names = list(_by_learner(archive, self.parent.coursedir.ignore))
-        odd = [name for name in names if not readings(name)]
-        if odd and len(odd) < len(names):
+            for info in archive.infolist():
+                name = _path_of(info)
+                if not self._is_ignored(name):
+                    found.setdefault(name.lstrip("/").partition("/")[0], []).append(info)
+        odd = [name for name in found if not readings(name)]
+        if odd and len(odd) < len(found):
             self._leave(path.name, "is not taken for a class's", f"it also holds {odd[0]!a}")
-        return bool(names) and not odd
+        return {} if odd else found
 
-    def _take_class(self, path: Path, to: Path) -> None:
-        ignore = self.parent.coursedir.ignore
+    def _take_class(self, path: Path, learners: dict[str, list[zipfile.ZipInfo]], to: Path) -> None:
+        count = len({_who(readings(name)) for name in learners})
+        shown = printable(path.name)
+        self.log.info("%s is a class's download, of %d learners", shown, count)
         with zipfile.ZipFile(path) as archive:
-            learners = _by_learner(archive, ignore)
-            shown = printable(path.name)
-            count = len({_who(readings(name)) for name in learners})
-            self.log.info("%s is a class's download, of %d learners", shown, count)
             for learner, members in learners.items():
                 with self._kept(learner):
-                    for name, found in _within_limits(_zipped(archive, members), ignore):
-                        if isinstance(found, Unreadable):
-                            self._leave(name, "was left out", found)
-                        else:
-                            self._take(PurePosixPath(name), found, to)
+                    for name, found in self._within_limits(_zipped(archive, members)):
+                        self._take(PurePosixPath(name), found, to)
+
+    def _within_limits(
+        self, members: Iterable[tuple[str, IO[bytes] | None]], where: str = ""
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield each file of one learner's, by relative path, and tell what is left out.
+
+        Args:
+            members: relative paths, and open files; None for what is no ordinary file.
+            where: what stands before their paths in what is told.
+
+        Raises:
+            Exception: any, for a damaged archive.
+        """
+        left, files = MAX_BYTES, 0
+        for name, member in members:
+            if self._is_ignored(name):
+                continue
+            files += 1
+            if files > MAX_FILES:
+                why = f"there are more than {MAX_FILES} files"
+                self._leave(f"{where}further files", "was left out", why)
+                return
+            problem = _problem_of(name)
+            if problem or member is None:
+                why = problem or "it is not an ordinary file"
+                self._leave(f"{where}{name[-60:]}", "was left out", why)
+                continue
+            with member:
+                found = member.read(left + 1)
+            if len(found) > left:
+                self._leave(f"{where}{name}", "was left out", TOO_LARGE)
+                return
+            left -= len(found)
+            yield name, found
+
+    def _is_ignored(self, name: str) -> bool:
+        patterns = (*self.parent.coursedir.ignore, *JUNK)
+        parts = PurePosixPath(name).parts
+        return any(fnmatch(part, pattern) for part in parts for pattern in patterns)
 
     @contextmanager
     def _kept(self, name: str) -> Iterator[None]:
@@ -161,10 +195,9 @@ class CarefulCollector(FileNameCollectorPlugin):
     """nbgrader's collector, for which the LMS's own names, not a learner's, say whose a file is.
 
     Without a ``named_regexp`` it reads the names of Moodle and Canvas, and finds the learner in the
-    gradebook (:mod:`grader.submission.lms`). With one it passes a file over if the expression finds
-    its learner or its time in the part of its path that comes from an archive, where the archive's
-    learner writes what they like, or if what it finds is no name. It works together with
-    :class:`CarefulExtractor`.
+    gradebook. With one it passes a file over if the expression finds its learner or its time in the
+    part of its path that comes from an archive, where a learner writes what they like, or if what
+    it finds is no name.
     """
 
     def __init__(self, **kwargs: Any):
@@ -191,20 +224,7 @@ class CarefulCollector(FileNameCollectorPlugin):
     @cached_property
     def plan(self) -> Plan:
         """Whose the extracted files are, by the names that an LMS gave them."""
-        app, extractor = self.parent, self.parent.extractor_plugin_inst
-        with Gradebook(app.coursedir.db_url, app.coursedir.course_id) as gradebook:
-            roster = Roster(gradebook.students)
-            for name, table in getattr(extractor, "tables", {}).items():
-                try:
-                    with alarmed(SECONDS, MEMORY):
-                        roster.add_table(table)
-                except (Exception, TooMuchWork) as error:
-                    self.log.warning("%s could not be read: %s", printable(name), error)
-            folder = Path(app._format_collect_path(app.extracted_directory))
-            lab = app.coursedir.assignment_id
-            released = app.coursedir.format_path(app.coursedir.release_directory, ".", lab)
-            stems = [path.stem for path in Path(released).glob("*.ipynb")]
-            return Plan(roster, folder, extractor, self.valid_ext, stems)
+        return Plan(self.parent, self.valid_ext)
 
     def say_what_is_left(self) -> None:
         """Log what was not collected, and what to do. It is called when all else is done."""
@@ -237,6 +257,29 @@ class CarefulCollector(FileNameCollectorPlugin):
         return ""
 
 
+@dataclass
+class _File:
+    """An extracted file, which may be a learner's.
+
+    Attributes:
+        shown: its path in the download.
+        below: its path in the learner's folder or archive; empty where the LMS named the file.
+        packed: whether it comes from a learner's archive.
+        read: every way to read the name that the LMS gave.
+        name: its name in the submission.
+        by_number: whether a number led to the learner.
+    """
+
+    path: Path
+    shown: str
+    below: str
+    packed: bool
+    notebook: bool
+    read: list[Reading]
+    name: str = ""
+    by_number: bool = False
+
+
 class Plan:
     """Whose the files of an LMS's download are.
 
@@ -246,43 +289,47 @@ class Plan:
         late: ids of those whom Canvas calls late.
     """
 
-    def __init__(
-        self,
-        roster: Roster,
-        folder: Path,
-        extractor: CarefulExtractor,
-        endings: list[str],
-        stems: list[str],
-    ):
+    def __init__(self, app: ZipCollectApp, endings: list[str]):
         self.found: dict[str, dict[str, str]] = {}
         self.left: list[tuple[str, str]] = []
         self.late: set[str] = set()
-        claims: dict[str, dict[str, list[_Claim]]] = defaultdict(lambda: defaultdict(list))
+        course, extractor = app.coursedir, app.extractor_plugin_inst
+        with Gradebook(course.db_url, course.course_id) as gradebook:
+            roster = Roster(gradebook.students)
+        for name, table in getattr(extractor, "tables", {}).items():
+            try:
+                with alarmed(SECONDS, MEMORY):
+                    roster.add_table(table)
+            except (Exception, TooMuchWork) as error:
+                app.log.warning("%s could not be read: %s", printable(name), error)
+        released = course.format_path(course.release_directory, ".", course.assignment_id)
+        stems = [path.stem for path in Path(released).glob("*.ipynb")]
+        folder = Path(app._format_collect_path(app.extracted_directory))
+        claims: dict[str, dict[str, list[_File]]] = defaultdict(lambda: defaultdict(list))
         for who, files in self._by_learner(folder, extractor, endings).items():
             if not any(one.notebook for one in files):
                 self.left.append((files[0].shown, f"no file of this learner ends in {endings[0]}"))
                 continue
             for one in files:
                 try:
-                    owner = roster.owner(one.read, stems)
+                    student, one.by_number = roster.owner(one.read, stems)
                 except Unmatched as error:
                     self.left.append((one.shown, str(error)))
                     continue
-                file = nfc(one.below or owner.reading.file)
-                if problem := id_problem(owner.student) or _problem_of(file) or _unfit(file, one):
+                one.name = nfc(one.below or one.read[0].file)
+                if problem := id_problem(student) or _problem_of(one.name) or _unfit(one):
                     self.left.append((one.shown, problem))
                     continue
-                claims[owner.student][who].append(_Claim(one, file, owner))
+                claims[student][who].append(one)
         for student, learners in claims.items():
-            sure = [who for who, own in learners.items() if own[0].owner.by_number]
+            sure = [who for who, own in learners.items() if own[0].by_number]
             chosen = sure or list(learners)
             for who, own in learners.items():
                 if chosen == [who]:
                     self._choose(student, own)
                 else:
-                    others_of = " and ".join(one for one in chosen if one != who)
-                    why = f"{others_of} of the LMS leads to {student}, too"
-                    self.left += [(one.file.shown, why) for one in own]
+                    others = " and ".join(one for one in chosen if one != who)
+                    self._leave(own, f"{others} of the LMS leads to {student}, too")
 
     def _by_learner(
         self, folder: Path, extractor: CarefulExtractor, endings: list[str]
@@ -302,62 +349,33 @@ class Plan:
                 self.left.append((shown, "its name is none that Moodle or Canvas gives"))
         return found
 
-    def _choose(self, student: str, claims: list[_Claim]) -> None:
+    def _choose(self, student: str, files: list[_File]) -> None:
         """Collect a learner's files; of several with one name, the only one outside an archive."""
-        by_name: dict[str, list[_Claim]] = defaultdict(list)
-        for one in claims:
+        by_name: dict[str, list[_File]] = defaultdict(list)
+        for one in files:
             by_name[one.name].append(one)
-        chosen: list[_Claim] = []
+        chosen: list[_File] = []
         for name, same in by_name.items():
             if {*map(str, PurePosixPath(name).parents)} & by_name.keys():
-                why = "its folder has the name of a file"
-                self.left += [(one.file.shown, why) for one in same]
+                self._leave(same, "its folder has the name of a file")
                 continue
-            first = [one for one in same if not one.file.packed] or same
-            taken = {one.file.path.read_bytes() for one in first}
+            first = [one for one in same if not one.packed] or same
+            taken = {one.path.read_bytes() for one in first}
             if len(taken) == 1:
                 chosen.append(first[0])
-            for one in same:
-                if len(taken) > 1 or one.file.path.read_bytes() not in taken:
-                    why = f"{student} handed in another {printable(name)}"
-                    self.left.append((one.file.shown, why))
-        if not any(one.file.notebook for one in chosen):  # nothing that could be graded
-            why = f"no notebook of {student} is collected"
-            self.left += [(one.file.shown, why) for one in chosen]
+            others = [o for o in same if len(taken) > 1 or o.path.read_bytes() not in taken]
+            self._leave(others, f"{student} handed in another {printable(name)}")
+        if not any(one.notebook for one in chosen):  # nothing that could be graded
+            self._leave(chosen, f"no notebook of {student} is collected")
             return
         for one in chosen:
-            where = os.path.normpath(one.file.path)
+            where = os.path.normpath(one.path)
             self.found[where] = {"student_id": student, "file_id": one.name}
-            if one.owner.reading.late:
+            if one.read[0].late:
                 self.late.add(student)
 
-
-@dataclass(frozen=True)
-class _File:
-    """An extracted file, which may be a learner's.
-
-    Attributes:
-        shown: its path in the download.
-        below: its path in the learner's folder or archive; empty where the LMS named the file.
-        packed: whether it comes from a learner's archive.
-        read: every way to read the name that the LMS gave.
-    """
-
-    path: Path
-    shown: str
-    below: str
-    packed: bool
-    notebook: bool
-    read: list[Reading]
-
-
-@dataclass(frozen=True)
-class _Claim:
-    """A learner's file, and its name in the submission."""
-
-    file: _File
-    name: str
-    owner: Owner
+    def _leave(self, files: Iterable[_File], why: str) -> None:
+        self.left += [(one.shown, why) for one in files]
 
 
 def _who(read: Sequence[Reading]) -> str:
@@ -365,47 +383,14 @@ def _who(read: Sequence[Reading]) -> str:
     return read[0].number or read[0].name
 
 
-def _unfit(name: str, file: _File) -> str:
+def _unfit(file: _File) -> str:
     """Return why a file can't be collected under its name, or an empty string."""
-    if name == TIMESTAMP:
+    if file.name == TIMESTAMP:
         return "a file of this name would say when the work was handed in"
     ending = nfc(os.path.splitext(file.path)[1])
-    if os.path.splitext(name)[0] + ending != name:  # as nbgrader names what it collects
+    if os.path.splitext(file.name)[0] + ending != file.name:  # as nbgrader names what it collects
         return "its name begins with a dot"
     return ""
-
-
-def _within_limits(
-    members: Iterable[tuple[str, IO[bytes] | None]], ignore: list[str]
-) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """Yield each file of one learner's: its relative path, and its bytes or an Unreadable.
-
-    Args:
-        members: relative paths, and open files; None for what is no ordinary file.
-        ignore: patterns of file and folder names that are skipped without a message.
-
-    Raises:
-        Exception: any, for a damaged archive.
-    """
-    left, files = MAX_BYTES, 0
-    for name, member in members:
-        if _is_ignored(name, ignore):
-            continue
-        files += 1
-        if files > MAX_FILES:
-            yield "further files", Unreadable(f"there are more than {MAX_FILES} files")
-            return
-        problem = _problem_of(name)
-        if problem or member is None:
-            yield name[-60:], Unreadable(problem or "it is not an ordinary file")
-            continue
-        with member:
-            found = member.read(left + 1)
-        if len(found) > left:
-            yield name, Unreadable(f"the archive holds more than {MAX_BYTES / 1e6:.0f} MB")
-            return
-        left -= len(found)
-        yield name, found
 
 
 def _members(data: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
@@ -419,7 +404,7 @@ def _members(data: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise ValueError(f"the archive holds more than {MAX_BYTES / 1e6:.0f} MB")
+            raise ValueError(TOO_LARGE)
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # without a compression
             for entry in tar:
@@ -440,24 +425,9 @@ def _zipped(
             yield name, archive.open(info) if ordinary else None
 
 
-def _by_learner(archive: zipfile.ZipFile, ignore: list[str]) -> dict[str, list[zipfile.ZipInfo]]:
-    """Return what an archive holds by the first part of its path, which an LMS names."""
-    found: dict[str, list[zipfile.ZipInfo]] = {}
-    for info in archive.infolist():
-        name = _path_of(info)
-        if not _is_ignored(name, ignore):
-            found.setdefault(name.lstrip("/").partition("/")[0], []).append(info)
-    return found
-
-
 def _path_of(info: zipfile.ZipInfo) -> str:
     """Return a member's path; Windows' own tools part it with backslashes."""
     return info.orig_filename.replace("\\", "/")
-
-
-def _is_ignored(name: str, ignore: list[str]) -> bool:
-    parts = PurePosixPath(name).parts
-    return any(fnmatch(part, pattern) for part in parts for pattern in (*ignore, *JUNK))
 
 
 def _first(parts: Iterable[str]) -> tuple[int, list[Reading]]:
@@ -473,9 +443,7 @@ def _problem_of(name: str) -> str:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         return "its path leads out of the archive"
-    try:
-        name.encode()
-    except UnicodeEncodeError:
+    if not is_text(name):
         return "its name is not UTF-8"
     if not path.parts:
         return "it has no name"

@@ -8,7 +8,7 @@ import pytest
 
 from grader import untrusted
 from grader.metadata import KEY
-from grader.results.autograded import read_graded
+from grader.results.gradebook import read_graded
 from grader.run_record import CellRecord, RunRecord
 from grader.verdict import Cause, Status, Verdict
 
@@ -80,5 +80,4 @@ def test_a_graded_notebook_is_read_whatever_its_metadata_hold(tmp_path, raw):
     path.write_text(json.dumps(notebook))
     graded = read_graded(path)
     assert graded.problem == ""
-    assert graded.cell_seconds == {}
     assert graded.seed == ""

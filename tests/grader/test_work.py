@@ -289,38 +289,17 @@ def test_what_the_copy_has_taken_and_the_learner_dropped_does_not_come_again(roo
     assert "Another." in texts
 
 
-def as_before(root, base):
-    """The copy as an older program left it, with its base in a file."""
+def test_a_copy_that_does_not_say_what_it_was_made_from_keeps_its_answers(root, capsys):
+    run(root, capsys)
+    solve(root, new_code_cell("twice(3)", id="my-own"))
     nb = read(mine(root))
     del nb.metadata[KEY]["copy"]
     write(nb, mine(root))
-    write(base, mine(root).with_name(".released.ipynb"))
-
-
-def test_a_copy_of_an_older_program_is_refreshed_with_its_answers(root, capsys):
-    run(root, capsys)
-    solve(root, new_code_cell("twice(3)", id="my-own"))
-    as_before(root, RELEASE)
-    stub = "def row_sums(x, times):\n    raise NotImplementedError"
-    change(root, row_sums_solution=stub)
+    change(root, row_sums_solution="def row_sums(x, times):\n    raise NotImplementedError")
     run(root, capsys)
     now = read(mine(root))
     assert cell(now, "twice_solution").source == ANSWER
-    assert cell(now, "row_sums_solution").source == stub
     assert "twice(3)" in [one.source for one in now.cells]
-    assert not mine(root).with_name(".released.ipynb").exists()
-
-
-def test_an_answer_that_an_older_program_took_for_the_release_stays(root, capsys):
-    original = release(root).read_bytes()
-    solve_in_release(root, ANSWER, new_markdown_cell("A thought.", id="my-thought"))
-    run(root, capsys)
-    as_before(root, read(release(root)))
-    release(root).write_bytes(original)
-    run(root, capsys)
-    now = read(mine(root))
-    assert cell(now, "twice_solution").source == ANSWER
-    assert "A thought." in [one.source for one in now.cells]
 
 
 def lesson(root, *cells, outputs=""):

@@ -37,26 +37,6 @@ def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
     return weight.grad
 
 
-<<<<<<< HEAD
-def _vectors(x: Tensor) -> Tensor:
-    return torch.mv(x, x[0]) + torch.dot(x[0], x[0])
-
-
-def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v
-
-
-def _linear(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return F.linear(x, w, b)
-
-
-def _sum_of_products(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    # a sum of one column, which is stretched: its sizes say nothing of the product's
-    return torch.baddbmm(total[..., :1], a, b, beta=2)
-
-
-=======
->>>>>>> utils
 # Small programs, by name: what a mode listens to.
 PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "two layers": lambda x, w1, w2: F.relu(x @ w1) @ w2,
@@ -66,17 +46,11 @@ PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "in place": lambda x: x.clone().multiply_(2).subtract_(x, alpha=-3),
     "with keywords": lambda x: torch.add(x, x[0], alpha=2, out=torch.empty(x.shape)),
     "there and back": _there_and_back,
-<<<<<<< HEAD
-    "vectors": _vectors,
-    "attention": _attention,
-    "linear": _linear,
-    "a sum of products": _sum_of_products,
-=======
+    "vectors": lambda x: torch.mv(x, x[0]) + torch.dot(x[0], x[0]),
     "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v,
     "linear": F.linear,
     # a sum of one column, which is stretched: its sizes say nothing of the product's
     "a sum of products": lambda total, a, b: torch.baddbmm(total[..., :1], a, b, beta=2),
->>>>>>> utils
 }
 
 
@@ -158,20 +132,10 @@ def _plain_log(ops: Any) -> list:
 def count_flops(
     counter_class: type, program: str, *tensors: Tensor, inference: bool = False
 ) -> dict:
-<<<<<<< HEAD
-    """Return what a ``FlopCounter`` counts while a program runs, and what the program returns.
+    """Return the ``flops`` that a ``FlopCounter`` counts in a program, and its ``result``.
 
     ``new`` is what it has counted before that.
-
-    Args:
-        counter_class: the mode; its ``flops`` is an int.
-        program: a name in PROGRAMS.
-        tensors: the program's arguments.
-        inference: whether it runs under ``torch.inference_mode``.
     """
-=======
-    """Return the ``flops`` that a ``FlopCounter`` counts in a program, and its ``result``."""
->>>>>>> utils
     counter = counter_class()
     new = counter.flops
     with torch.inference_mode(inference), counter:

@@ -17,9 +17,9 @@ from grader.phase_paths import ROOT, lab_named
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
 from grader.results.class_report.page import Places, render
-from grader.results.class_report.sheets import ENCODING, LearnerSheet, write_exercises
+from grader.results.class_report.sheets import ENCODING, write_exercises, write_learners
 from grader.results.class_report.tally import Tally
-from grader.results.gradebook import Results
+from grader.results.gradebook import Graded, Results
 from grader.whole_file import replacing
 
 PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
@@ -51,17 +51,17 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
     who = pseudonyms(root) if args.hide_names else Names()
-    outline = read_outline(root, lab, results.notebooks)
     not_entered = len(results.not_entered)
-    tally = Tally(results.cells, outline, who, not_entered)
-    cells = [one.cell for one in tally.exercises]
-    with _replacing(course, out / LEARNERS, ENCODING) as file:
-        sheet = LearnerSheet(file, who)
-        submissions = results.read(order=who.order)
-        total = len(results.students)
+    tally = Tally(results.cells, read_outline(root, lab, results.notebooks), who, not_entered)
+
+    def counted() -> Iterator[Graded]:
+        submissions, total = results.read(order=who.order), len(results.students)
         for one in track(submissions, f"{lab}: reading", total, console=console, transient=True):
             tally.add(one)
-            sheet.write(one, cells)
+            yield one
+
+    with _replacing(course, out / LEARNERS, ENCODING) as file:
+        write_learners(file, counted(), [one.cell for one in tally.exercises], who)
     with _replacing(course, out / EXERCISES, ENCODING) as file:
         write_exercises(file, tally)
     with _replacing(course, out / PAGE, "utf-8") as file:

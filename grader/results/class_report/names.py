@@ -24,54 +24,38 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Names:
-    """Shows learners by name.
+    """Shows learners by name, or with a secret key by pseudonyms, which need it to be traced back.
 
-    Attributes:
-        hidden: whether the page must not identify learners.
+    Student ids can be guessed, so a plain hash of them would hide nothing.
     """
 
-    hidden: bool = False
+    key: bytes | None = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the page must not identify learners."""
+        return self.key is not None
 
     def of(self, one: Graded) -> str:
         """Return how a learner is called on the page."""
-        return one.name
+        return self.order(one.student) if self.hidden else one.name
 
     def order(self, student: str) -> str:
         """Return the sort key of a student id."""
-        return student
-
-    def problem(self, about: PartResult | Verdict, one: Graded) -> str:
-        """Return what was wrong with this learner's work, in words that may be shown."""
-        return about.problem
-
-    def reason(self, reason: Reason, one: Graded) -> Reason:
-        """Return why a person should look at this learner's work, in words that may be shown."""
-        return reason
-
-
-@dataclass(frozen=True)
-class Pseudonyms(Names):
-    """Shows learners by pseudonyms, which cannot be traced back without the key.
-
-    Args:
-        key: secret bytes. Student ids can be guessed, so a plain hash of them would hide nothing.
-    """
-
-    key: bytes = b""
-    hidden: bool = True
-
-    def of(self, one: Graded) -> str:
-        return self.order(one.student)
-
-    def order(self, student: str) -> str:
+        if self.key is None:
+            return student
         digest = hmac.digest(self.key, student.encode(), hashlib.sha256)
         word = base64.b32encode(digest[:5]).decode().lower()
         return f"learner {word[:4]}-{word[4:]}"
 
     def problem(self, about: PartResult | Verdict, one: Graded) -> str:
-        return self._without_name(about.anonymous_problem, one)
+        """Return what was wrong with this learner's work, in words that may be shown."""
+        return self._without_name(about.anonymous_problem, one) if self.hidden else about.problem
 
     def reason(self, reason: Reason, one: Graded) -> Reason:
+        """Return why a person should look at this learner's work, in words that may be shown."""
+        if not self.hidden:
+            return reason
         text = self._without_name(reason.anonymous or reason.text, one)
         return Reason(reason.kind, text, reason.cell)
 
@@ -83,10 +67,8 @@ class Pseudonyms(Names):
         return text
 
 
-def pseudonyms(course: Path) -> Pseudonyms:
+def pseudonyms(course: Path) -> Names:
     """Return pseudonyms made with the course's own key, a file that the first call creates.
-
-    Without that file nobody can trace a pseudonym back to a learner.
 
     Raises:
         UserError: if the file holds no key.
@@ -110,4 +92,4 @@ def pseudonyms(course: Path) -> Pseudonyms:
             "and does not: restore it from a backup, or remove it for a new key, which gives all "
             "learners new pseudonyms"
         )
-    return Pseudonyms(key=key)
+    return Names(key)

@@ -1,4 +1,4 @@
-"""Read the course's own files: order and titles of a lab's exercises, and the lessons."""
+"""Read a lab's source: its title, and the order and titles of its exercises."""
 
 from __future__ import annotations
 
@@ -16,22 +16,14 @@ HEADING = re.compile(r"^#{2,3}\s+(.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outline:
-    """A lab's title and headings, from its source notebooks.
-
-    Attributes:
-        title: title of the lab.
-        titles: the heading above each graded cell, by the cell's name, in the lab's order.
-    """
+    """A lab's title, and the heading above each graded cell by its name, in the lab's order."""
 
     title: str
     titles: dict[str, str] = field(default_factory=dict)
 
 
 def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
-    """Return the outline of a lab.
-
-    Without a source the title is the lab's name and there are no headings.
-    """
+    """Return the outline of a lab. Without a source the title is its name, without headings."""
     title, titles = lab, {}
     for name in notebooks:
         path = root / "source" / lab / f"{name}.ipynb"
@@ -47,9 +39,3 @@ def read_outline(root: Path, lab: str, notebooks: tuple[str, ...]) -> Outline:
                 grade_id = cell.metadata.nbgrader.grade_id
                 titles[grade_id if len(notebooks) == 1 else f"{name}/{grade_id}"] = heading
     return Outline(title, titles)
-
-
-def lessons(root: Path) -> dict[str, Path]:
-    """Return the notebook of each lesson by its two digits; translations are left out."""
-    found = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    return {path.stem[:2]: path for path in found if "." not in path.stem}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,56 +16,13 @@ from markupsafe import Markup
 
 from grader.backquotes import in_code
 from grader.course import Course
-from grader.results.class_report.figures import LABELS, WIDTH, histogram, parts, successes
-from grader.results.class_report.items import FEWEST
-from grader.results.class_report.outline import lessons
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
-from grader.results.class_report.todo import GROUPS, as_sentence, todos, worth_a_look
+from grader.results.class_report.todo import ADVICE, GROUPS, todos, worth_a_look
 from grader.results.marks import duration
-from grader.results.reasons import ReasonKind
 from grader.verdict import in_points
 from utils.notebook import style
 
 TEMPLATES = Path(__file__).parent / "templates"
-ADVICE = {
-    ReasonKind.UNGRADED: (
-        "Not graded to the end",
-        "They have no final mark yet. Grade them again; if they come back here, look into the log.",
-    ),
-    ReasonKind.UNREAD: (
-        "A notebook that could not be read",
-        "What could not be read has no mark. Ask for the file.",
-    ),
-    ReasonKind.FOREIGN: (
-        "Another notebook",
-        "No answer to the lab was found in it. Ask for the right file.",
-    ),
-    ReasonKind.COPIES: (
-        "Copies of the notebook beside it",
-        "Only one of them was graded. See whether the work is in another one.",
-    ),
-    ReasonKind.TIME: (
-        "No time that can be read",
-        "So nobody knows whether they came late. See when they were handed in.",
-    ),
-    ReasonKind.TOUCHED: (
-        "Graded cells, settings or tags changed",
-        "The originals were used, so nothing was gained. Mostly an accident; ask.",
-    ),
-    ReasonKind.STOPPED: (
-        "Crashed or ran out of time",
-        "What stood after the place where it stopped may be right, and earned nothing.",
-    ),
-    ReasonKind.UNJUDGED: (
-        "No verdict",
-        "The check ran, but gave no verdict. Read what their code does to it.",
-    ),
-    ReasonKind.UNDEFINED: (
-        "An answer could not be run",
-        "No cell that ran to its end defines what was asked for: it raised an error itself, often "
-        "by a slip of the pen, or it uses another name.",
-    ),
-}
 FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its own
 COMMON = 0.06  # share of the class that a misconception needs to be listed at the top
 TOLD = 8  # misconceptions described per exercise; the others are only named
@@ -73,14 +31,7 @@ TYPICAL = 3  # problem texts shown of unexplained answers
 
 @dataclass(frozen=True)
 class Places:
-    """Makes links relative to the page.
-
-    Attributes:
-        course: whose folders are linked.
-        out: the page's folder.
-        lab: the assignment's name.
-        notebooks: names of the lab's notebooks.
-    """
+    """Makes links relative to the page, which lies in ``out``, to the files of a course's lab."""
 
     course: Course
     out: Path
@@ -88,10 +39,7 @@ class Places:
     notebooks: tuple[str, ...]
 
     def link(self, path: Path) -> str:
-        """Return a relative URL.
-
-        Every part is quoted, so that a file name cannot change the URL's meaning.
-        """
+        """Return a relative URL, quoted, so that a file's name cannot change its meaning."""
         relative = os.path.relpath(path, self.out)
         return "/".join(quote(part, safe="") for part in Path(relative).parts)
 
@@ -109,6 +57,11 @@ class Places:
                     found.append((text, self.link(path)))
         return found
 
+    def lessons(self) -> dict[str, str]:
+        """Return the link to each lesson by its two digits; translations are left out."""
+        found = sorted((self.course.root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+        return {path.stem[:2]: self.link(path) for path in found if "." not in path.stem}
+
 
 def render(tally: Tally, places: Places, now: datetime) -> str:
     """Return the whole page as HTML."""
@@ -124,22 +77,22 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
         "sentence": as_sentence,
         "duration": duration,
         "in_points": in_points,
+        "percent": percent,
     }
-    environment.filters |= {"number": number, "percent": percent}
-    environment.globals |= {"LABELS": LABELS, "parts": parts, "WIDTH": WIDTH, "style": style}
     template = environment.get_template("page.html.j2")
-    return template.render(_context(tally, places, now))
+    return template.render(_context(tally, places, now), style=style)
 
 
 def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
     points, most = tally.counted
-    to_do = todos(tally)
-    known = {digits: places.link(path) for digits, path in lessons(places.course.root).items()}
+    to_do = list(todos(tally))
+    known = places.lessons()
+    marked = [one for one in tally.exercises if one.marked]
     return {
         "t": tally,
         "lab": places.lab,
         "made": f"{now:%-d %B %Y, %H:%M}",
-        "graded_at": _when(tally.first_graded, tally.last_graded),
+        "graded_at": _when(tally.graded_at),
         "most": most,
         "mean": statistics.fmean(points) / most if points and most else None,
         "median": statistics.median(points) / most if points and most else None,
@@ -151,22 +104,57 @@ def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
         "needing": sum(tally.needing.values()),
         "to_do": to_do,
         "tasks": [(name, [one for one in to_do if one.group == name]) for name in GROUPS],
-        "histogram": histogram(points, most),
-        "successes": successes(tally.exercises),
+        "bins": bins(points, most),
+        "scores_say": scores_say(points, most),
+        "marked": marked,
+        "hardest_say": hardest_say(marked),
         "frequent": _frequent(tally),
         "revisit": lambda one: _revisit(one, known),
-        "told": {one.name: _told(one) for one in tally.exercises},
+        "told": _told,
         "advice_on": ADVICE,
-        "hidden": tally.hidden,
-        "typical": {
-            one.name: one.problems.most_common(TYPICAL) for one in tally.exercises if one.problems
-        },
-        "hints": {one.name for one in tally.exercises if worth_a_look(one)},
-        "fewest": FEWEST,
-        "seconds": sorted(tally.seconds),
-        "slowest": sorted(tally.slowest, reverse=True),
-        "slow_cells": sorted((e for e in tally.exercises if e.seconds), key=lambda e: -e.seconds),
+        "typical": lambda one: one.problems.most_common(TYPICAL),
+        "worth_a_look": worth_a_look,
     }
+
+
+def bins(points: Sequence[float], most: float) -> dict[str, int]:
+    """Return how many learners earned which share: each ten percent, and all. Empty without any."""
+    if not points or not most:
+        return {}
+    counts = dict.fromkeys([*(f"{10 * k}–{10 * k + 9} %" for k in range(10)), "all"], 0)
+    labels = list(counts)
+    for value in points:
+        counts[labels[max(0, min(10, int(value / most * 10 + 1e-9)))]] += 1
+    return counts
+
+
+def scores_say(points: Sequence[float], most: float) -> str:
+    """Return what the scores of a class show, in a sentence; empty without any."""
+    if not points:
+        return ""
+    full = sum(value >= most for value in points)
+    none = sum(value <= 0 for value in points)
+    if full == len(points):
+        return "Everyone earned every point"
+    middle = statistics.median(points)
+    sentence = f"Half of the class earned {middle:g} of {most:g} points or more"
+    ends = [f"{full} earned all of them" if full else "", f"{none} none" if none else ""]
+    said = " and ".join(filter(None, ends))
+    return f"{sentence}; {said}" if said else sentence
+
+
+def hardest_say(marked: Sequence[ExerciseTally]) -> str:
+    """Return which exercise was the hardest, in a sentence; empty without any."""
+    if not marked:
+        return ""
+    worst = min(marked, key=lambda one: one.share or 0.0)
+    if worst.share and worst.share >= 0.9:
+        return "Every exercise was within reach of nearly everyone"
+    number, _, rest = worst.title.partition(" · ")
+    title = rest if rest and number.isdigit() else worst.title or worst.name
+    tried = worst.marked - worst.not_tried
+    solved = f"{worst.full} of the {tried} who tried it earned all its points"
+    return f"“{title}” was the hardest: {solved}"
 
 
 def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
@@ -181,10 +169,7 @@ def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
 
 
 def _told(one: ExerciseTally) -> list[tuple[str, int]]:
-    """Return the misconceptions of an exercise that are described in full.
-
-    These are the three most frequent ones, and others that more than one learner has.
-    """
+    """Return what is described: the three most frequent, and what more than one learner has."""
     every = one.misconceptions.most_common(TOLD)
     return [entry for place, entry in enumerate(every) if place < 3 or entry[1] > 1]
 
@@ -199,20 +184,20 @@ def _revisit(one: ExerciseTally, known: dict[str, str]) -> Markup:
     return Markup("To revisit: {}, “{}”.").format(lesson, in_code(one.reads))
 
 
-def _when(first: float | None, last: float | None) -> str:
-    if first is None or last is None:
+def _when(times: tuple[float, ...]) -> str:
+    if not times:
         return "at an unknown time"
-    start, end = datetime.fromtimestamp(first), datetime.fromtimestamp(last)
+    start, end = map(datetime.fromtimestamp, times)
     if start.date() != end.date():
         return f"{start:%-d %B} to {end:%-d %B %Y}"
-    if f"{start:%H:%M}" == f"{end:%H:%M}":
-        return f"{start:%-d %B %Y, %H:%M}"
-    return f"{start:%-d %B %Y, %H:%M} to {end:%H:%M}"
+    until = "" if f"{start:%H:%M}" == f"{end:%H:%M}" else f" to {end:%H:%M}"
+    return f"{start:%-d %B %Y, %H:%M}{until}"
 
 
-def number(value: float) -> str:
-    """Return a number with two decimals and a true minus sign."""
-    return f"{value:.2f}".replace("-", "−")
+def as_sentence(text: str) -> str:
+    """Return the text with a capital first letter and a full stop."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def percent(value: float) -> str:

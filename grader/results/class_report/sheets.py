@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 from grader.results.class_report.names import Names
@@ -20,10 +20,13 @@ from grader.results.gradebook import Graded, GradedCell
 from grader.verdict import PartResult, Verdict
 
 ENCODING = "utf-8-sig"
+LEARNER_COLUMNS = (
+    *("learner", "exercise", "points", "max", "status", "misconceptions", "problem", "manual"),
+    "seconds_late",
+)
 EXERCISE_COLUMNS = (
     *("exercise", "title", "points", "learners"),
     *("all", "some", "nothing", "not_tried", "waiting", "mean_share"),
-    *("item_rest_correlation", "low", "high", "judgement"),
     *("most_frequent_misconception", "its_learners", "wrong", "unexplained"),
 )
 FORMULA = tuple("=+-@|%＝＋－＠")
@@ -38,47 +41,42 @@ def safe(value: Any) -> Any:
     return SEPARATED.sub(r"\1'", f"'{line}" if line.startswith(FORMULA) else line)
 
 
-class LearnerSheet:
-    """Writes the learners' rows, one learner at a time."""
-
-    def __init__(self, file: TextIO, names: Names):
-        self._writer = csv.writer(file)
-        self._names = names
-        who = ["learner"] if names.hidden else ["student", "learner"]
-        columns = ["exercise", "points", "max", "status", "misconceptions", "problem", "manual"]
-        self._writer.writerow([*who, *columns, "seconds_late"])
-
-    def write(self, one: Graded, cells: list[GradedCell]) -> None:
-        """Write all rows of one learner."""
-        name = self._names.of(one)
-        who = [name] if self._names.hidden else [one.student, name]
+def write_learners(
+    file: TextIO, learners: Iterable[Graded], cells: list[GradedCell], names: Names
+) -> None:
+    """Write a row for each learner and exercise, one learner at a time."""
+    writer = csv.writer(file)
+    writer.writerow(LEARNER_COLUMNS if names.hidden else ("student", *LEARNER_COLUMNS))
+    for one in learners:
+        name, late = names.of(one), "" if one.late is None else math.ceil(one.late)
+        who = [name] if names.hidden else [one.student, name]
         for cell in cells:
-            row = [*who, cell.name, *_marks(one, cell), *self._why(one, cell), _manual(one, cell)]
-            row.append("" if one.late is None else math.ceil(one.late))
-            self._writer.writerow([safe(value) for value in row])
-
-    def _why(self, one: Graded, cell: GradedCell) -> tuple[str, str]:
-        verdict = one.verdicts.get(cell.name)
-        if verdict is None or _is_unread(one, cell):
-            return "", ""
-        said: list[Verdict | PartResult] = [
-            verdict,
-            *(part for part in verdict.parts if not part.misconception),
-        ]
-        problems = (self._names.problem(about, one) for about in said)
-        return "; ".join(verdict.explanations), next(filter(None, problems), "")
+            score = one.scores.get(cell.name)
+            points = "" if score is None else score
+            found = [_status(one, cell, score), *_why(one, cell, names), _manual(one, cell)]
+            row = [*who, cell.name, points, cell.points, *found, late]
+            writer.writerow(map(safe, row))
 
 
-def _marks(one: Graded, cell: GradedCell) -> tuple[Any, float, str]:
-    score = one.scores.get(cell.name)
+def _status(one: Graded, cell: GradedCell, score: float | None) -> str:
     if score is None:
         waits = cell.manual and cell.name not in one.lost
         without = "could not be read" if _is_unread(one, cell) else "not graded"
-        return "", cell.points, "waiting" if waits else without
+        return "waiting" if waits else without
+    if verdict := one.verdicts.get(cell.name):
+        return verdict.status.value
+    return "right" if score >= cell.points else "partly" if score else "wrong"
+
+
+def _why(one: Graded, cell: GradedCell, names: Names) -> tuple[str, str]:
+    """Return the misconceptions, and the first problem that none of them explains."""
     verdict = one.verdicts.get(cell.name)
-    if verdict is not None:
-        return score, cell.points, verdict.status.value
-    return score, cell.points, "right" if score >= cell.points else "partly" if score else "wrong"
+    if verdict is None or _is_unread(one, cell):
+        return "", ""
+    unexplained = [part for part in verdict.parts if not part.misconception]
+    said: list[Verdict | PartResult] = [verdict, *unexplained]
+    problems = (names.problem(about, one) for about in said)
+    return "; ".join(verdict.explanations), next(filter(None, problems), "")
 
 
 def _is_unread(one: Graded, cell: GradedCell) -> bool:
@@ -96,21 +94,13 @@ def write_exercises(file: TextIO, tally: Tally) -> None:
     """Write a row for each exercise."""
     writer = csv.writer(file)
     writer.writerow(EXERCISE_COLUMNS)
-    for row in _exercise_rows(tally):
-        writer.writerow([safe(value) for value in row])
-
-
-def _exercise_rows(tally: Tally) -> Iterator[list[Any]]:
     for one in tally.exercises:
-        found, judged = one.misconceptions.most_common(1), one.judgement
-        yield [
-            *(one.cell.name, one.title, one.cell.points, one.marked),
-            *(one.full, one.some, one.nothing, one.not_tried, one.waiting, _round(one.share)),
-            *(_round(judged.r), _round(judged.low), _round(judged.high), judged.words),
+        found = one.misconceptions.most_common(1)
+        row = (
+            *(one.name, one.title, one.cell.points, one.marked),
+            *(one.full, one.some, one.nothing, one.not_tried, one.waiting),
+            *("" if one.share is None else round(one.share, 3),),
             *(found[0] if found else ("", 0)),
             *(one.wrong, one.unexplained),
-        ]
-
-
-def _round(value: float | None) -> float | str:
-    return "" if value is None else round(value, 3)
+        )
+        writer.writerow(map(safe, row))

@@ -1,17 +1,14 @@
 """Add up a class, one learner at a time, in little memory even for ten thousand learners.
 
-Two numbers are kept of each learner, and two for each exercise. Of everything else there are
-counts and the first few examples.
+Two numbers are kept of each learner. Of everything else there are counts and the first examples.
 """
 
 from __future__ import annotations
 
-import heapq
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 
-from grader.results.class_report.items import Judgement, Pairs, judge_item
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
 from grader.results.gradebook import Graded, GradedCell
@@ -19,7 +16,6 @@ from grader.results.reasons import Reason, ReasonKind
 from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all
-SLOWEST = 5
 MOST_TEXTS = 500  # different problem texts that are counted per exercise
 KINDS = tuple(ReasonKind)  # the most severe first
 
@@ -35,12 +31,8 @@ class ExerciseTally:
         unexplained: those of them with a failed part that no misconception explains.
         problems: the check's problem texts for these parts, counted.
         not_run: parts that the grading machine could not run, with the reason, counted.
-        withheld: the points of such parts that are in the lab's maximum, summed over the learners
-            with a score: only others could earn them.
+        withheld: points of such parts in the lab's maximum: only other learners could earn them.
         claims: results that rest only on data from the learners' own processes.
-        pairs: each learner's points here and in the other exercises, for the item analysis.
-        seconds: run time, summed over all learners.
-        longest: the longest run time of one learner, in seconds.
     """
 
     cell: GradedCell
@@ -62,9 +54,6 @@ class ExerciseTally:
     not_run: Counter[str] = field(default_factory=Counter)
     withheld: float = 0.0
     claims: list[str] = field(default_factory=list)
-    pairs: Pairs = field(default_factory=Pairs)
-    seconds: float = 0.0
-    longest: float = 0.0
 
     @property
     def name(self) -> str:
@@ -78,24 +67,22 @@ class ExerciseTally:
         return self.earned / most if most else None
 
     @property
-    def judgement(self) -> Judgement:
-        """How well the exercise discriminates between learners."""
-        return judge_item(self.pairs, self.cell.points)
+    def outcomes(self) -> dict[str, int]:
+        """How many learners earned all its points, and so on, in the page's words."""
+        counts = self.full, self.some, self.nothing, self.not_tried
+        named = zip(("all", "some", "nothing", "not tried"), counts, strict=True)
+        return {word: count for word, count in named if count}
 
     def add(self, one: Graded, names: Names) -> None:
         """Add one learner."""
         score = one.scores.get(self.name)
         verdict = one.verdicts.get(self.name)
         if score is not None:
-            self._mark(score, verdict.status if verdict else None, one)
+            self._mark(score, verdict, one)
         if verdict is not None:
             self._explain(verdict, one, names)
-        took = sum(one.run.cell_seconds.get(n, 0.0) for n in (self.name, f"{self.name}_solution"))
-        self.seconds += took
-        self.longest = max(self.longest, took)
 
-    def _mark(self, score: float, status: Status | None, one: Graded) -> None:
-        verdict = one.verdicts.get(self.name)
+    def _mark(self, score: float, verdict: Verdict | None, one: Graded) -> None:
         most = min(self.cell.points, verdict.most) if verdict else self.cell.points
         if verdict and not most:
             return  # no part was judged, so the score says nothing about the learner
@@ -106,7 +93,7 @@ class ExerciseTally:
             self.full += 1
         elif score > 0:
             self.some += 1
-        elif status is Status.NOT_ATTEMPTED or not one.attempted:
+        elif (verdict and verdict.status is Status.NOT_ATTEMPTED) or not one.attempted:
             self.not_tried += 1
         else:
             self.nothing += 1
@@ -116,9 +103,8 @@ class ExerciseTally:
         parts = [part for part in verdict.parts if part.status is Status.NOT_RUN]
         self.not_run.update(f"{part.name} ({part.problem})" for part in parts)
         self.claims += [claim for claim in verdict.claims if claim not in self.claims]
-        for name, why in verdict.explanations.items():
-            self.misconceptions[name] += 1
-            self.explanations[name] = why
+        self.misconceptions.update(verdict.explanations.keys())
+        self.explanations |= verdict.explanations
         if verdict.status not in (Status.PARTLY, Status.WRONG):
             return
         self.wrong += 1
@@ -142,7 +128,6 @@ class Person:
 
     Attributes:
         student: the student id; empty when names are hidden.
-        name: the name or pseudonym.
         points: the points so far; None without any mark.
     """
 
@@ -156,18 +141,16 @@ class Tally:
     """The counts of the whole class.
 
     Attributes:
-        submissions: number of submissions in the gradebook, whether or not grading finished.
+        submissions: number in the gradebook, whether or not grading finished.
         not_entered: number of submissions that are not in the gradebook.
         unread: number of submissions that have no mark for what could not be read.
-        automatic: points of each graded learner in automatic exercises.
-        total: points of each graded learner in all exercises.
-        attempted: number of graded learners who tried at least one exercise.
+        automatic: points of each graded learner in automatic exercises; ``total``, in all.
         people: submissions that a person should look at, by the most severe kind of reason.
         needing: number of submissions per kind of reason.
         sandbox: number that ran in a sandbox (True), without one (False), or unrecorded (None).
         versions: number of submissions by the version of lab, checks, settings and grader.
-        seconds: grading time of each submission that has one.
-        slowest: heap of ``(seconds, number, name)`` of the slowest submissions.
+        graded_at: when the first and the last were graded, in seconds since the epoch; or empty.
+        seconds: grading time of all submissions; ``longest``, of one, and whose it is.
     """
 
     def __init__(
@@ -177,28 +160,19 @@ class Tally:
         place = {name: number for number, name in enumerate(outline.titles)}
         cells = sorted(cells, key=lambda cell: place.get(cell.name, len(place)))
         self.title = outline.title
+        self.hidden = names.hidden
         self.exercises = [ExerciseTally(c, outline.titles.get(c.name, "")) for c in cells]
-        self.submissions = 0
+        self.submissions = self.unread = self.late = self.penalised = 0
         self.not_entered = not_entered
         self.automatic, self.total = array("d"), array("d")
-        self.attempted = self.unread = 0
         self.people: dict[str, list[Person]] = {}
         self.needing: Counter[str] = Counter()
         self.sandbox: Counter[bool | None] = Counter()
         self.versions: Counter[str] = Counter()
         self._newest = 0.0, ""  # when the last submission was graded, and by which version
-        self.seeds: set[str] = set()
-        self.without_seed = 0
-        self.late = self.penalised = 0
-        self.first_graded: float | None = None
-        self.last_graded: float | None = None
-        self.seconds = array("d")
-        self.slowest: list[tuple[float, int, str]] = []
-
-    @property
-    def hidden(self) -> bool:
-        """Whether learners appear under pseudonyms."""
-        return self._names.hidden
+        self.graded_at: tuple[float, ...] = ()
+        self.seconds = 0.0
+        self.longest = 0.0, ""
 
     @property
     def graded(self) -> int:
@@ -227,6 +201,10 @@ class Tally:
             return self.automatic, most
         return self.total, sum(cell.points for cell in cells)
 
+    def anchor(self, one: ExerciseTally) -> str:
+        """Return the anchor of an exercise on the page."""
+        return f"exercise-{self.exercises.index(one) + 1}"
+
     def add(self, one: Graded) -> None:
         """Add one submission."""
         self.submissions += 1
@@ -238,25 +216,16 @@ class Tally:
         if by := one.run.graded_by:
             self.versions[by] += 1
             self._newest = max(self._newest, (one.run.graded_at or 0.0, by))
-        if one.run.seed:
-            self.seeds.add(one.run.seed)
-        else:
-            self.without_seed += 1
         for exercise in self.exercises:
             exercise.waiting += exercise.name in one.waiting
         if one.unmarked:
             self.unread += one.unread
             return
-        self.attempted += one.attempted
-        automatic = sum(one.scores.get(e.name) or 0.0 for e in self.exercises if not e.cell.manual)
-        self.automatic.append(automatic)
+        automatic = (one.scores.get(e.name) for e in self.exercises if not e.cell.manual)
+        self.automatic.append(sum(score or 0.0 for score in automatic))
         self.total.append(one.points)
         for exercise in self.exercises:
             exercise.add(one, self._names)
-            if one.attempted and not exercise.cell.manual:
-                score = one.scores[exercise.name]
-                assert score is not None
-                exercise.pairs.add(score, automatic - score)
 
     def _attend(self, one: Graded) -> None:
         reasons = one.reasons()
@@ -267,19 +236,15 @@ class Tally:
         listed = self.people.setdefault(kind, [])
         if len(listed) < SHOWN:
             said = tuple(self._names.reason(reason, one) for reason in reasons)
-            student = "" if self._names.hidden else one.student
+            student = "" if self.hidden else one.student
             marked = any(score is not None for score in one.scores.values())
             points = one.points if marked else None
             listed.append(Person(student, self._names.of(one), points, said))
 
     def _time(self, one: Graded) -> None:
-        run = one.run
-        if run.graded_at is not None:
-            self.first_graded = min(self.first_graded or run.graded_at, run.graded_at)
-            self.last_graded = max(self.last_graded or run.graded_at, run.graded_at)
-        if run.seconds is None:
-            return
-        self.seconds.append(run.seconds)
-        entry = (run.seconds, self.submissions, self._names.of(one))
-        keep = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
-        keep(self.slowest, entry)
+        if one.run.graded_at is not None:
+            times = *self.graded_at, one.run.graded_at
+            self.graded_at = min(times), max(times)
+        if one.run.seconds is not None:
+            self.seconds += one.run.seconds
+            self.longest = max(self.longest, (one.run.seconds, self._names.of(one)))

@@ -111,14 +111,14 @@ def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
         writer.record(job, result())
         mark(course, "test", extra_credit=0.5)
         mark(course, "why", manual_score=3.0, needs_manual_grade=False)
-        another = replace(job, submission=replace(job.submission, digest="another"))
+        another = replace(job, submission=replace(job.submission, files={"a.csv": b"1"}))
         writer.record(another, result(test=None))
     assert marks(course) == {"test": (None, None, 0.5, True), "why": (None, 3.0, None, True)}
 
 
 def test_what_failed_for_no_fault_of_the_learner_is_open_and_not_done(course):
     job = job_of(course, "ann")
-    another = replace(job, submission=replace(job.submission, digest="another"))
+    another = replace(job, submission=replace(job.submission, files={"a.csv": b"1"}))
     failed = result(test=None, problem="killed", retryable=True)
     broken = result(test=None, problem="its outputs could not be processed")
     with Writer(course) as writer:
@@ -269,13 +269,6 @@ def test_a_full_database_is_said(course):
 
         with pytest.raises(UserError, match="full"):
             fill()
-
-
-def test_a_gradebook_keeps_its_way_of_writing(course):
-    with Writer(course) as writer:
-        writer.record(job_of(course, "ann"), result())
-    with sqlite3.connect(course.root / "gradebook.db") as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_a_gradebook_gets_its_way_of_writing_back_from_the_run_after_one_that_was_killed(course):

@@ -14,8 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from grader import UserError
 from grader.batch import command
-from grader.batch.files import AutogradedFiles
-from grader.batch.lock import only_one
+from grader.batch.files import AutogradedFiles, only_one
 from grader.batch.writer import Writer
 from grader.course import open_course
 from tests.grader.batch.running import everything, marks, run

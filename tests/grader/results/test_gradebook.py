@@ -135,7 +135,6 @@ def test_times_come_from_the_record(tmp_path):
     learners = [Made("ada", metadata={"seconds": 12.5}), Made("bob", metadata={"seconds": None})]
     ada, bob = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
     assert (ada.run.seconds, bob.run.seconds) == (12.5, None)
-    assert bob.run.cell_seconds == {"twice": 0.5, "row_sums": 0.5, "softmax": 0.5}
 
 
 def test_learners_come_in_parts_in_order_all_or_some(tmp_path, monkeypatch):

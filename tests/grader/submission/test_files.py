@@ -260,6 +260,10 @@ def test_a_time_that_has_one_meaning_is_read_as_what_it_says(tmp_path, text):
     ("text", "says"),
     [
         (b"9" * 60 + b"m", "no date and time"),
+        (b"yesterday", "no date and time"),
+        (b"\xff\xfe", "no date and time"),
+        (b"2026-13-45 99:00:00", "no date and time"),
+        (b"2026-01-02 10:00:00 UTC" + b" " * 200 + b"and what the cases were", "no date and time"),
         (b"2026-07-01 10:00:00 CEST", "zone is unknown"),
         (b"Wed Jul  1 10:00:00 MESZ 2026", "zone is unknown"),
         (b"2026-07-01 10:00:00 Europe/Nowhere", "zone is unknown"),

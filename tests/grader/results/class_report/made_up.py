@@ -94,7 +94,7 @@ def verdict(
     }
 
 
-def make_course(root: Path, learners: Iterable[Made], at_once: int = 1000) -> Path:
+def make_course(root: Path, learners: Iterable[Made]) -> Path:
     """Write a course folder with a lab of three exercises and a task, and these learners."""
     (root / "phases").mkdir(parents=True)
     write(root / "notebooks" / f"{LAB}.ipynb", {"cells": [], "metadata": {}})
@@ -113,12 +113,12 @@ def make_course(root: Path, learners: Iterable[Made], at_once: int = 1000) -> Pa
         session.add(lab)
         session.flush()
         ids = {name: cell.id for name, cell in cells.items()}
-        for some in _parts(learners, at_once):
-            _enter(session, some, ids, notebook.id, lab.id)
-            for one in some:
-                if one.notebook:
-                    path = root / "autograded" / one.student / LAB / f"{LAB}.ipynb"
-                    write(path, graded_notebook(one))
+        made = list(learners)
+        _enter(session, made, ids, notebook.id, lab.id)
+        for one in made:
+            if one.notebook:
+                path = root / "autograded" / one.student / LAB / f"{LAB}.ipynb"
+                write(path, graded_notebook(one))
         session.commit()
     engine.dispose()
     return root
@@ -146,7 +146,7 @@ def _enter(session: Session, some: list[Made], cells: dict, notebook: str, lab: 
                     "needs_manual_grade": auto is None and manual is None,
                 }
             )
-    for table, values in rows.items():
+    for table, values in rows.items() if some else ():
         session.execute(insert(table), values)
 
 
@@ -223,17 +223,6 @@ def crowd(size: int, padding: int = 0, seed: int = 0) -> Iterator[Made]:
             metadata={"notes": [note]} if number % 40 == 3 else {},
             padding=padding,
         )
-
-
-def _parts(learners: Iterable[Made], size: int) -> Iterator[list[Made]]:
-    some: list[Made] = []
-    for one in learners:
-        some.append(one)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 if __name__ == "__main__":

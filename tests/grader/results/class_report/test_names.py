@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from grader import UserError
-from grader.results.class_report.names import Names, Pseudonyms, pseudonyms
+from grader.results.class_report.names import Names, pseudonyms
 from grader.results.gradebook import Graded
 from grader.results.reasons import Reason, ReasonKind
 from grader.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
 
 LUCIA = Graded("lalonso7", "Lucía Alonso", {}, {})
-KEYED = Pseudonyms(key=b"key")
+KEYED = Names(b"key")
 
 
 def test_names_are_shown_as_they_are():
@@ -27,7 +27,7 @@ def test_a_pseudonym_is_stable_and_its_own():
 
 
 def test_another_key_gives_other_pseudonyms():
-    assert Pseudonyms(key=b"other").of(LUCIA) != KEYED.of(LUCIA)
+    assert Names(b"other").of(LUCIA) != KEYED.of(LUCIA)
 
 
 def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):

@@ -72,6 +72,14 @@ def test_unexplained_answers_ask_for_a_new_misconception(told):
     assert found[0][2] == "4 of 4 that are not right match no known misconception."
 
 
+@pytest.mark.parametrize("tried", [9, 10])
+def test_an_exercise_that_hardly_anyone_solved_is_looked_at(told, tried):
+    wrong = {"softmax": verdict("softmax", 0.0, misconceptions={"a row": "added up columns."})}
+    found = told([Made(f"m{k}", manual={TASK: 4.0}, verdicts=wrong) for k in range(tried)])
+    look = "Hardly anyone solved it: is it asked clearly, is it taught?"
+    assert ((LAB, "Look at `softmax` again", look) in found) is (tried == 10)
+
+
 def test_words_wait_for_a_person(told):
     [task] = told([Made("ada"), Made("bob")])
     assert task == (MARKS, "Mark the answers in words, in formgrader", "Waiting: 2 to `why`.")
