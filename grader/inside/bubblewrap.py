@@ -22,6 +22,7 @@ USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
 SECONDS_OF_A_WAIT = 0.05
 DEVICES = ("full", "null", "random", "urandom")  # no terminals: all sandboxes share their number
+STAY = "echo r; exec sleep infinity"  # what pid 1 runs
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if it or its child was
 
 
@@ -35,31 +36,18 @@ class SandboxLost(SandboxError):
 
 @dataclass
 class Sandbox:
-    """A sandbox and the two processes that keep it open.
+    """A sandbox and the two processes that keep it open, by their ids seen from outside."""
 
-    Attributes:
-        keeper: bubblewrap, outside of the sandbox.
-        init: the process id, seen from outside, of pid 1 of the sandbox.
-        init_fd: a pidfd of that process.
-        kernel: the process id, seen from outside, of the kernel; 0 before it is started.
-        kernel_fd: a pidfd of the kernel; -1 before it is started.
-    """
-
-    keeper: subprocess.Popen[bytes]
-    init: int
-    init_fd: int
-    kernel: int = 0
+    keeper: subprocess.Popen[bytes]  # bubblewrap, outside of the sandbox
+    init: int  # pid 1 of the sandbox
+    init_fd: int  # its pidfd
+    kernel: int = 0  # the kernel; 0 before it is started
     kernel_fd: int = -1
 
     def keepers(self) -> list[int]:
         """Return the ids of the processes that keep the sandbox open: pid 1 and its children."""
         below = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()
         return [self.init, *map(int, below)]
-
-    def kill(self) -> None:
-        """Kill pid 1 of the sandbox; the kernel of Linux then kills every process in it."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
 
     def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
         """Kill the sandbox, wait until all its processes have ended, and close the pidfds.
@@ -71,7 +59,9 @@ class Sandbox:
         Returns:
             The kernel's exit status; the number of the signal that ended it, if one did, negative.
         """
-        self.kill()
+        with contextlib.suppress(ProcessLookupError):
+            # the kernel of Linux then kills every process in the sandbox
+            signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
         status = 0
         if self.kernel:
             _wait(self.kernel_fd, meanwhile)
@@ -86,28 +76,20 @@ class Sandbox:
         return status
 
 
-def command(
+def _command(
     stage: str,
     readable: Iterable[str],
     hidden: Iterable[str],
     tmp: int,
     user_namespace: bool,
-    descriptors: Sequence[int],
-    compiled: str | None = None,
+    compiled: str | None,
+    descriptors: Iterable[int],
 ) -> list[str]:
-    """Return the bubblewrap command line.
+    """Return bubblewrap's options; see :func:`build`.
 
-    Args:
-        stage: folder with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``.
-        readable: folders that a kernel may read; they have the same path inside as outside.
-        hidden: folders inside those in ``readable`` that the kernel must not see.
-        tmp: size in bytes of each writable file system.
-        user_namespace: whether to make a user namespace.
-        descriptors: four file descriptors that bubblewrap inherits: for its report, for
-            /etc/passwd, for /etc/group, and for the system call filter of the two processes that
-            keep the sandbox open. They have a filter because the learner's code may be able to
-            write to their memory.
-        compiled: the folder of :mod:`grader.inside.headers`, for a lab that compiles.
+    The descriptors are for its report, /etc/passwd, /etc/group, and the system call filter of the
+    two processes that keep the sandbox open. They have a filter because the learner's code may be
+    able to write to their memory.
     """
     report, passwd, group, refused = map(str, descriptors)
     out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
@@ -156,8 +138,7 @@ def command(
             out += [*_folder(os.path.dirname(folder)), "--ro-bind", folder, folder]
     for folder in hidden:
         out += ["--remount-ro", folder]
-    out += ["--remount-ro", "/"]
-    return ["bwrap", *out, "--", "/bin/sh", "-c", "echo r; exec sleep infinity"]
+    return [*out, "--remount-ro", "/"]
 
 
 def _folder(path: str) -> list[str]:
@@ -183,8 +164,13 @@ def build(
     Call it from the main thread: bubblewrap dies with the thread that started it.
 
     Args:
-        stage: see :func:`command`, as for all arguments but ``user``.
+        stage: folder with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``.
+        readable: folders that a kernel may read; they have the same path inside as outside.
+        hidden: folders inside those in ``readable`` that the kernel must not see.
+        tmp: size in bytes of each writable file system.
         user: the user id that /etc/passwd names.
+        user_namespace: whether to make a user namespace.
+        compiled: the folder of :mod:`grader.inside.headers`, for a lab that compiles.
 
     Raises:
         SandboxLost: if bubblewrap was killed.
@@ -196,14 +182,13 @@ def build(
     passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
     group = _ready(f"learner:x:{user}:\n".encode())
     inherited = [report_in, passwd, group, _ready(seccomp.program())]
-    first, *rest = command(stage, readable, hidden, tmp, user_namespace, inherited, compiled)
-    options, inside = rest[: rest.index("--")], rest[rest.index("--") :]
+    options = _command(stage, readable, hidden, tmp, user_namespace, compiled, inherited)
     # The options go through a pipe, because the command line of pid 1 is visible inside the
     # sandbox and would show paths of this machine.
     inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
     try:
         keeper = subprocess.Popen(
-            [first, "--args", str(inherited[-1]), *inside],
+            ["bwrap", "--args", str(inherited[-1]), "--", "/bin/sh", "-c", STAY],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -236,7 +221,6 @@ def build(
 
 
 def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
-    """Wait until a process has ended."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     while not poll.poll(SECONDS_OF_A_WAIT * 1000):
@@ -259,11 +243,8 @@ def _line(descriptor: int) -> bytes:
     poll.register(descriptor, select.POLLIN)
     end = time.monotonic() + SECONDS_TO_BUILD
     got = b""
-    while not got.endswith(b"\n"):
-        if not poll.poll(max(0, end - time.monotonic()) * 1000):
-            return got
-        more = os.read(descriptor, 1)
-        if not more:
-            return got
+    while not got.endswith(b"\n") and poll.poll(max(0, end - time.monotonic()) * 1000):
+        if not (more := os.read(descriptor, 1)):
+            break
         got += more
     return got

@@ -74,10 +74,11 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
     os.mkdir(WORK)
     os.chown(WORK, owner, owner)
     try:
-        copy_plain_files(files, WORK, owner, NOT_SHOWN)
+        if files is not None:
+            _copy_plain_files(files, WORK, owner, NOT_SHOWN)
     except (OSError, RecursionError) as error:
         raise FilesError(f"the files could not be copied: {str(error)[-500:]}") from error
-    close_all_but(keep)
+    _close_all_but(keep)
     set_limits(sandbox)
     linux.drop_bounding_set()
     if sandbox["own_user"]:
@@ -91,27 +92,15 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
     os.chdir(WORK)
 
 
-def copy_plain_files(
-    source: int | None, target: str, owner: int, left_behind: tuple[str, ...] = ()
+def _copy_plain_files(
+    source: int, target: str, owner: int, left_behind: tuple[str, ...] = ()
 ) -> None:
-    """Copy the plain files of a folder and of those below it.
+    """Copy the plain files of a folder, which is closed, and of those below it.
 
     Symbolic links, hard links, devices, pipes and notebooks are not copied. Notebooks are left out
     because the one that is being graded lies there with its hidden tests. Only names and bytes are
     copied, and no empty folder, so nothing else can differ between equal submissions.
-
-    Args:
-        source: descriptor of the folder, which is closed; None to copy nothing.
-        target: an existing folder.
-        owner: user and group id of the copies; -1 to keep those of this process.
-        left_behind: further names that are not copied; they count in this folder only.
-
-    Raises:
-        OSError: if a file cannot be read or written.
-        RecursionError: if folders are nested too deeply.
     """
-    if source is None:
-        return
     with os.scandir(source) as entries:
         names = [
             (entry.name, entry.stat(follow_symlinks=False))
@@ -123,7 +112,7 @@ def copy_plain_files(
         if stat.S_ISDIR(about.st_mode):
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=source)
             os.mkdir(made)
-            copy_plain_files(inner, made, owner)
+            _copy_plain_files(inner, made, owner)
             if not os.listdir(made):
                 os.rmdir(made)
                 continue
@@ -138,7 +127,7 @@ def copy_plain_files(
     os.close(source)
 
 
-def close_all_but(keep: list[int]) -> None:
+def _close_all_but(keep: list[int]) -> None:
     """Close every descriptor that is not in ``keep``; 0, 1 and 2 become /dev/null."""
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
@@ -197,13 +186,9 @@ def refresh(stage: str, connection: int) -> None:
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None
     for folder in (matplotlib.get_configdir, matplotlib.get_cachedir):
-        _forget(folder)
+        remembering: Any = folder  # clear its cached result
+        names = remembering.__code__.co_freevars
+        remembering.__closure__[names.index("called")].cell_contents = False
     random.seed()
     np.random.seed()
     torch.default_generator.seed()
-
-
-def _forget(remembering: Any) -> None:
-    """Clear the cached result of one of matplotlib's folder functions."""
-    names = remembering.__code__.co_freevars
-    remembering.__closure__[names.index("called")].cell_contents = False

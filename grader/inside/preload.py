@@ -1,22 +1,14 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
-of a process with threads can hang. Learners' kernels can read these lists, so they name nothing
-that a kernel could not import itself.
+The lists leave out what a module that they name imports; a test compares them with what the labs
+import. Nothing here may start a thread, because a fork of a process with threads can hang.
+Learners' kernels can read these lists, so they name nothing that a kernel could not import itself.
 
 The lists name private modules of torch. A private method of its dispatch modes is replaced, and a
-private function of Dynamo. What this saves was measured on 22 and 23 November 2026 with torch
-2.13.0 and Python 3.11.7, in forks of one warm process, in milliseconds of CPU of a first use:
-
-========================================================  =======  ====
-                                                          without  with
-========================================================  =======  ====
-a dispatch mode (``_let_modes_start_alone``)                  850     3
-an operator on a subclass (``torch.distributed.tensor``)      250     3
-``torch.compile`` with ``aot_eager`` (``preload_tracer``)    1500   130
-each graph that Dynamo traces (``_leave_guards_untimed``)      22     0
-``torch.compile`` for a CPU (``_register_patterns``)          400   240
-========================================================  =======  ====
+private function of Dynamo. Milliseconds of CPU of a first use without this and with it, in forks of
+one warm process (torch 2.13.0, 22 November 2026): a dispatch mode 850 and 3, an operator on a
+subclass 250 and 3, ``torch.compile`` with ``aot_eager`` 1500 and 130, and for a CPU 400 and 240
+more; each graph that Dynamo traces 22 and 0.
 """
 
 from __future__ import annotations
@@ -33,39 +25,28 @@ from typing import Any
 from unittest import mock
 
 ALWAYS = (
-    "numpy",
     "numpy.random",
-    "torch",
-    "torch.nn.functional",
-    "torch.utils.data",
-    "torch.fx.experimental.symbolic_shapes",
-    "torch.distributed.tensor",  # imported by the first operator on a tensor subclass
+    # imported by the first operator on a tensor subclass; needs what the first `backward` would
+    "torch.distributed.tensor",
     "matplotlib.pyplot",
-    "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "matplotlib_inline.backend_inline",
-    "IPython.core.completer",
     "IPython.core.completerlib",
     "IPython.core.debugger",
     "IPython.core.logger",
     "IPython.core.oinspect",
     "IPython.extensions.storemagic",
     "ipykernel.kernelapp",
-    "ipykernel.ipkernel",
-    "ipykernel.zmqshell",
     "ipywidgets",
     "tornado.platform.asyncio",
     "zmq.utils.garbage",
-    "einops._backends",
     "einops._torch_specific",
     "encodings.utf_16_be",
     "faulthandler",
     "PIL.BmpImagePlugin",
     "PIL.GifImagePlugin",
     "PIL.ImageDraw",
-    "PIL.ImageFont",
     "PIL.JpegImagePlugin",
-    "PIL.PngImagePlugin",
     "PIL.PpmImagePlugin",
 )
 
@@ -73,31 +54,22 @@ ALWAYS = (
 COMPILER = (
     "multiprocessing.synchronize",
     "sympy.physics.units",
-    "sympy.tensor.tensor",
-    "torch._dynamo.backends.registry",
     "torch._dynamo.dce_extra_outputs",
     "torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bwd_graph_pass",
     "torch._functorch._aot_autograd.subclass_codegen",
     "torch._higher_order_ops.passes.inline_invoke_subgraph",
     "torch._inductor.bounds",
     "torch._inductor.choices",
-    "torch._inductor.codegen.common",
     "torch._inductor.codegen.memory_planning",
     "torch._inductor.codegen.segmented_tree",
-    "torch._inductor.compile_fx",
     "torch._inductor.compiler_bisector",
     "torch._inductor.extern_node_serializer",
     "torch._inductor.fx_passes.apply_gumbel_max_trick",
     "torch._inductor.fx_passes.efficient_conv_bn_eval",
-    "torch._inductor.fx_passes.freezing_patterns",
     "torch._inductor.fx_passes.fuse_attention",
     "torch._inductor.fx_passes.mkldnn_fusion",
     "torch._inductor.fx_passes.pad_mm",
-    "torch._inductor.fx_passes.quantization",
     "torch._inductor.hooks",
-    "torch._inductor.kernel_template_choice",
-    "torch._inductor.runtime.caching",
-    "torch._subclasses.schema_check_mode",
     "torch.distributed.tensor.experimental._attention",
     "torch.export._trace",
     "torch.fx.experimental.validator",
@@ -108,9 +80,6 @@ COMPILER = (
 # For labs that trace, with an operator of their own.
 TRACER = (
     "torch.testing._internal.optests",
-    "triton",
-    "triton.backends.nvidia.compiler",
-    "utils.softmax",
     "utils.softmax.interpreter",
     "utils.launching",
 )
@@ -118,7 +87,6 @@ TRACER = (
 # For labs that make optimizers.
 OPTIMIZERS = (
     "torch._dynamo",
-    "torch.optim.swa_utils",
     "torch.profiler._cupti_monitor",
     "torch.utils.serialization.config",  # imported by the first torch.save
     "utils.drivers.training",
@@ -126,25 +94,14 @@ OPTIMIZERS = (
 
 # For labs with models in Hugging Face's form: three seconds, 1,500 modules.
 TRANSFORMERS = (
-    "safetensors.torch",
-    "tokenizers",
     "torch.utils.flop_counter",
-    "transformers",
-    "transformers.generation",
-    "transformers.models.gpt2.modeling_gpt2",
     "utils.drivers.transformer",
-    "utils.minigpt.hf",
     "utils.minigpt.lines",
 )
 
 # For labs that profile: a hundred modules. Timers come with torch's extension builder, which comes
 # with setuptools.
-PROFILER = (
-    "torch.profiler",
-    "torch.utils.benchmark",
-    "utils.drivers.profiling",
-    "utils.traces",
-)
+PROFILER = ("torch.utils.benchmark",)
 
 # Modules with functions that call a learner's code, directly or not.
 ON_THE_STACK = (
@@ -166,18 +123,11 @@ ON_THE_STACK = (
 
 # Modules of the project.
 OURS = (
-    "utils.accesses",
-    "utils.compare",
-    "utils.course",
-    "utils.expect",
-    "utils.figures",
     "utils.minigpt.generation",
-    "utils.minigpt.weights",
     "utils.progress",
     "utils.views",
     "utils.world.gloo",
     "grader.inside.rpc_server",
-    "grader.inside.codec",
     "grader.inside.kernel_app",
 )
 
@@ -195,7 +145,7 @@ def preload() -> None:
     for name in ALWAYS:
         importlib.import_module(name)
     _start_autograd_without_threads()
-    _let_modes_start_alone()
+    _let_modes_start_alone(True)
     _import(OURS)
     _make_letters()
     _read_lines()
@@ -218,10 +168,8 @@ def _make_letters() -> None:
     from matplotlib.markers import MarkerStyle
 
     MarkerStyle("$=$")
-    private: Any = mathtext.MathTextParser
-    private._parse_cached.cache_clear()
-    private = font_manager
-    private._get_font.cache_clear()
+    mathtext.MathTextParser._parse_cached.cache_clear()  # type: ignore[attr-defined]
+    font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
     with contextlib.suppress(ModuleNotFoundError):  # the stage has no utils
         letters = importlib.import_module("utils.views._text_outlines")
         for mono in (False, True):
@@ -252,16 +200,16 @@ def _start_autograd_without_threads() -> None:
     torch.ones((), requires_grad=True).backward()
 
 
-def _let_modes_start_alone() -> None:
-    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, which takes a second.
+def _let_modes_start_alone(alone: bool) -> None:
+    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, or let it, as torch.
 
-    A mode imports it to exclude its own work from compilation. A kernel that compiles nothing does
-    not need that. For kernels that compile, :func:`preload_compiler` restores torch's behaviour.
+    A mode imports it to exclude its own work from compilation, which takes a second. A kernel that
+    traces nothing does not need that.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
     mode: Any = TorchDispatchMode
-    mode._should_skip_dynamo = classmethod(lambda cls: False)
+    mode._should_skip_dynamo = classmethod(lambda cls: not alone)
 
 
 def preload_optimizers() -> None:
@@ -292,26 +240,16 @@ def preload_tracer() -> None:
     For labs that trace and never emit code: Dynamo, AOTAutograd, fake tensors, ``opcheck``; and
     Triton with its interpreter, which wants no compiler either.
     """
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    mode: Any = TorchDispatchMode
-    mode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
+    _let_modes_start_alone(False)
     _import((*COMPILER, *TRACER))
-    _leave_guards_untimed()
+    from torch._dynamo import guards
     from torch._dynamo.backends.registry import list_backends
 
-    list_backends()
-
-
-def _leave_guards_untimed() -> None:
-    """Keep Dynamo from timing the guards of each graph, for a log that no kernel keeps.
-
-    It fills 32 MiB first, to empty the processor's caches. Each kernel would need that memory.
-    """
-    from torch._dynamo import guards
-
+    # Dynamo times the guards of each graph, for a log that no kernel keeps. It fills 32 MiB first,
+    # to empty the processor's caches. Each kernel would need that memory.
     private: Any = guards
     private.profile_guard_manager = lambda root, local_scope, n_iters: 0.0
+    list_backends()
 
 
 def preload_compiler() -> None:
@@ -321,9 +259,11 @@ def preload_compiler() -> None:
     them. It also tries the compiler and the processor: see :mod:`grader.inside.headers`.
     """
     preload_tracer()
+    import torch
+    from torch import hub
     from torch._inductor import codecache
     from torch._inductor.codegen.common import get_device_op_overrides, init_backend_registration
-    from torch._inductor.fx_passes import serialized_patterns
+    from torch._inductor.fx_passes import joint_graph, post_grad, serialized_patterns
 
     init_backend_registration()
     get_device_op_overrides("cpu")
@@ -331,18 +271,8 @@ def preload_compiler() -> None:
         importlib.import_module(f"{serialized_patterns.__name__}.{pattern.name}")
     codecache.torch_key()
     codecache.triton_key()
-    _register_patterns()
-
-
-def _register_patterns() -> None:
-    """Register the patterns that Inductor looks for in every graph, 0.2 seconds of CPU.
-
-    It traces them with fake tensors. Each trace would show a bar of tqdm, which starts a thread.
-    """
-    import torch
-    from torch import hub
-    from torch._inductor.fx_passes import joint_graph, post_grad
-
+    # The patterns that Inductor looks for in every graph, 0.2 seconds of CPU. It traces them with
+    # fake tensors. Each trace would show a bar of tqdm, which starts a thread.
     private: Any = hub
     with mock.patch.object(private.tqdm, "monitor_interval", 0, create=True):
         joint_graph.lazy_init(torch.device("cpu"))

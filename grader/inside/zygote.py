@@ -4,8 +4,8 @@ Each grading process starts one. It never sees a seed, a check or a grade, and o
 the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
 
 - The control socket, from the grading process, carries one request for each kernel: its limits,
-  and descriptors for its lease, its socket to a client, its connection, its clock and, if there is
-  one, its folder.
+  and descriptors for its lease, its socket to a client, its connection, its clock (the zygote
+  writes the seconds that have passed, the grading process whether it waits) and, if any, its folder.
 - The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
   the sandbox, and so does closing the lease, which also happens when the grading process dies. The
   zygote sends "started" and, at the end, the reason for the end.
@@ -39,44 +39,29 @@ WATCH_SECONDS = 0.1
 # it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
 FEW = 2
 MESSAGE = 1 << 16
-FIXED = 4  # descriptors of every request: lease, socket to a client, connection, clock
 
 
 @dataclass
 class RunningSandbox:
-    """A sandbox with its kernel, its lease, and its limits.
-
-    Attributes:
-        sandbox: the sandbox.
-        lease: the zygote's end of the lease.
-        meter: measures the sandbox.
-        memory: its limit in bytes.
-        seconds: its time limit, in seconds of its own (see :meth:`usage.Meter.look`).
-        clock: descriptor of a file: the zygote writes the seconds that have passed, the grading
-            process whether it waits for the sandbox.
-        begun: when the sandbox was started, by ``time.monotonic``.
-        group: its cgroup; None where there is none.
-        killed: how many processes Linux had killed on this machine for want of memory.
-        nice: the niceness that was set so far.
-    """
+    """A sandbox with its kernel, its lease, and its limits."""
 
     sandbox: bubblewrap.Sandbox
-    lease: socket.socket
+    lease: socket.socket  # the zygote's end
     meter: usage.Meter
-    memory: int
-    seconds: float
+    memory: int  # its limit in bytes
+    seconds: float  # its time limit, in seconds of its own (see `usage.Meter.look`)
     clock: int
-    begun: float
+    begun: float  # by `time.monotonic`
     group: cgroup.Group | None
-    killed: int
-    nice: int = 0
+    killed: int  # how many processes Linux had killed on this machine for want of memory
+    nice: int = 0  # the niceness that was set so far
 
 
 def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
     The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
-    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.command`),
+    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.build`),
     ``user_namespace``, and ``cgroup`` (the path from :func:`cgroup.enter`, or null). These are not
     command line arguments, because sandboxes could read those.
     """
@@ -88,7 +73,11 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         # drop, among others, the entry of an editable install, which is the project's root
-        sys.path[:] = [path for path in sys.path if _within(path, told["readable"])]
+        sys.path[:] = [
+            path
+            for path in sys.path
+            if any(Path(path).is_relative_to(folder) for folder in told["readable"])
+        ]
         with _before_forks():
             preload()
             import torch
@@ -158,10 +147,7 @@ class Zygote:
             descriptors += [entry.lease.fileno(), entry.sandbox.kernel_fd, entry.sandbox.init_fd]
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        return {
-            descriptor
-            for descriptor, _ in poll.poll(WATCH_SECONDS * 1000 if self.running else None)
-        }
+        return {ready for ready, _ in poll.poll(WATCH_SECONDS * 1000 if self.running else None)}
 
     def _request(self) -> bool:
         """Read one request and start its kernel; return False if the control socket is closed."""
@@ -171,11 +157,11 @@ class Zygote:
         lease = socket.socket(fileno=descriptors[0])
         lease.setblocking(False)
         try:
-            self.running.append(self._start(json.loads(message), lease, descriptors[1:]))
+            self.running.append(self._start(json.loads(message), lease, *descriptors[1:]))
             _say(lease, {"started": True})
         except Exception as error:
-            kinds = {"files": confinement.FilesError, "lost": bubblewrap.SandboxLost}
-            whose = {kind: isinstance(error, made) for kind, made in kinds.items()}
+            files, lost = confinement.FilesError, bubblewrap.SandboxLost
+            whose = {"files": isinstance(error, files), "lost": isinstance(error, lost)}
             _say(lease, {"problem": str(error), **whose})
             lease.close()
         finally:
@@ -184,7 +170,13 @@ class Zygote:
         return True
 
     def _start(
-        self, asked: dict[str, Any], lease: socket.socket, given: list[int]
+        self,
+        asked: dict[str, Any],
+        lease: socket.socket,
+        end: int,
+        connection: int,
+        clock: int,
+        files: int | None = None,
     ) -> RunningSandbox:
         told = self.told
         self._import(asked)
@@ -211,20 +203,26 @@ class Zygote:
                 confinement.set_limits(asked, keeper)
                 if group:
                     group.add(keeper)
-            built.kernel = self._fork(built, asked, given, group)
+            built.kernel = self._fork(built, asked, group, end, connection, files)
             built.kernel_fd = os.pidfd_open(built.kernel)
             if group:
-                group.limit(asked)
+                group.limit(asked["memory"])
             meter = usage.Meter(built.init, bubblewrap.WRITABLE, os.getppid())
         except BaseException:
             built.close()
             if group:
                 group.close()
             raise
-        seconds, clock = asked["total_seconds"], os.dup(given[FIXED - 2])
-        begun, killed = time.monotonic(), usage.killed_for_memory()
         return RunningSandbox(
-            built, lease, meter, asked["memory"], seconds, clock, begun, group, killed
+            built,
+            lease,
+            meter,
+            asked["memory"],
+            asked["total_seconds"],
+            os.dup(clock),
+            time.monotonic(),
+            group,
+            usage.killed_for_memory(),
         )
 
     def _import(self, asked: Mapping[str, Any]) -> None:
@@ -245,17 +243,11 @@ class Zygote:
                 step()
         self.forks, self.moved = 0, False
 
-    def _fork(
-        self,
-        built: bubblewrap.Sandbox,
-        asked: dict[str, Any],
-        given: list[int],
-        group: cgroup.Group | None,
-    ) -> int:
+    def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], *given: Any) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.
 
         It takes two forks: the first child joins the namespaces, but only its own child is then in
-        the PID namespace.
+        the PID namespace. Further arguments are those of :meth:`_join`.
 
         Raises:
             FilesError: if the submission's files could not be copied.
@@ -265,7 +257,7 @@ class Zygote:
         report, inside = os.pipe()
         joiner = os.fork()
         if joiner == 0:
-            self._join(built, asked, given, group, inside)
+            self._join(inside, built, asked, *given)
         os.close(inside)
         try:
             with open(report) as file:  # it ends when the kernel is confined or has ended
@@ -291,18 +283,17 @@ class Zygote:
 
     def _join(
         self,
+        report: int,
         built: bubblewrap.Sandbox,
         asked: dict[str, Any],
-        given: list[int],
         group: cgroup.Group | None,
-        report: int,
+        end: int,
+        connection: int,
+        files: int | None,
     ) -> None:
         """Enter the sandbox, fork again, and become the kernel in that child. Never return.
 
-        Runs in the child of :meth:`_fork`.
-
-        Args:
-            report: descriptor of a pipe, for the kernel's process id and for errors.
+        ``report`` is a pipe for the kernel's process id and for errors.
         """
         try:
             spaces = linux.SANDBOX
@@ -320,8 +311,6 @@ class Zygote:
             if child:
                 _write(report, {"kernel": child})
                 os._exit(0)
-            end, connection, _ = given[: FIXED - 1]
-            files = given[FIXED - 1] if asked["files"] else None
             confinement.confine(asked, files, [end, connection, report])
             for entry in self.running:
                 entry.lease.detach()
@@ -333,14 +322,16 @@ class Zygote:
             _write(report, {"confined": True})
             os.close(report)
         except BaseException as error:
-            files = isinstance(error, confinement.FilesError)
+            said = {"problem": traceback.format_exc()[-1000:]}  # short enough for an atomic write
+            if isinstance(error, confinement.FilesError):
+                said = {"files": str(error)}
             with contextlib.suppress(OSError):
-                _write(report, {"files": str(error)} if files else {"problem": _trace()})
+                _write(report, said)
             os._exit(1)
         try:
             from grader.inside.kernel_app import run
 
-            run(end, asked["arguments"], bubblewrap.HOME)
+            run(end, bubblewrap.HOME)
         finally:
             os._exit(0)
 
@@ -361,7 +352,6 @@ class Zygote:
     def _watch(self, now: float) -> None:
         for entry in list(self.running):
             try:
-                self._look(entry)
                 reason = self._excess(entry, now)
             except usage.TooDear:
                 reason = "dear"
@@ -370,26 +360,25 @@ class Zygote:
             if reason:
                 self._end(entry, reason)
 
-    def _look(self, entry: RunningSandbox) -> None:
-        """Take a sandbox's time, and give its threads no larger share of the processor than FAIR.
-
-        This comes before its memory is measured, which may take long.
-        """
-        entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
-        os.pwrite(entry.clock, usage.CLOCK.pack(entry.meter.passed), 0)
-        entry.nice = max(entry.nice, usage.niceness(entry.meter.runnable))
-        if entry.meter.runnable > usage.FAIR:
-            usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
-
     def _excess(self, entry: RunningSandbox, now: float) -> str:
-        """Return which limit a sandbox exceeds; empty if none."""
-        if entry.meter.passed > entry.seconds:
+        """Look at a sandbox; return which limit it exceeds, empty if none.
+
+        Its threads get no larger share of the processor than FAIR. Its memory comes last, because
+        to measure it may take long.
+        """
+        meter = entry.meter
+        meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
+        os.pwrite(entry.clock, usage.CLOCK.pack(meter.passed), 0)
+        entry.nice = max(entry.nice, usage.niceness(meter.runnable))
+        if meter.runnable > usage.FAIR:
+            usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
+        if meter.passed > entry.seconds:
             return "time"
         if now - entry.begun > usage.WAITS * entry.seconds:
             return "starved"
-        if entry.meter.new_sessions > usage.NEW_SESSIONS:
+        if meter.new_sessions > usage.NEW_SESSIONS:
             return "sessions"
-        return "memory" if entry.meter.exceeds(entry.memory) else ""
+        return "memory" if meter.exceeds(entry.memory) else ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
         """Kill the sandbox, wait until it is empty, and report the reason on the lease."""
@@ -431,18 +420,9 @@ def _before_forks() -> Iterator[None]:
         raise bubblewrap.SandboxError(f"the warm process has {tasks} threads; a fork would hang")
 
 
-def _within(path: str, folders: list[str]) -> bool:
-    return any(Path(path).is_relative_to(folder) for folder in folders)
-
-
 def _write(report: int, message: Mapping[str, Any]) -> None:
     """Write one line with a single call, because the joiner and its child share the pipe."""
     os.write(report, json.dumps(message).encode() + b"\n")
-
-
-def _trace() -> str:
-    """Return the end of the current traceback, short enough for one atomic write to a pipe."""
-    return traceback.format_exc()[-1000:]
 
 
 def _say(where: socket.socket, message: Mapping[str, Any]) -> None:

@@ -29,7 +29,6 @@ SECONDS_TO_SAY_WHY = 1
 # The end of a zygote is heard at once, so this is only for one that is stuck. On a busy machine, a
 # sandbox full of processes took more than ten seconds to end.
 SECONDS_TO_END = 60
-OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # set by the kernel app itself
 
 
 # The overrides that mypy is told to ignore are coroutines, as AsyncKernelManager's own; mypy sees
@@ -79,16 +78,11 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     async def start_kernel(  # type: ignore[override]  # see the class
         self,
-        *,
-        extra_arguments: list[str] | tuple[str, ...] = (),
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
+        **ignored: Any,
     ) -> None:
         """Start the kernel in a new sandbox and return when it is confined.
 
-        Args:
-            cwd: ignored, because a sandbox sees no folder of the grader.
-            env: ignored, because a sandbox gets nothing of the grader's environment.
+        The arguments, environment and folder that nbclient names are for kernels of the grader's.
 
         Raises:
             RuntimeError: if the manager already has a kernel.
@@ -100,8 +94,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
         self._refuse_other_languages()
-        arguments = [text for text in extra_arguments if not text.startswith(OF_THE_SANDBOX)]
-        await asyncio.to_thread(self._start, arguments)
+        await asyncio.to_thread(self._start)
 
     def _refuse_other_languages(self) -> None:
         """Refuse a kernel that is not Python; a sandbox always runs the grader's own Python.
@@ -126,7 +119,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 f"{language}: only Python runs in a sandbox; --unsafe-no-sandbox runs any kernel"
             )
 
-    def _start(self, arguments: list[str]) -> None:
+    def _start(self) -> None:
         self._ended = ""
         asked = {
             **asdict(self.limits),
@@ -134,7 +127,6 @@ class SandboxedKernelManager(AsyncKernelManager):
             "headers": str(self.headers) if self.headers else None,
             "traces": self.traces,
             "preload": list(self.preload),
-            "arguments": arguments,
         }
         with ExitStack() as given, ExitStack() as kept:
             lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

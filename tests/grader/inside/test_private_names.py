@@ -40,9 +40,8 @@ REPLACED = {
         "shell_class",
     ],
     kernel_app.SandboxSession: ["deserialize", "feed_identities", "send"],
-    kernel_app.SandboxShell: ["input_transformer_manager", "should_run_async", "transform_cell"],
+    kernel_app.SandboxShell: ["transform_cell"],
     kernel_app.SandboxStream: ["_flush", "_schedule_flush", "write"],
-    kernel_app.SandboxTransformer: ["do_token_transforms"],
 }
 
 
