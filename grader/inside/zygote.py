@@ -5,7 +5,8 @@ the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_
 
 - The control socket, from the grading process, carries one request for each kernel: its limits,
   and descriptors for its lease, its socket to a client, its connection, its clock (the zygote
-  writes the seconds that have passed, the grading process whether it waits) and, if any, its folder.
+  writes the seconds that have passed, the grading process whether it waits) and, if there is one,
+  its folder.
 - The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
   the sandbox, and so does closing the lease, which also happens when the grading process dies. The
   zygote sends "started" and, at the end, the reason for the end.

@@ -29,15 +29,10 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Obstacle:
-    """A reason why sandboxes do not work.
+    """A reason why sandboxes do not work."""
 
-    Attributes:
-        what: the reason, as a clause without a full stop.
-        how: what to do, as sentences or commands.
-    """
-
-    what: str
-    how: str
+    what: str  # a clause without a full stop
+    how: str  # what to do, as sentences or commands
 
     def __str__(self) -> str:
         return f"{self.what}. {self.how}"
@@ -60,26 +55,22 @@ def missing() -> list[Obstacle]:
                 "Grade on a Linux machine, a virtual machine, or in WSL 2.",
             )
         ]
-    found = []
-    if platform.machine() not in seccomp.MACHINES:
-        known = " and ".join(seccomp.MACHINES)
-        found.append(
-            Obstacle(
-                f"the system call filter is written for {known}, not for {platform.machine()}",
-                "Grade on a machine with one of these processors.",
-            )
-        )
+    known = " and ".join(seccomp.MACHINES)
     version = tuple(int(part) for part in platform.release().split(".")[:2])
-    if version < OLDEST_LINUX:
-        found.append(
-            Obstacle(
-                f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
-                "Update the system, or grade on a newer one.",
-            )
-        )
-    if shutil.which("bwrap") is None:
-        found.append(Obstacle("bubblewrap (`bwrap`) is not installed", INSTALL))
-    return found
+    tests = (
+        (
+            platform.machine() not in seccomp.MACHINES,
+            f"the system call filter is written for {known}, not for {platform.machine()}",
+            "Grade on a machine with one of these processors.",
+        ),
+        (
+            version < OLDEST_LINUX,
+            f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
+            "Update the system, or grade on a newer one.",
+        ),
+        (shutil.which("bwrap") is None, "bubblewrap (`bwrap`) is not installed", INSTALL),
+    )
+    return [Obstacle(what, how) for fails, what, how in tests if fails]
 
 
 def explain(said: str) -> Obstacle:
@@ -102,7 +93,6 @@ def _switch(name: str) -> str:
 
 
 def _no_namespaces(said: str) -> Obstacle:
-    """Return the problem if the system refused bubblewrap a namespace."""
     what = f"this system forbids the namespaces that bubblewrap makes sandboxes of ({said})"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return Obstacle(
