@@ -46,13 +46,9 @@ NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)
 class FeedbackExporter(HTMLExporter):
     """nbconvert's HTMLExporter for the pages of a class.
 
-    It is faster for two reasons. It does not parse the finished page. nbconvert does, with a parser
-    in Python, for assistive technology: it adds a text to images without one, which this class
-    does with a regular expression, and makes the cells of other templates reachable by keyboard.
-    And it caches rendered cells that are the same for several learners.
-
-    Links and code have more contrast than nbgrader gives them. Formulas are MathML: the page loads
-    no script (:mod:`grader.preprocessors.formulas`).
+    It caches rendered cells that are the same for several learners, and it does not parse the
+    finished page, as nbconvert does to add a text to images without one: here a regular expression
+    does. Formulas are MathML: the page loads no script (:mod:`grader.preprocessors.formulas`).
 
     A page that takes more than ``work_seconds``, or too much memory, is made again with nothing but
     the reports on graded cells. In other threads than the main one there is no limit.
