@@ -25,9 +25,8 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,8 @@ WATCH_SECONDS = 0.1
 # it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
 FEW = 2
 MESSAGE = 1 << 16
+COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
+GROUPS = {**ON_DEMAND, TRACER: preload_tracer}
 
 
 @dataclass
@@ -111,7 +112,6 @@ class Zygote:
         self.grader = grader
         self.told = told
         self.running: list[RunningSandbox] = []
-        self.compiles = self.traces = False
         self.preloaded: set[str] = set()
         self.started = 0
         self.forks = 0  # since the last import
@@ -228,21 +228,16 @@ class Zygote:
 
     def _import(self, asked: Mapping[str, Any]) -> None:
         """Import what a lab asks for and no lab has asked for before."""
-        if asked["traces"] and not self.traces:
-            self._load(preload_tracer)
-            self.traces = True
-        if asked["headers"] and not self.compiles:
-            self._load(preload_compiler, partial(headers.use, Path(asked["headers"])))
-            self.compiles = self.traces = True
-        for group in sorted(set(asked["preload"]) - self.preloaded):
-            self._load(ON_DEMAND[group])
-            self.preloaded.add(group)
-
-    def _load(self, *steps: Callable[[], object]) -> None:
-        with _before_forks():
-            for step in steps:
-                step()
-        self.forks, self.moved = 0, False
+        wanted = {*asked["preload"], *([COMPILER] if asked["headers"] else [])}
+        for group in sorted(wanted - self.preloaded):
+            with _before_forks():
+                if group == COMPILER:
+                    preload_compiler()
+                    headers.use(Path(asked["headers"]))
+                else:
+                    GROUPS[group]()
+            self.preloaded |= {group, TRACER} if group == COMPILER else {group}
+            self.forks, self.moved = 0, False
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], *given: Any) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.

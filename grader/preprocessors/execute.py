@@ -156,13 +156,13 @@ class Execute(NbGraderExecute):
         folder = (self.resources.get("metadata") or {}).get("path")
         ours = self.nb.metadata[KEY]
         compiles = ours.get("compile") is True and not inductor_lacks()
+        traces = ours.get("compile") in (True, "trace") and not compiles
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
             headers=prepared_headers() if compiles else None,
-            traces=ours.get("compile") in (True, "trace") and not compiles,
-            preload=ours.get("preload", ()),
+            preload=[*ours.get("preload", ()), *(["tracer"] if traces else [])],
         )
         return self.km
 

@@ -39,9 +39,8 @@ class SandboxedKernelManager(AsyncKernelManager):
     Args:
         files: a folder whose plain files are copied into the kernel's working folder.
         headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
-        traces: whether the kernel starts with the modules that trace loaded, as with headers.
         preload: groups of modules that the kernel starts with besides; see
-            :data:`grader.inside.preload.ON_DEMAND`.
+            :data:`grader.inside.zygote.GROUPS`.
 
     Attributes:
         connection: after the start, this side of a socket pair. The kernel has the other side, in
@@ -54,7 +53,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         limits: Limits | None = None,
         files: Path | None = None,
         headers: Path | None = None,
-        traces: bool = False,
         preload: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
@@ -62,7 +60,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         self.limits = limits or Limits()
         self.files = files
         self.headers = headers
-        self.traces = traces
         self.preload = preload
         self.connection: socket.socket
         self._lease: socket.socket | None = None
@@ -120,7 +117,6 @@ class SandboxedKernelManager(AsyncKernelManager):
             **asdict(self.limits),
             "files": self.files is not None,
             "headers": str(self.headers) if self.headers else None,
-            "traces": self.traces,
             "preload": list(self.preload),
         }
         with ExitStack() as given, ExitStack() as kept:
