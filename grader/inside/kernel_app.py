@@ -57,10 +57,6 @@ class SandboxSession(Session):
         self._end: socket.socket
         self._sending = threading.RLock()
 
-    def connect(self, end: socket.socket) -> None:
-        """Use ``end`` as the kernel's end of the socket; from now on only this process sends."""
-        self._end, self.pid = end, os.getpid()
-
     def send(
         self,
         stream: Any,
@@ -375,19 +371,17 @@ class SandboxApp(IPKernelApp):
 
         It has no connection file, no ports, and no configuration of this machine. The zygote
         notices when the kernel or the grading process ends, so neither heartbeat nor poller runs.
+        Standard output and error have threads, which a fork would lose.
         """
 
     init_connection_file = write_connection_file = log_connection_info = _nothing
-    init_heartbeat = init_poller = load_config_file = _nothing
+    init_heartbeat = init_poller = load_config_file = init_io = _nothing
 
     def init_sockets(self) -> None:
         """Make the session; :meth:`move_in` later gives it the only socket."""
         self.session = SandboxSession(parent=self, key=b"")
         self.iopub_thread = self.iopub_socket = Publisher(self.session)
         self.configure_tornado_logger()
-
-    def init_io(self) -> None:
-        """Do nothing: standard output and error have threads, which a fork would lose."""
 
     def init_kernel(self) -> None:
         """Make the kernel."""
@@ -404,7 +398,7 @@ class SandboxApp(IPKernelApp):
 
     def move_in(self, end: socket.socket, home: str) -> None:
         """Set, inside the sandbox, what differs from one kernel to the next."""
-        self.session.connect(end)
+        self.session._end, self.session.pid = end, os.getpid()  # from now on only it sends
         self.outstream_class = f"{__name__}.{SandboxStream.__name__}"
         # SIGINT must reach the thread that runs cells, so the threads made here block it
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -417,12 +411,6 @@ class SandboxApp(IPKernelApp):
         self.profile_dir._location_isset = False
         self.profile_dir.location = f"{home}/.ipython/profile_default"
         shell.starting_dir = os.getcwd()
-
-    def start(self) -> None:
-        """Serve until the grader closes its end of the socket."""
-        kernel: IPythonKernel = self.kernel
-        super(IPythonKernel, kernel).start()
-        self.kernel.listen(self.session._end)
 
 
 def prepare() -> None:
@@ -442,6 +430,7 @@ def run(end: int, home: str) -> None:
     """Run the kernel in its sandbox, with this end of the socket, until it is told to stop."""
     app = SandboxApp.instance()
     app.move_in(socket.socket(fileno=end), home)
-    app.start()
+    super(IPythonKernel, app.kernel).start()
+    app.kernel.listen(app.session._end)
     sys.stdout.flush()
     sys.stderr.flush()

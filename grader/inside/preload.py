@@ -103,22 +103,10 @@ TRANSFORMERS = (
 # with setuptools.
 PROFILER = ("torch.utils.benchmark",)
 
-# Modules with functions that call a learner's code, directly or not.
+# Modules, or packages, with functions that call a learner's code, directly or not.
 ON_THE_STACK = (
-    "asyncio.base_events",
-    "asyncio.events",
-    "ipykernel.ipkernel",
-    "ipykernel.kernelbase",
-    "ipykernel.utils",
-    "ipykernel.zmqshell",
-    "IPython.core.async_helpers",
-    "IPython.core.interactiveshell",
-    "tornado.platform.asyncio",
-    "torch.cuda",
-    "torch.mps",
-    "torch.random",
-    "torch.xpu",
-    "torch.xpu.random",
+    *("asyncio.", "ipykernel.", "IPython.core.async_helpers", "IPython.core.interactiveshell"),
+    *("tornado.platform.asyncio", "torch.cuda", "torch.mps", "torch.random", "torch.xpu"),
 )
 
 # Modules of the project.
@@ -182,8 +170,9 @@ def _read_lines() -> None:
 
     ``torch.manual_seed`` formats three tracebacks for accelerators, even where there are none.
     """
-    for name in ON_THE_STACK:
-        linecache.getlines(str(sys.modules[name].__file__))
+    for name, module in list(sys.modules.items()):
+        if name.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
+            linecache.getlines(str(module.__file__))
 
 
 def _start_autograd_without_threads() -> None:

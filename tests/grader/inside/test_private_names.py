@@ -28,7 +28,6 @@ REPLACED = {
         "kernel_class",
         "load_config_file",
         "log_connection_info",
-        "start",
         "write_connection_file",
     ],
     kernel_app.SandboxCompiler: ["get_code_name"],
