@@ -50,14 +50,10 @@ class Sandbox:
         return [self.init, *map(int, below)]
 
     def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
-        """Kill the sandbox, wait until all its processes have ended, and close the pidfds.
+        """Kill the sandbox, and wait until all its processes have ended.
 
-        Args:
-            meanwhile: called while it waits, again and again, because a process whose parent ends
-                becomes another's child.
-
-        Returns:
-            The kernel's exit status; the number of the signal that ended it, if one did, negative.
+        ``meanwhile`` is called again and again, because a process whose parent ends becomes
+        another's child. Return the kernel's exit status, negative if a signal ended it.
         """
         with contextlib.suppress(ProcessLookupError):
             # the kernel of Linux then kills every process in the sandbox
@@ -228,10 +224,7 @@ def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
 
 
 def _ready(data: bytes) -> int:
-    """Return a descriptor from which ``data`` can be read.
-
-    It is not a pipe: Linux makes those small once a user has many, and sandboxes may have them.
-    """
+    """Return a descriptor of ``data``: no pipe, which Linux makes small once a user has many."""
     descriptor = os.memfd_create("ready")
     os.pwrite(descriptor, data, 0)
     return descriptor

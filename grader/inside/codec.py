@@ -2,12 +2,10 @@
 
 A message is JSON followed by the bytes of the storages of its tensors and arrays. Each storage is
 sent once and whole: tensors that share a storage also share its copy, and every tensor keeps its
-shape, strides, offset and dtype. Floats stay exact: Python writes as many digits as tell a float
-from all others, and ``Infinity`` and ``NaN``, which JSON itself does not have.
+shape, strides, offset and dtype. Floats stay exact, with ``Infinity`` and ``NaN``.
 
-The decoder treats every message as hostile. It checks size, depth, number of values and every index
+The decoder treats every message as hostile: it checks size, depth, number of values and every index
 before it makes an object, so decoding costs time and memory in proportion to the message's bytes.
-The keys of a dict are strings, or a few small values of other types.
 
 ==========================  ===========================================
 JSON                        value

@@ -32,13 +32,8 @@ ENVIRONMENT = {
     "LOGNAME": "learner",
     "SHELL": "/bin/sh",
     "PWD": WORK,
-    "IPYTHONDIR": f"{HOME}/.ipython",
     "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    "JUPYTER_RUNTIME_DIR": f"{HOME}/.runtime",
-    "XDG_CACHE_HOME": f"{HOME}/.cache",
-    "XDG_CONFIG_HOME": f"{HOME}/.config",
-    "XDG_DATA_HOME": f"{HOME}/.local/share",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
     "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
@@ -52,20 +47,16 @@ class FilesError(Exception):
 
 
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
-    """Give up every right that a learner's code must not have.
-
-    If it raises, no learner's code may run in this process.
+    """Give up every right that a learner's code must not have; none may run if this raises.
 
     Args:
         sandbox: ``user`` (the user id to take), ``own_user`` (whether to take it), and the limits
             that :func:`set_limits` reads.
-        files: descriptor of a folder outside; its files are copied into the sandbox and it is
-            closed. None for no files.
+        files: descriptor of a folder outside; its files are copied into the sandbox.
         keep: descriptors that stay open.
 
     Raises:
         FilesError: if the files could not be copied.
-        OSError: if any other step failed.
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
@@ -140,13 +131,10 @@ def _close_all_but(keep: list[int]) -> None:
 
 
 def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
-    """Set the resource limits that Linux enforces by itself.
+    """Set the limits of a process, 0 for this one, that Linux enforces by itself.
 
-    The zygote watches what these limits do not cover.
-
-    Args:
-        sandbox: ``memory`` and ``file`` in bytes, and ``processes``.
-        process: the id of the process to limit; 0 for this one.
+    The zygote watches what these limits do not cover. ``sandbox`` has ``memory`` and ``file`` in
+    bytes, and ``processes``.
     """
     with open(f"/proc/{process or 'self'}/status") as file:
         at_start = next(int(line.split()[1]) for line in file if line.startswith("VmData"))
@@ -168,10 +156,8 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
 def refresh(stage: str, connection: int) -> None:
     """Replace what the kernel inherited from the zygote: environment, paths, random states.
 
-    Args:
-        stage: the folder with ``utils`` and ``grader/inside``, for PYTHONPATH.
-        connection: descriptor of the socket to the grader. The environment does not name it: that
-            belongs to the learner's code, which may clear it.
+    The environment does not name the ``connection`` to the grader, because the learner's code may
+    clear it.
     """
     import matplotlib
     import numpy as np
@@ -179,8 +165,7 @@ def refresh(stage: str, connection: int) -> None:
 
     from grader.inside import rpc_server
 
-    # PYTHONPATH is for processes that the kernel starts
-    os.environ.update(ENVIRONMENT, PYTHONPATH=stage)
+    os.environ.update(ENVIRONMENT, PYTHONPATH=stage)  # for processes that the kernel starts
     rpc_server.connection = connection
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]

@@ -1,22 +1,11 @@
-"""Compile once, for all sandboxes of this machine, the headers that Inductor's C++ code includes.
+"""Compile once, for all sandboxes of this machine, what takes most of the time of a compilation.
 
-Parsing these headers takes most of the time of a compilation. Sandboxes see the precompiled headers
-read-only. The headers depend on torch and on the compiler, and neither on a lab nor on an answer.
-
-So does what Inductor finds out before its first compilation: which of the processor's vector
-instructions the compiler knows. It compiles and loads a program for each of them, eight seconds of
-CPU on a processor that has many. Their answers are kept beside the headers.
-
-Linking takes a third of what is left. A kernel is linked with torch's libraries only so that the
-loader finds them by their names, but the linker reads their tables of symbols, 100,000 entries
-long. So kernels are linked with empty libraries of the same names, which stand beside the headers.
-If a symbol is missing, loading the kernel fails, in place of linking it.
-
-One small kernel takes g++ 2700 ms of CPU as it is, 1000 with the precompiled header, and 700 with
-the empty libraries, too (torch 2.13.0, g++ 12.2.0, 23 November 2026).
-
-``python -m grader.inside.headers FOLDER`` makes all of it, in a process that runs no learner's
-code.
+That is, first, the headers that Inductor's C++ code includes: one small kernel takes g++ 2700 ms of
+CPU as it is, and 1000 with the precompiled header (torch 2.13.0, g++ 12.2.0). Second, linking with
+torch's libraries, whose tables of symbols are long: kernels are linked with empty libraries of the
+same names, 700 ms. Third, which vector instructions compiler and processor know together, which
+Inductor finds out with a program for each, eight seconds. None of this depends on a lab or an
+answer. ``python -m grader.inside.headers FOLDER`` makes it, in a process without learners' code.
 """
 
 from __future__ import annotations

@@ -165,10 +165,9 @@ class SandboxStream(OutStream):
         return len(string)
 
     def flush(self) -> None:
-        """Send the buffer. Wait for what the stream's thread has taken from it and is sending.
+        """Send the buffer, at the end of a cell: text that is sent later belongs to no cell.
 
-        The kernel calls this at the end of a cell: text that is sent later belongs to no cell. The
-        wait is short, because a signal handler may call this where the thread waits for it.
+        The wait for the stream's thread is short: a signal handler may call this while that waits.
         """
         super().flush()
         if self._is_master_process():
@@ -251,11 +250,7 @@ class SandboxShell(ZMQInteractiveShell):
         raise SystemExit(EXIT)
 
     def system_piped(self, cmd: str) -> None:
-        """Run a ``!command`` and print what it prints; ipykernel would make a terminal for it.
-
-        Raises:
-            OSError: if the command ends with ``&``.
-        """
+        """Run a ``!command`` and print what it prints; ipykernel would make a terminal for it."""
         if cmd.rstrip().endswith("&"):
             raise OSError("Background processes not supported.")
         with subprocess.Popen(
@@ -282,9 +277,6 @@ class SandboxShell(ZMQInteractiveShell):
 
         A second one could come while the first is shown. A cell with a top-level ``await`` has
         ipykernel's own handler.
-
-        Returns:
-            Whether the cell ended in an error.
         """
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             return await super().run_ast_nodes(*args, **kwargs)

@@ -104,6 +104,7 @@ TRANSFORMERS = (
 PROFILER = ("torch.utils.benchmark",)
 
 # Modules, or packages, with functions that call a learner's code, directly or not.
+# `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
 ON_THE_STACK = (
     *("asyncio.", "ipykernel.", "IPython.core.async_helpers", "IPython.core.interactiveshell"),
     *("tornado.platform.asyncio", "torch.cuda", "torch.mps", "torch.random", "torch.xpu"),
@@ -121,11 +122,7 @@ OURS = (
 
 
 def preload() -> None:
-    """Import ``ALWAYS`` and ``OURS``.
-
-    Raises:
-        ImportError: if a module of ``ALWAYS`` is missing.
-    """
+    """Import ``ALWAYS`` and ``OURS``."""
     # Nobody debugs a graded notebook, and importing debugpy takes most of a kernel's start.
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     importlib.import_module("ipykernel.debugger")
@@ -166,10 +163,7 @@ def _make_letters() -> None:
 
 
 def _read_lines() -> None:
-    """Read the files that every traceback of a kernel goes through, as Python keeps their lines.
-
-    ``torch.manual_seed`` formats three tracebacks for accelerators, even where there are none.
-    """
+    """Read the files that every traceback of a kernel goes through, as Python keeps their lines."""
     for name, module in list(sys.modules.items()):
         if name.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
             linecache.getlines(str(module.__file__))

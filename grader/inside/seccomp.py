@@ -1,26 +1,14 @@
 """Allow, with a seccomp filter, the system calls that labs need, and no other.
 
 What is allowed is what Python, torch (with CUDA, gloo and Inductor), Triton, compilers, IPython and
-the C library call, on this and on newer versions of Linux. Each call that is not listed can hold
-memory that the meter does not count, reaches what sandboxes share, or is where exploits begin:
-
-- New namespaces and mounts would lift the size limits of the sandbox's file systems.
-- Memory that belongs to no process (memfd, System V IPC, rule sets of Landlock, keys, anonymous
-  shared memory, larger pipes and socket buffers, programs on sockets, tables of futexes, huge pages
-  that the system has set aside) would not be seen by the meter.
-- Locks, leases and watches on a file that several sandboxes see could carry messages between them,
-  and ``mincore`` tells which parts of a file others have read.
-- A process of low priority would hold a busy machine for long and use little of its own time.
-- AF_VSOCK reaches the host of a virtual machine from any network namespace.
+the C library call. Other calls can hold memory that the meter does not count (memfd, System V IPC,
+larger pipes and socket buffers, programs on sockets), lift limits (namespaces, mounts), carry
+messages between sandboxes (locks, leases and watches on shared files, ``mincore``), or are where
+exploits begin.
 
 A call that Linux had before 5.1 fails with EPERM, as for any user without rights. A newer one fails
 with ENOSYS, as where Linux is older: the C library and others then fall back to an older call, for
 example from ``clone3`` to ``clone``, whose flags a filter can read.
-
-A request for a file lock reports success and takes no lock. Compilation in a sandbox asks for
-locks, but one process alone uses its files, so it does not need them. Processes of a sandbox that
-share a file can't rely on a lock (:mod:`utils.world.gloo` renames files instead). ``sync`` succeeds
-likewise: files of a sandbox are in memory, and the disks are the machine's.
 """
 
 from __future__ import annotations
@@ -100,7 +88,9 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
     name: tuple(None if number == "-" else int(number) for number in numbers)
     for name, *numbers in (call.split() for call in LISTED.split(","))
 }
-# calls that report success and do nothing
+# Calls that report success and do nothing. Compilation asks for locks, but one process alone uses its
+# files; processes that share a file can't rely on one (`utils.world.gloo` renames files instead).
+# The files of a sandbox are in memory, and the disks that `sync` writes are the machine's.
 WITHOUT_EFFECT = {"flock": (73, 32), "sync": (162, 81), "syncfs": (306, 267)}
 FIRST_OF_5_1 = 424  # from here on a call has the same number on all machines
 
@@ -138,7 +128,8 @@ OF_SOCKETS = {
     # V6ONLY, RECVPKTINFO, RECVHOPLIMIT, RECVTCLASS, TCLASS
     41: (16, 17, 18, 19, 23, 25, 26, 49, 51, 66, 67),
 }
-# address families that gloo and getaddrinfo need, on the sandbox's own loopback
+# address families that gloo and getaddrinfo need, on the sandbox's own loopback; AF_VSOCK would
+# reach the host of a virtual machine from any network namespace
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 KINDS = (1, 2)  # types of INET sockets: stream (TCP) and datagram (UDP)
 PROTOCOLS = (0, 6, 17)  # any, TCP, UDP
@@ -161,11 +152,7 @@ def program(machine: str | None = None) -> bytes:
 
 
 def forbid() -> None:
-    """Install the filter for this process and all its descendants. Set no_new_privs first.
-
-    Raises:
-        OSError: if the system refuses.
-    """
+    """Install the filter for this process and all its descendants. Set no_new_privs first."""
     code = program()
     kept = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HP", len(code) // len(_step(0, 0)), ctypes.addressof(kept))

@@ -1,13 +1,11 @@
 """Measure what a sandbox uses: memory of its processes and files, memory of Linux for them, time.
 
 Linux keeps page tables, socket buffers, pipes and records of mappings in memory that belongs to no
-process. Without cgroups it does not say which process caused them. So this module counts the
-objects that cause such memory; if a size cannot be read, the largest possible size counts. Memory
-that cannot be counted at all, such as anonymous shared memory, is prevented by the system call
-filter (:mod:`grader.inside.seccomp`). Of a process's pages only the anonymous ones count: those of
-a file in memory count as the file, once, and those of other files belong to Linux's cache.
-
-Whoever makes a measurement slow is not measured but ended (:class:`TooDear`).
+process. So the objects that cause it are counted; if a size cannot be read, the largest possible
+one counts, and what cannot be counted at all is prevented by :mod:`grader.inside.seccomp`. Of a
+process's pages only the anonymous ones count: those of a file in memory count as the file, once,
+and those of other files belong to Linux's cache. Whoever makes a measurement slow is not measured
+but ended (:class:`TooDear`).
 """
 
 from __future__ import annotations
@@ -66,11 +64,7 @@ def niceness(runnable: float) -> int:
 
 
 def be_nice(roots: Iterable[int], value: int) -> None:
-    """Set the niceness of processes, of their descendants, and of their sessions.
-
-    Sessions matter where Linux shares the processor between sessions instead of threads
-    (``sched_autogroup_enabled``).
-    """
+    """Set the niceness of processes, of their descendants, and of their sessions (autogroups)."""
     waiting = list(roots)
     while waiting:
         pid = waiting.pop()
@@ -291,11 +285,8 @@ class Meter:
 
     @staticmethod
     def _queues(table: bytes) -> int:
-        """Return the bytes in the queues of TCP or UDP sockets.
-
-        They count four times, because Linux needs several times the size of small pieces.
-        """
-        total = 0
+        """Return the bytes in the queues of TCP or UDP sockets."""
+        total = 0  # four times, because Linux needs several times the size of small pieces
         for line in table.splitlines()[1:]:
             _, _, _, state, queues, *_ = line.split()
             sent, received = (int(size, 16) for size in queues.split(b":"))

@@ -98,13 +98,9 @@ def main(control_fd: int) -> None:
 
 
 class Zygote:
-    """Start, watch and end sandboxes.
+    """Start, watch and end sandboxes, in the thread whose end would be the end of bubblewrap.
 
-    All in one thread, because bubblewrap dies with the thread that started it.
-
-    Args:
-        grader: a pidfd of the grading process.
-        told: the first message on the control socket; see :func:`main`.
+    ``grader`` is a pidfd of the grading process, ``told`` the first message; see :func:`main`.
     """
 
     def __init__(self, control: socket.socket, grader: int, told: Mapping[str, Any]) -> None:
@@ -244,11 +240,6 @@ class Zygote:
 
         It takes two forks: the first child joins the namespaces, but only its own child is then in
         the PID namespace. Further arguments are those of :meth:`_join`.
-
-        Raises:
-            FilesError: if the submission's files could not be copied.
-            SandboxLost: if the kernel was killed before it was confined.
-            SandboxError: if it could not be confined for another reason.
         """
         report, inside = os.pipe()
         joiner = os.fork()
@@ -404,11 +395,7 @@ class Zygote:
 
 @contextlib.contextmanager
 def _before_forks() -> Iterator[None]:
-    """Import modules, then check that no thread was started.
-
-    Raises:
-        SandboxError: if this process has more than one thread.
-    """
+    """Import modules, then check that no thread was started."""
     with long_lived():
         yield
     tasks = len(os.listdir("/proc/self/task"))

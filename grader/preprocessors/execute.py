@@ -268,10 +268,7 @@ class Execute(NbGraderExecute):
             raise
 
     def on_cell_executed(self, **told: Any) -> None:
-        """Remember whether the cell's own code raised; nbclient calls this.
-
-        An error among its outputs does not tell: a thread or a callback can show one, too.
-        """
+        """Remember whether the cell's own code raised; a thread or a callback can show errors."""
         super().on_cell_executed(**told)
         content = told["execute_reply"]["content"]
         self._raised = str(content.get("ename")) if content["status"] == "error" else ""

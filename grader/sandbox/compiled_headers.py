@@ -1,9 +1,7 @@
-"""Provide compiled headers to labs whose exercises call ``torch.compile``.
+"""Provide compiled headers (:mod:`grader.inside.headers`) to labs that call ``torch.compile``.
 
-A kernel's first compilation spends most of its time on torch's headers. So they are compiled once
-on each machine, and sandboxes see the result; so are the trial programs by which Inductor finds out
-what the compiler and the processor can do together. Nothing else is prepared: a cache of what the
-reference solution compiles would contain its source, and every learner could read it.
+Nothing else is prepared: a cache of what the reference solution compiles would contain its source,
+and every learner could read it.
 """
 
 from __future__ import annotations

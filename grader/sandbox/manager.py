@@ -149,10 +149,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
     def wait(self, waits: bool) -> None:
-        """Say whether the grader now waits for the sandbox.
-
-        While the sandbox waits for the grader instead, what it sleeps is not its own time.
-        """
+        """Say whether the grader now waits for the sandbox; else its sleep is not its own time."""
         if self._clock >= 0:
             os.pwrite(self._clock, bytes([waits]), AWAITED)
 
@@ -251,13 +248,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             self._clock = -1
 
     async def over(self) -> None:
-        """Find out why the kernel's socket was closed, and end the sandbox if it still runs.
-
-        The client calls this when it reads the end of the socket.
-
-        Raises:
-            ZygoteDied: if the sandbox does not end in time.
-        """
+        """Find out why the kernel's socket was closed, and end the sandbox if it still runs."""
         async with self._ending:  # the readers of both channels may call this
             self._listen()
             if self._lease is None or bool(self._ended):

@@ -66,10 +66,7 @@ class ZygoteDied(RuntimeError):
 
 
 def own_users() -> bool:
-    """Return whether this process may give each kernel its own user id.
-
-    If not, each kernel gets a user namespace.
-    """
+    """Return whether this process may give each kernel its own user id, or a user namespace."""
     status = Path("/proc/self/status").read_text()
     held = int(status.partition("CapEff:")[2].split()[0], 16)
     if not all(held >> capability & 1 for capability in NEEDED):
@@ -80,14 +77,14 @@ def own_users() -> bool:
 
 
 class Warm:
-    """A zygote, with a folder that exists as long as it runs."""
+    """A zygote, with a folder that exists as long as it runs.
+
+    Raises:
+        CannotSandbox: if a requirement is missing, or the folder cannot be written.
+    """
 
     def __init__(self) -> None:
-        """Start the zygote without waiting for its imports.
-
-        Raises:
-            CannotSandbox: if a requirement is missing, or the folder cannot be written.
-        """
+        """Start the zygote without waiting for its imports."""
         for problem in missing():
             raise CannotSandbox(problem)
         self.owner = os.getpid()
@@ -135,11 +132,7 @@ class Warm:
             self.control.send(json.dumps(told).encode())
 
     def wait(self) -> None:
-        """Wait until the zygote has imported everything.
-
-        Raises:
-            CannotSandbox: if it ends first or takes more than ``SECONDS_TO_IMPORT``.
-        """
+        """Wait until the zygote has imported everything; raise CannotSandbox if it can't."""
         if self.ready:
             return
         said = self._hear(self.control, SECONDS_TO_IMPORT)
@@ -259,11 +252,7 @@ _warm: Warm | None = None
 
 
 def warm() -> Warm:
-    """Return this process's zygote, ready for requests; start one if there is none or it died.
-
-    Raises:
-        CannotSandbox: if it cannot be started.
-    """
+    """Return this process's zygote, ready for requests; start one if there is none or it died."""
     global _warm
     with _lock:
         if _warm is None or not _warm.alive():
