@@ -1,8 +1,9 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-The lists leave out what a module that they name imports; a test compares them with what the labs
-import. Nothing here may start a thread, because a fork of a process with threads can hang.
-Learners' kernels can read these lists, so they name nothing that a kernel could not import itself.
+The lists leave out what a module that they name, or the kernel's application, imports; a test
+compares them with what the labs import. Nothing here may start a thread, because a fork of a
+process with threads can hang. Learners' kernels can read these lists, so they name nothing that a
+kernel could not import itself.
 
 The lists name private modules of torch. A private method of its dispatch modes is replaced, and a
 private function of Dynamo. Milliseconds of CPU of a first use without this and with it, in forks of
@@ -31,17 +32,11 @@ ALWAYS = (
     "matplotlib.pyplot",
     "matplotlib.backends.backend_svg",
     "matplotlib_inline.backend_inline",
-    "IPython.core.completerlib",
-    "IPython.core.debugger",
     "IPython.core.logger",
-    "IPython.core.oinspect",
-    "IPython.extensions.storemagic",
-    "ipykernel.kernelapp",
     "ipywidgets",
     "tornado.platform.asyncio",
     "zmq.utils.garbage",
     "einops._torch_specific",
-    "encodings.utf_16_be",
     "faulthandler",
     "PIL.BmpImagePlugin",
     "PIL.GifImagePlugin",
@@ -66,9 +61,6 @@ COMPILER = (
     "torch._inductor.extern_node_serializer",
     "torch._inductor.fx_passes.apply_gumbel_max_trick",
     "torch._inductor.fx_passes.efficient_conv_bn_eval",
-    "torch._inductor.fx_passes.fuse_attention",
-    "torch._inductor.fx_passes.mkldnn_fusion",
-    "torch._inductor.fx_passes.pad_mm",
     "torch._inductor.hooks",
     "torch.distributed.tensor.experimental._attention",
     "torch.export._trace",
@@ -137,7 +129,7 @@ def preload() -> None:
 
 
 def _import(names: Iterable[str]) -> None:
-    """Import modules, except those that the stage, or another torch, does not have."""
+    """Import modules, except those that another torch does not have."""
     for name in names:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
@@ -152,14 +144,14 @@ def _make_letters() -> None:
     from matplotlib import font_manager, mathtext
     from matplotlib.markers import MarkerStyle
 
+    from utils.views import _text_outlines as letters
+
     MarkerStyle("$=$")
     mathtext.MathTextParser._parse_cached.cache_clear()  # type: ignore[attr-defined]
     font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
-    with contextlib.suppress(ModuleNotFoundError):  # the stage has no utils
-        letters = importlib.import_module("utils.views._text_outlines")
-        for mono in (False, True):
-            letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
-        letters._face.cache_clear()
+    for mono in (False, True):
+        letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
+    letters._face.cache_clear()
 
 
 def _read_lines() -> None:
