@@ -19,8 +19,8 @@ null, true, 3, 3.0, "text"  itself
 {"slice": [a, b, c]}        slice
 {"dtype": "float32"}        torch.dtype
 {"device": "cpu"}           torch.device
-{"array": […]}              numpy.ndarray: blob, dtype, shape, order
-{"tensor": […]}             torch.Tensor: blob, dtype, offset, shape, strides, flags
+{"tensor": […]}             torch.Tensor: blob, bytes, dtype, offset, shape, strides, flags
+{"array": […]}              numpy.ndarray: the same
 {"config": [m, n, {…}]}     a data class of ``utils``, field by field
 ==========================  ===========================================
 """
@@ -32,11 +32,10 @@ import ctypes
 import dataclasses
 import json
 import math
-import re
 import struct
 import sys
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,9 +74,6 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # first, without a call for each item.
 AS_THEY_ARE = frozenset({int, float, str, bool, type(None)})
 KEYS = frozenset({int, bool, float, type(None), torch.dtype})
-# NumPy's names of numeric dtypes. Anything else is refused before NumPy parses it, because its
-# parser takes gigabytes for a long list of fields.
-NUMBERS = re.compile(r"[<|](?:b1|[iu][1248]|f[248]|c8|c16)")
 # Flags of a tensor, as letters.
 GRAD, CONJ, NEG = "g", "c", "n"
 
@@ -212,15 +208,13 @@ class _Encoder:
         return len(self.blobs) - 1
 
     def _array(self, value: np.ndarray) -> list[Any]:
-        if value.dtype.hasobject or value.dtype.names:
-            raise NotByValue("a NumPy array of Python objects or records")
         if value.nbytes > MAX_BYTES:  # before it is copied
             raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
-        order: Literal["C", "F"] = (
-            "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-        )
-        data = value.tobytes(order)
-        return [self._blob(data), len(data), value.dtype.str, list(value.shape), order]
+        try:  # a copy with no negative strides, which a tensor can't have
+            tensor = torch.from_numpy(np.array(value, order="K"))
+        except (TypeError, ValueError):
+            raise NotByValue("a NumPy array that is not of plain numbers or booleans") from None
+        return self._tensor(tensor)
 
     def _tensor(self, value: torch.Tensor) -> list[Any]:
         if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
@@ -286,7 +280,7 @@ class _Decoder:
         if kind == "tensor":
             return self._tensor(*content)
         if kind == "array":
-            return self._array(*content)
+            return self._tensor(*content).numpy()
         if kind in _SCALARS:
             return _SCALARS[kind](content)
         depth += 1
@@ -330,16 +324,6 @@ class _Decoder:
         if self.bytes > MAX_BYTES:
             raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
         return count
-
-    def _array(
-        self, index: int, nbytes: int, dtype: str, shape: list, order: Literal["C", "F"]
-    ) -> np.ndarray:
-        if not NUMBERS.fullmatch(dtype) or order not in ("C", "F"):
-            raise NotByValue("a NumPy array of something else than plain numbers or booleans")
-        kind = np.dtype(dtype)
-        if self._spend(shape, kind.itemsize) * kind.itemsize != nbytes:
-            raise NotByValue("a message with an array whose bytes do not fit its shape")
-        return np.frombuffer(self._storage(index, nbytes), kind).reshape(shape, order=order)
 
     def _tensor(
         self,
