@@ -51,6 +51,7 @@ MAX_TUPLE_KEY = 8
 MAX_RANK = 32
 MAX_BYTES = 1 << 26
 MAX_JSON = 1 << 24
+TOO_MUCH = f"more than {MAX_BYTES >> 20} MiB of data"
 HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 
 # What the decoder may raise for JSON that does not have the form of the table above. torch raises
@@ -200,16 +201,9 @@ class _Encoder:
             "or lists, tuples and dicts of them"
         )
 
-    def _blob(self, data: bytes) -> int:
-        self.bytes += len(data)
-        if self.bytes > MAX_BYTES:
-            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
-        self.blobs.append(data)
-        return len(self.blobs) - 1
-
     def _array(self, value: np.ndarray) -> list[Any]:
         if value.nbytes > MAX_BYTES:  # before it is copied
-            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+            raise NotByValue(TOO_MUCH)
         try:  # a copy with no negative strides, which a tensor can't have
             tensor = torch.from_numpy(np.array(value, order="K"))
         except (TypeError, ValueError):
@@ -231,11 +225,12 @@ class _Encoder:
         storage = plain.untyped_storage()
         address = storage.data_ptr()
         if address == 0 or address not in self.storages:
-            if storage.nbytes() > MAX_BYTES:
-                raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+            self.bytes += storage.nbytes()
+            if self.bytes > MAX_BYTES:
+                raise NotByValue(TOO_MUCH)
             whole = storage.cpu()
-            index = self._blob(ctypes.string_at(whole.data_ptr(), whole.nbytes()))
-            self.storages[address] = index, storage
+            self.storages[address] = len(self.blobs), storage
+            self.blobs.append(ctypes.string_at(whole.data_ptr(), whole.nbytes()))
         index = self.storages[address][0]
         flags = (GRAD, value.requires_grad), (CONJ, plain.is_conj()), (NEG, plain.is_neg())
         return [
@@ -322,7 +317,7 @@ class _Decoder:
         count = math.prod(shape)
         self.bytes += count * itemsize
         if self.bytes > MAX_BYTES:
-            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+            raise NotByValue(TOO_MUCH)
         return count
 
     def _tensor(
