@@ -10,9 +10,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.inside import headers, seccomp
 
@@ -73,13 +74,7 @@ class Sandbox:
 
 
 def _command(
-    stage: str,
-    readable: Iterable[str],
-    hidden: Iterable[str],
-    tmp: int,
-    user_namespace: bool,
-    compiled: str | None,
-    descriptors: Iterable[int],
+    told: Mapping[str, Any], asked: Mapping[str, Any], descriptors: Iterable[int]
 ) -> list[str]:
     """Return bubblewrap's options; see :func:`build`.
 
@@ -88,8 +83,9 @@ def _command(
     able to write to their memory.
     """
     report, passwd, group, refused = map(str, descriptors)
+    stage, hidden = told["stage"], told["hidden"]
     out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    if user_namespace:
+    if told["user_namespace"]:
         out += ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
     out += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     out += ["--info-fd", report, "--seccomp", refused, "--clearenv", "--chdir", "/"]
@@ -124,10 +120,12 @@ def _command(
     out += ["--dev-bind", "/dev/full", "/dev/zero", *_folder("/dev/shm")]
     out += ["--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
-        out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
-    if compiled:
-        out += ["--ro-bind", compiled, headers.SHOWN]
-    for folder in sorted({*readable, *hidden}):  # an outer folder comes before those inside it
+        out += ["--perms", "1777", "--size", str(asked["tmp"]), "--tmpfs", place]
+    if asked["headers"]:
+        out += ["--ro-bind", asked["headers"], headers.SHOWN]
+    for folder in sorted(
+        {*told["readable"], *hidden}
+    ):  # an outer folder comes before those inside it
         if folder in hidden:
             out += ["--perms", "0755", "--tmpfs", folder]
         else:
@@ -146,27 +144,17 @@ def _folder(path: str) -> list[str]:
     return out
 
 
-def build(
-    stage: str,
-    readable: Sequence[str],
-    hidden: Sequence[str],
-    tmp: int,
-    user: int,
-    user_namespace: bool,
-    compiled: str | None = None,
-) -> Sandbox:
+def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
     Call it from the main thread: bubblewrap dies with the thread that started it.
 
     Args:
-        stage: folder with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``.
-        readable: folders that a kernel may read; they have the same path inside as outside.
-        hidden: folders inside those in ``readable`` that the kernel must not see.
-        tmp: size in bytes of each writable file system.
-        user: the user id that /etc/passwd names.
-        user_namespace: whether to make a user namespace.
-        compiled: the folder of :mod:`grader.inside.headers`, for a lab that compiles.
+        told: ``stage``: a folder with the modules that a kernel imports, ``etc``, ``proc`` and
+            ``sys``; ``readable``: folders that a kernel may read, at the same path; ``hidden``:
+            folders inside those that it must not see; ``user_namespace``: whether to make one.
+        asked: ``tmp``: size in bytes of each writable file system; ``user``: the user id that
+            /etc/passwd names; ``headers``: the folder of :mod:`grader.inside.headers` or None.
 
     Raises:
         SandboxLost: if bubblewrap was killed.
@@ -175,10 +163,11 @@ def build(
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")
     report, report_in = os.pipe()
+    user = asked["user"]
     passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
     group = _ready(f"learner:x:{user}:\n".encode())
     inherited = [report_in, passwd, group, _ready(seccomp.program())]
-    options = _command(stage, readable, hidden, tmp, user_namespace, compiled, inherited)
+    options = _command(told, asked, inherited)
     # The options go through a pipe, because the command line of pid 1 is visible inside the
     # sandbox and would show paths of this machine.
     inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))

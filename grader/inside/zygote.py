@@ -50,8 +50,7 @@ class RunningSandbox:
     sandbox: bubblewrap.Sandbox
     lease: socket.socket  # the zygote's end
     meter: usage.Meter
-    memory: int  # its limit in bytes
-    seconds: float  # its time limit, in seconds of its own (see `usage.Meter.look`)
+    limits: Mapping[str, Any]  # `memory` in bytes, `total_seconds` of its own (`usage.Meter.look`)
     clock: int
     begun: float  # by `time.monotonic`
     group: cgroup.Group | None
@@ -175,7 +174,6 @@ class Zygote:
         clock: int,
         files: int | None = None,
     ) -> RunningSandbox:
-        told = self.told
         self._import(asked)
         may_wait = not self.running  # no limit is watched meanwhile
         if may_wait and self.forks >= FEW and not self.moved:
@@ -183,19 +181,11 @@ class Zygote:
             self.moved = True
         self.forks += 1
         self.started += 1
-        built = bubblewrap.build(
-            told["stage"],
-            told["readable"],
-            told["hidden"],
-            asked["tmp"],
-            asked["user"],
-            told["user_namespace"],
-            asked["headers"],
-        )
+        built = bubblewrap.build(self.told, asked)
         group = None
         try:
-            if told["cgroup"]:
-                group = cgroup.Group(Path(told["cgroup"]), f"sandbox-{os.getpid()}-{self.started}")
+            if above := self.told["cgroup"]:
+                group = cgroup.Group(Path(above), f"sandbox-{os.getpid()}-{self.started}")
             for keeper in built.keepers():
                 confinement.set_limits(asked, keeper)
                 if group:
@@ -210,17 +200,8 @@ class Zygote:
             if group:
                 group.close()
             raise
-        return RunningSandbox(
-            built,
-            lease,
-            meter,
-            asked["memory"],
-            asked["total_seconds"],
-            os.dup(clock),
-            time.monotonic(),
-            group,
-            usage.killed_for_memory(),
-        )
+        begun, killed = time.monotonic(), usage.killed_for_memory()
+        return RunningSandbox(built, lease, meter, asked, os.dup(clock), begun, group, killed)
 
     def _import(self, asked: Mapping[str, Any]) -> None:
         """Import what a lab asks for and no lab has asked for before."""
@@ -353,19 +334,19 @@ class Zygote:
         Its threads get no larger share of the processor than FAIR. Its memory comes last, because
         to measure it may take long.
         """
-        meter = entry.meter
+        meter, seconds = entry.meter, entry.limits["total_seconds"]
         meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
         os.pwrite(entry.clock, usage.CLOCK.pack(meter.passed), 0)
         entry.nice = max(entry.nice, usage.niceness(meter.runnable))
         if meter.runnable > usage.FAIR:
             usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
-        if meter.passed > entry.seconds:
+        if meter.passed > seconds:
             return "time"
-        if now - entry.begun > usage.WAITS * entry.seconds:
+        if now - entry.begun > usage.WAITS * seconds:
             return "starved"
         if meter.new_sessions > usage.NEW_SESSIONS:
             return "sessions"
-        return "memory" if meter.exceeds(entry.memory) else ""
+        return "memory" if meter.exceeds(entry.limits["memory"]) else ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
         """Kill the sandbox, wait until it is empty, and report the reason on the lease."""

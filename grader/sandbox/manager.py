@@ -115,7 +115,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._ended = ""
         asked = {
             **asdict(self.limits),
-            "files": self.files is not None,
             "headers": str(self.headers) if self.headers else None,
             "preload": list(self.preload),
         }

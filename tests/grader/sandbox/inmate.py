@@ -10,9 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from grader.inside.bubblewrap import Sandbox, build
 from grader.sandbox import SandboxedKernelManager
 from grader.sandbox.warm_process import warm
 from tests.patience import PATIENCE
+
+
+def build_at(stage: str) -> Sandbox:
+    """A sandbox without a kernel, where it can be made."""
+    told = {"stage": stage, "readable": [], "hidden": [], "user_namespace": False}
+    return build(told, {"tmp": 1 << 20, "user": 1000, "headers": None})
 
 
 class Inmate:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from grader.inside import seccomp
-from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost, build
+from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost
 from grader.phase_paths import ROOT
 from grader.sandbox import Limits
 from grader.sandbox.stage import SHOWN, environment_folders
 from grader.sandbox.warm_process import own_users, warm
-from tests.grader.sandbox.inmate import Inmate
+from tests.grader.sandbox.inmate import Inmate, build_at
 
 pytestmark = pytest.mark.slow(6)
 
@@ -447,8 +447,8 @@ def test_a_keeper_that_was_killed_is_worth_another_try(tmp_path, monkeypatch) ->
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(SandboxLost, match="was killed"):
-        build("/", [], [], 1 << 20, 1000, False)
+        build_at("/")
     fake.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
     with pytest.raises(SandboxError, match="made no sandbox: no") as found:
-        build("/", [], [], 1 << 20, 1000, False)
+        build_at("/")
     assert not isinstance(found.value, SandboxLost)
