@@ -121,7 +121,13 @@ def preload() -> None:
     del sys.modules["debugpy"]
     for name in ALWAYS:
         importlib.import_module(name)
-    _start_autograd_without_threads()
+    # torch starts autograd's threads at a process's first backward, one for each device. No GPU is
+    # visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. As their
+    # threads start, an assertion of torch 2.13 fails now and then, and the kernel is aborted: two
+    # of fifty in a lab that compiles. Nor could it fork processes that go backward, as those of
+    # `torch.distributed` do. So go backward once, before anything is traced.
+    torch = importlib.import_module("torch")
+    torch.ones((), requires_grad=True).backward()
     _let_modes_start_alone(True)
     _import(OURS)
     _make_letters()
@@ -159,20 +165,6 @@ def _read_lines() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
             linecache.getlines(str(module.__file__))
-
-
-def _start_autograd_without_threads() -> None:
-    """Go backward once, before anything is traced.
-
-    torch starts autograd's threads at a process's first backward, one for each device. No GPU is
-    visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. As their
-    threads start, an assertion of torch 2.13 fails now and then, and the kernel is aborted: two of
-    fifty in a lab that compiles. Nor could it fork processes that go backward, as those of
-    ``torch.distributed`` do.
-    """
-    import torch
-
-    torch.ones((), requires_grad=True).backward()
 
 
 def _let_modes_start_alone(alone: bool) -> None:

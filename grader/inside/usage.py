@@ -154,7 +154,7 @@ class Meter:
             self.threads, self.graders = self._threads(), self._threads_in(self.grader)
             self.looked = self.since = time.monotonic()
             self.worked = time.process_time()
-            self.baseline = self._exact(self._mappings(0))
+            self.baseline = self._mappings(0) + self._memory(self._pages)
             self.close = opened.pop_all().close
 
     def exceeds(self, limit: int) -> bool:
@@ -175,7 +175,7 @@ class Meter:
         rough = self._memory(lambda pid, status: status.get(b"RssAnon", 0))
         if files + rough + self.mapped <= limit:
             return False
-        return files + self._exact(self.mapped) - self.baseline > limit
+        return files + self.mapped + self._memory(self._pages) - self.baseline > limit
 
     def look(self, awaited: bool = True) -> None:
         """Update ``passed``, ``runnable`` and ``new_sessions``.
@@ -242,10 +242,6 @@ class Meter:
             total += (about.f_files - about.f_ffree) * INODE
         return total
 
-    def _exact(self, mapped: int) -> int:
-        """Return the processes' bytes; a page shared by n counts 1/n for each."""
-        return mapped + self._memory(self._pages)
-
     def _memory(self, pages: Callable[[str, dict[bytes, int]], int]) -> int:
         """Return the bytes of sockets and processes; ``pages`` tells those of a process's pages."""
         total = self._sockets()
@@ -303,7 +299,7 @@ class Meter:
         return tables + status.get(b"Threads", 0) * THREAD + opened + watched
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
-        """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""
+        """Return the bytes of pages; one shared by n counts 1/n, or fully if it is unreadable."""
         if status.get(b"RssFile", 0) + status.get(b"RssShmem", 0) > MAPPED:
             raise TooDear
         for line in self._text(f"{pid}/smaps_rollup").splitlines():

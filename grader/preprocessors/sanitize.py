@@ -237,7 +237,12 @@ def _sizes(metadata: Any) -> NotebookNode:
 
 def _kept(tag: str, name: str, value: str) -> str | None:
     """Return the harmless part of an attribute's value; None to remove the attribute."""
-    if not _allowed(tag, name, value):
+    if tag == "img":
+        picture = name == "src" and PICTURE.match(value)
+        allowed = picture or name in ("alt", "width", "height")
+    else:
+        allowed = is_link(value) if (tag, name) == ("a", "href") else name in ATTRIBUTES
+    if not allowed:
         return None
     if name == "class":
         return " ".join(word for word in value.split() if word in CLASSES) or None
@@ -251,13 +256,3 @@ def _style(value: str) -> str:
         for name, _, what in said
         if name.strip().lower() in STYLES and PLAIN.fullmatch(what)
     )
-
-
-def _allowed(tag: str, name: str, value: str) -> bool:
-    if tag == "img":
-        return name in ("alt", "width", "height") or (
-            name == "src" and PICTURE.match(value) is not None
-        )
-    if tag == "a" and name == "href":
-        return is_link(value)
-    return name in ATTRIBUTES
