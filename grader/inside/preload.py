@@ -95,7 +95,7 @@ TRANSFORMERS = (
 # with setuptools.
 PROFILER = ("torch.utils.benchmark",)
 
-# Modules, or packages, with functions that call a learner's code, directly or not.
+# Modules, or packages, with functions that call a learner's code: each traceback reads their files.
 # `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
 ON_THE_STACK = (
     *("asyncio.", "ipykernel.", "IPython.core.async_helpers", "IPython.core.interactiveshell"),
@@ -131,7 +131,9 @@ def preload() -> None:
     _let_modes_start_alone(True)
     _import(OURS)
     _make_letters()
-    _read_lines()
+    for loaded, module in list(sys.modules.items()):
+        if loaded.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
+            linecache.getlines(str(module.__file__))  # Python keeps them
 
 
 def _import(names: Iterable[str]) -> None:
@@ -158,13 +160,6 @@ def _make_letters() -> None:
     for mono in (False, True):
         letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
     letters._face.cache_clear()
-
-
-def _read_lines() -> None:
-    """Read the files that every traceback of a kernel goes through, as Python keeps their lines."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
-            linecache.getlines(str(module.__file__))
 
 
 def _let_modes_start_alone(alone: bool) -> None:

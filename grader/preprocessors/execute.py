@@ -93,9 +93,8 @@ class Execute(NbGraderExecute):
         0, help="Upper limit in seconds for each cell with a learner's code; 0 for no limit."
     ).tag(config=True)
 
-    @default("record_timing")
-    def _record_timing_default(self) -> bool:
-        return False  # `open_the_hood.seconds` of a cell takes less space
+    # `open_the_hood.seconds` of a cell takes less space
+    record_timing = Bool(False).tag(config=True)
 
     @default("shutdown_kernel")
     def _shutdown_kernel_default(self) -> str:
@@ -210,7 +209,10 @@ class Execute(NbGraderExecute):
 
     def _run_cell(self, cell: NotebookNode, index: int) -> None:
         begun = time.monotonic()
-        self._stop_late()
+        total = self._limits.total_seconds
+        if self.unsafe_no_sandbox and begun - self._begun > total and not self._stopped:
+            run_sync(self.km.shutdown_kernel)(now=True)  # the zygote ends a sandbox at that limit
+            self._stopped = f"it ran longer than {total} s in all"
         self._limit(cell)
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
@@ -300,13 +302,6 @@ class Execute(NbGraderExecute):
     async def _async_poll_kernel_alive(self) -> None:
         self._polling = asyncio.current_task()
         await super()._async_poll_kernel_alive()
-
-    def _stop_late(self) -> None:
-        """End an unsandboxed kernel whose notebook exceeds ``total_seconds``."""
-        late = time.monotonic() - self._begun > self._limits.total_seconds
-        if late and self.unsafe_no_sandbox and not self._stopped:
-            run_sync(self.km.shutdown_kernel)(now=True)
-            self._stopped = f"it ran longer than {self._limits.total_seconds} s in all"
 
     def _limit(self, cell: NotebookNode) -> None:
         """Set a cell's time limit; ``max_cell_seconds`` spares the lab's own cells, as imports."""

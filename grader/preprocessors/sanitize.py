@@ -12,7 +12,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution
-from traitlets import default
+from traitlets import Bool, Set
 
 from grader.metadata import KEY
 from grader.preprocessors.links import (
@@ -74,13 +74,10 @@ class Sanitize(SanitizeHTML):
     as it was written or left out.
     """
 
-    @default("enabled")
-    def _enabled_default(self) -> bool:
-        return True
-
-    @default("safe_output_keys")
-    def _safe_output_keys_default(self) -> set[str]:
-        return {"text/plain", "text/latex", "image/png", "image/jpeg", VERDICT_MIME}
+    enabled = Bool(True).tag(config=True)
+    safe_output_keys = Set(
+        {"text/plain", "text/latex", "image/png", "image/jpeg", VERDICT_MIME}
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Sanitize every cell, and remove saved widgets, which a page would run."""
