@@ -117,32 +117,26 @@ class Execute(NbGraderExecute):
         self._seconds = ours.get("cell_seconds", self.timeout)
         self._examples = ours.get("examples", True) is not False
         path = ((resources or {}).get("metadata") or {}).get("path")
-        self._files = importable(Path(path)) if path else ()
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
         begun, as_before = time.monotonic(), copy.deepcopy(nb)
         self._may_run_again = not self.unsafe_no_sandbox
-        try:
-            self._reset()
-            return super().preprocess(nb, resources, km)
-        except KernelLost:
-            self.log.warning("the kernel died, and no limit was the reason: running it once more")
-            nb.cells, nb.metadata = as_before.cells, as_before.metadata
-            self._may_run_again = False
-            self._reset()
-            return super().preprocess(nb, resources, km)
-        finally:
-            record(nb, seconds=round(time.monotonic() - begun, 3))
-
-    def _reset(self) -> None:
-        """Forget what an earlier run of a notebook left behind."""
-        self._begun = time.monotonic()
-        self._stopped = ""
-        self._printed = 0
-        self._code = Written(files=self._files)
-        self._wrong: list[tuple[NotebookNode, Examiner]] = []
-        self._polling: asyncio.Task[None] | None = None
-        self._above = ""
+        while True:
+            self._begun = time.monotonic()
+            self._stopped = ""
+            self._printed = 0
+            self._code = Written(files=importable(Path(path)) if path else ())
+            self._wrong: list[tuple[NotebookNode, Examiner]] = []
+            self._polling: asyncio.Task[None] | None = None
+            self._above = ""
+            try:
+                return super().preprocess(nb, resources, km)
+            except KernelLost:
+                self.log.warning("the kernel died, and no limit was the reason: running once more")
+                nb.cells, nb.metadata = as_before.cells, as_before.metadata
+                self._may_run_again = False
+            finally:
+                record(nb, seconds=round(time.monotonic() - begun, 3))
 
     def create_kernel_manager(self) -> Any:
         """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own.
