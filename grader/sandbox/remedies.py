@@ -75,10 +75,11 @@ def missing() -> list[Obstacle]:
 
 def explain(said: str) -> Obstacle:
     """Return the problem behind a failed sandbox: its message has what bubblewrap printed."""
-    if "bwrap: " in said:
-        for words, problem in REMEDIES:
-            if any(word in said.lower() for word in words):
-                return problem(said.partition("bwrap: ")[2])
+    of_bubblewrap = said.partition("bwrap: ")[2]
+    for words, problem in REMEDIES:
+        if any(word in of_bubblewrap.lower() for word in words):
+            found = problem()
+            return Obstacle(f"{found.what} ({of_bubblewrap})", found.how)
     return Obstacle(
         f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
     )
@@ -92,8 +93,8 @@ def _switch(name: str) -> str:
         return ""
 
 
-def _no_namespaces(said: str) -> Obstacle:
-    what = f"this system forbids the namespaces that bubblewrap makes sandboxes of ({said})"
+def _no_namespaces() -> Obstacle:
+    what = "this system forbids the namespaces that bubblewrap makes sandboxes of"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return Obstacle(
             "AppArmor forbids user namespaces for programs without a profile, as Ubuntu does from "
@@ -112,22 +113,14 @@ def _no_namespaces(said: str) -> Obstacle:
     )
 
 
-def _too_old(said: str) -> Obstacle:
-    return Obstacle(
-        f"bubblewrap is too old ({said})", "Sandboxes need bubblewrap 0.8 or newer: update it."
-    )
-
-
-def _no_proc(said: str) -> Obstacle:
-    return Obstacle(
-        f"this container does not let a sandbox have a /proc of its own ({said})",
-        "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
-    )
-
-
+TOO_OLD = Obstacle("bubblewrap is too old", "Sandboxes need bubblewrap 0.8 or newer: update it.")
+NO_PROC = Obstacle(
+    "this container does not let a sandbox have a /proc of its own",
+    "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
+)
 # (words in bubblewrap's message, in lower case; what makes the problem). The first match counts.
-REMEDIES: tuple[tuple[tuple[str, ...], Callable[[str], Obstacle]], ...] = (
-    (("unknown option",), _too_old),
-    (("mount proc", "/newroot/proc"), _no_proc),
+REMEDIES: tuple[tuple[tuple[str, ...], Callable[[], Obstacle]], ...] = (
+    (("unknown option",), lambda: TOO_OLD),
+    (("mount proc", "/newroot/proc"), lambda: NO_PROC),
     (("namespace", "uid map", "gid map", "setgroups", "loopback", "permitted"), _no_namespaces),
 )
