@@ -20,8 +20,7 @@ import linecache
 import pkgutil
 import string
 import sys
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 from unittest import mock
 
@@ -45,8 +44,8 @@ ALWAYS = (
     "PIL.PpmImagePlugin",
 )
 
-# For labs that compile. Other labs do without, which makes their kernels smaller.
-COMPILER = (
+# For labs that trace or compile. Other labs do without, which makes their kernels smaller.
+TRACER = (
     "multiprocessing.synchronize",
     "sympy.physics.units",
     "torch._dynamo.dce_extra_outputs",
@@ -65,35 +64,30 @@ COMPILER = (
     "torch.distributed.tensor.experimental._attention",
     "torch.export._trace",
     "torch.fx.experimental.validator",
+    "torch.testing._internal.optests",  # for an operator of one's own
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
-)
-
-# For labs that trace, with an operator of their own.
-TRACER = (
-    "torch.testing._internal.optests",
-    "utils.softmax.interpreter",
     "utils.launching",
+    "utils.softmax.interpreter",
 )
 
-# For labs that make optimizers.
-OPTIMIZERS = (
-    "torch._dynamo",
-    "torch.profiler._cupti_monitor",
-    "torch.utils.serialization.config",  # imported by the first torch.save
-    "utils.drivers.training",
-)
-
-# For labs with models in Hugging Face's form: three seconds, 1,500 modules.
-TRANSFORMERS = (
-    "torch.utils.flop_counter",
-    "utils.drivers.transformer",
-    "utils.minigpt.lines",
-)
-
-# For labs that profile: a hundred modules. Timers come with torch's extension builder, which comes
-# with setuptools.
-PROFILER = ("torch.utils.benchmark",)
+# What a lab may ask for with `preload:` in its header.
+ON_DEMAND = {
+    "optimizers": (
+        "torch._dynamo",  # hundreds of modules
+        "torch.profiler._cupti_monitor",
+        "torch.utils.serialization.config",  # imported by the first torch.save
+        "utils.drivers.training",
+    ),
+    # Timers come with torch's extension builder, which comes with setuptools: a hundred modules.
+    "profiler": ("torch.utils.benchmark",),
+    # models in Hugging Face's form: three seconds, 1,500 modules
+    "transformers": (
+        "torch.utils.flop_counter",
+        "utils.drivers.transformer",
+        "utils.minigpt.lines",
+    ),
+}
 
 # Modules, or packages, with functions that call a learner's code: each traceback reads their files.
 # `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
@@ -174,26 +168,17 @@ def _let_modes_start_alone(alone: bool) -> None:
     mode._should_skip_dynamo = classmethod(lambda cls: not alone)
 
 
-def preload_optimizers() -> None:
-    """Import what the first optimizer of a process would: ``torch._dynamo``, hundreds of modules.
+def preload_group(name: str) -> None:
+    """Import a group of :data:`ON_DEMAND`.
 
-    On import it switches the validation of ``torch.distributions`` off for the whole process. It is
-    switched on again, so that a kernel begins as torch does.
+    Dynamo switches the validation of ``torch.distributions`` off for the whole process when it is
+    imported. It is switched on again, so that a kernel begins as torch does.
     """
     from torch.distributions import Distribution
 
     validates = Distribution._validate_args
-    for name in OPTIMIZERS:
-        importlib.import_module(name)
+    _import(ON_DEMAND[name])
     Distribution.set_default_validate_args(validates)
-
-
-# What a lab may ask for with `preload:` in its header.
-ON_DEMAND: dict[str, Callable[[], None]] = {
-    "optimizers": preload_optimizers,
-    "profiler": partial(_import, PROFILER),
-    "transformers": partial(_import, TRANSFORMERS),
-}
 
 
 def preload_tracer() -> None:
@@ -203,7 +188,7 @@ def preload_tracer() -> None:
     Triton with its interpreter, which wants no compiler either.
     """
     _let_modes_start_alone(False)
-    _import((*COMPILER, *TRACER))
+    _import(TRACER)
     from torch._dynamo import guards
     from torch._dynamo.backends.registry import list_backends
 

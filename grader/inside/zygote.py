@@ -32,7 +32,7 @@ from typing import Any
 
 from grader.inside import bubblewrap, cgroup, confinement, headers, linux, usage
 from grader.inside.long_lived import long_lived
-from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
+from grader.inside.preload import preload, preload_compiler, preload_group, preload_tracer
 
 WATCH_SECONDS = 0.1
 # So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
@@ -40,7 +40,6 @@ WATCH_SECONDS = 0.1
 FEW = 2
 MESSAGE = 1 << 16
 COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
-GROUPS = {**ON_DEMAND, TRACER: preload_tracer}
 
 
 @dataclass
@@ -211,8 +210,10 @@ class Zygote:
                 if group == COMPILER:
                     preload_compiler()
                     headers.use(Path(asked["headers"]))
+                elif group == TRACER:
+                    preload_tracer()
                 else:
-                    GROUPS[group]()
+                    preload_group(group)
             self.preloaded |= {group, TRACER} if group == COMPILER else {group}
             self.forks, self.moved = 0, False
 

@@ -39,8 +39,8 @@ class SandboxedKernelManager(AsyncKernelManager):
     Args:
         files: a folder whose plain files are copied into the kernel's working folder.
         headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
-        preload: groups of modules that the kernel starts with besides; see
-            :data:`grader.inside.zygote.GROUPS`.
+        preload: groups of modules that the kernel starts with besides: "tracer", and those of
+            :data:`grader.inside.preload.ON_DEMAND`.
 
     Attributes:
         connection: after the start, this side of a socket pair. The kernel has the other side, in

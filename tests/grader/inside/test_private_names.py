@@ -59,7 +59,7 @@ def test_what_is_called_is_still_there():
             assert callable(getattr(owner, name, None)), f"{owner.__name__}.{name} is gone"
 
 
-@pytest.mark.parametrize("listed", ["ALWAYS", "COMPILER"])
+@pytest.mark.parametrize("listed", ["ALWAYS", "TRACER"])
 def test_what_is_imported_ahead_exists(listed):
     gone = [name for name in getattr(preload, listed) if importlib.util.find_spec(name) is None]
     assert gone == [], f"no longer there in torch {version('torch')} or beside it"
