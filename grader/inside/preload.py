@@ -36,6 +36,7 @@ ALWAYS = (
     "tornado.platform.asyncio",
     "zmq.utils.garbage",
     "einops._torch_specific",
+    "encodings.utf_16_be",
     "faulthandler",
     "PIL.BmpImagePlugin",
     "PIL.GifImagePlugin",
@@ -146,11 +147,10 @@ def _make_letters() -> None:
     from matplotlib import font_manager, mathtext
     from matplotlib.markers import MarkerStyle
 
-    from utils.views import _text_outlines as letters
-
     MarkerStyle("$=$")
     mathtext.MathTextParser._parse_cached.cache_clear()  # type: ignore[attr-defined]
     font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
+    letters = importlib.import_module("utils.views._text_outlines")
     for mono in (False, True):
         letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
     letters._face.cache_clear()
