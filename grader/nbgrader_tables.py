@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine, inspect, make_url, text
 from sqlalchemy.exc import DatabaseError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 def find_version_here() -> None:
@@ -42,7 +38,11 @@ def other_version(db_url: str) -> str:
     engine = create_engine(db_url)
     try:
         with engine.connect() as connection:
-            if "assignment" not in inspect(connection).get_table_names() or _current(connection):
+            tables = inspect(connection).get_table_names()
+            if "assignment" not in tables:
+                return ""
+            asked = text("SELECT version_num FROM alembic_version")
+            if "alembic_version" in tables and connection.scalar(asked) == version():
                 return ""
     except DatabaseError as error:
         if not (why := no_gradebook(error, db_url)):
@@ -67,9 +67,3 @@ def no_gradebook(error: DatabaseError, db_url: str) -> str:
         f"{make_url(db_url).render_as_string()} is no gradebook: {said}. Put a copy of the "
         "gradebook in its place; or, if there is none, move this file away and grade the lab"
     )
-
-
-def _current(connection: Connection) -> bool:
-    if "alembic_version" not in inspect(connection).get_table_names():
-        return False
-    return connection.scalar(text("SELECT version_num FROM alembic_version")) == version()

@@ -3,9 +3,6 @@
 A notebook that was graded without a sandbox can hold anything in its metadata and outputs. Each
 function here returns a value of one type and raises nothing: a value of another type counts as
 missing, and a text or list that exceeds its bound is cut.
-
-:mod:`grader.verdict`, :mod:`grader.run_record` and :mod:`grader.results.gradebook` read with these
-functions what is in a graded notebook.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.inside import headers, seccomp
 
@@ -22,6 +23,7 @@ USER = 1000  # in a user namespace; root gives each kernel an id of its own
 SECONDS_TO_BUILD = 20
 SECONDS_OF_A_WAIT = 0.05
 DEVICES = ("full", "null", "random", "urandom")  # no terminals: all sandboxes share their number
+STAY = "echo r; exec sleep infinity"  # what pid 1 runs
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if it or its child was
 
 
@@ -35,20 +37,12 @@ class SandboxLost(SandboxError):
 
 @dataclass
 class Sandbox:
-    """A sandbox and the two processes that keep it open.
+    """A sandbox and the two processes that keep it open, by their ids seen from outside."""
 
-    Attributes:
-        keeper: bubblewrap, outside of the sandbox.
-        init: the process id, seen from outside, of pid 1 of the sandbox.
-        init_fd: a pidfd of that process.
-        kernel: the process id, seen from outside, of the kernel; 0 before it is started.
-        kernel_fd: a pidfd of the kernel; -1 before it is started.
-    """
-
-    keeper: subprocess.Popen[bytes]
-    init: int
-    init_fd: int
-    kernel: int = 0
+    keeper: subprocess.Popen[bytes]  # bubblewrap, outside of the sandbox
+    init: int  # pid 1 of the sandbox
+    init_fd: int  # its pidfd
+    kernel: int = 0  # the kernel; 0 before it is started
     kernel_fd: int = -1
 
     def keepers(self) -> list[int]:
@@ -56,22 +50,15 @@ class Sandbox:
         below = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()
         return [self.init, *map(int, below)]
 
-    def kill(self) -> None:
-        """Kill pid 1 of the sandbox; the kernel of Linux then kills every process in it."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
-
     def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
-        """Kill the sandbox, wait until all its processes have ended, and close the pidfds.
+        """Kill the sandbox, and wait until all its processes have ended.
 
-        Args:
-            meanwhile: called while it waits, again and again, because a process whose parent ends
-                becomes another's child.
-
-        Returns:
-            The kernel's exit status; the number of the signal that ended it, if one did, negative.
+        ``meanwhile`` is called again and again, because a process whose parent ends becomes
+        another's child. Return the kernel's exit status, negative if a signal ended it.
         """
-        self.kill()
+        with contextlib.suppress(ProcessLookupError):
+            # the kernel of Linux then kills every process in the sandbox
+            signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
         status = 0
         if self.kernel:
             _wait(self.kernel_fd, meanwhile)
@@ -86,32 +73,19 @@ class Sandbox:
         return status
 
 
-def command(
-    stage: str,
-    readable: Iterable[str],
-    hidden: Iterable[str],
-    tmp: int,
-    user_namespace: bool,
-    descriptors: Sequence[int],
-    compiled: str | None = None,
+def _command(
+    told: Mapping[str, Any], asked: Mapping[str, Any], descriptors: Iterable[int]
 ) -> list[str]:
-    """Return the bubblewrap command line.
+    """Return bubblewrap's options; see :func:`build`.
 
-    Args:
-        stage: folder with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``.
-        readable: folders that a kernel may read; they have the same path inside as outside.
-        hidden: folders inside those in ``readable`` that the kernel must not see.
-        tmp: size in bytes of each writable file system.
-        user_namespace: whether to make a user namespace.
-        descriptors: four file descriptors that bubblewrap inherits: for its report, for
-            /etc/passwd, for /etc/group, and for the system call filter of the two processes that
-            keep the sandbox open. They have a filter because the learner's code may be able to
-            write to their memory.
-        compiled: the folder of :mod:`grader.inside.headers`, for a lab that compiles.
+    The descriptors are for its report, /etc/passwd, /etc/group, and the system call filter of the
+    two processes that keep the sandbox open. They have a filter because the learner's code may be
+    able to write to their memory.
     """
     report, passwd, group, refused = map(str, descriptors)
+    stage, hidden = told["stage"], told["hidden"]
     out = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    if user_namespace:
+    if told["user_namespace"]:
         out += ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
     out += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     out += ["--info-fd", report, "--seccomp", refused, "--clearenv", "--chdir", "/"]
@@ -146,18 +120,19 @@ def command(
     out += ["--dev-bind", "/dev/full", "/dev/zero", *_folder("/dev/shm")]
     out += ["--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
-        out += ["--perms", "1777", "--size", str(tmp), "--tmpfs", place]
-    if compiled:
-        out += ["--ro-bind", compiled, headers.SHOWN]
-    for folder in sorted({*readable, *hidden}):  # an outer folder comes before those inside it
+        out += ["--perms", "1777", "--size", str(asked["tmp"]), "--tmpfs", place]
+    if asked["headers"]:
+        out += ["--ro-bind", asked["headers"], headers.SHOWN]
+    for folder in sorted(
+        {*told["readable"], *hidden}
+    ):  # an outer folder comes before those inside it
         if folder in hidden:
             out += ["--perms", "0755", "--tmpfs", folder]
         else:
             out += [*_folder(os.path.dirname(folder)), "--ro-bind", folder, folder]
     for folder in hidden:
         out += ["--remount-ro", folder]
-    out += ["--remount-ro", "/"]
-    return ["bwrap", *out, "--", "/bin/sh", "-c", "echo r; exec sleep infinity"]
+    return [*out, "--remount-ro", "/"]
 
 
 def _folder(path: str) -> list[str]:
@@ -169,22 +144,17 @@ def _folder(path: str) -> list[str]:
     return out
 
 
-def build(
-    stage: str,
-    readable: Sequence[str],
-    hidden: Sequence[str],
-    tmp: int,
-    user: int,
-    user_namespace: bool,
-    compiled: str | None = None,
-) -> Sandbox:
+def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
     Call it from the main thread: bubblewrap dies with the thread that started it.
 
     Args:
-        stage: see :func:`command`, as for all arguments but ``user``.
-        user: the user id that /etc/passwd names.
+        told: ``stage``: a folder with the modules that a kernel imports, ``etc``, ``proc`` and
+            ``sys``; ``readable``: folders that a kernel may read, at the same path; ``hidden``:
+            folders inside those that it must not see; ``user_namespace``: whether to make one.
+        asked: ``tmp``: size in bytes of each writable file system; ``user``: the user id that
+            /etc/passwd names; ``headers``: the folder of :mod:`grader.inside.headers` or None.
 
     Raises:
         SandboxLost: if bubblewrap was killed.
@@ -193,17 +163,17 @@ def build(
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")
     report, report_in = os.pipe()
+    user = asked["user"]
     passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
     group = _ready(f"learner:x:{user}:\n".encode())
     inherited = [report_in, passwd, group, _ready(seccomp.program())]
-    first, *rest = command(stage, readable, hidden, tmp, user_namespace, inherited, compiled)
-    options, inside = rest[: rest.index("--")], rest[rest.index("--") :]
+    options = _command(told, asked, inherited)
     # The options go through a pipe, because the command line of pid 1 is visible inside the
     # sandbox and would show paths of this machine.
     inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
     try:
         keeper = subprocess.Popen(
-            [first, "--args", str(inherited[-1]), *inside],
+            ["bwrap", "--args", str(inherited[-1]), "--", "/bin/sh", "-c", STAY],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -236,7 +206,6 @@ def build(
 
 
 def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
-    """Wait until a process has ended."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     while not poll.poll(SECONDS_OF_A_WAIT * 1000):
@@ -244,10 +213,7 @@ def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
 
 
 def _ready(data: bytes) -> int:
-    """Return a descriptor from which ``data`` can be read.
-
-    It is not a pipe: Linux makes those small once a user has many, and sandboxes may have them.
-    """
+    """Return a descriptor of ``data``: no pipe, which Linux makes small once a user has many."""
     descriptor = os.memfd_create("ready")
     os.pwrite(descriptor, data, 0)
     return descriptor
@@ -259,11 +225,8 @@ def _line(descriptor: int) -> bytes:
     poll.register(descriptor, select.POLLIN)
     end = time.monotonic() + SECONDS_TO_BUILD
     got = b""
-    while not got.endswith(b"\n"):
-        if not poll.poll(max(0, end - time.monotonic()) * 1000):
-            return got
-        more = os.read(descriptor, 1)
-        if not more:
-            return got
+    while not got.endswith(b"\n") and poll.poll(max(0, end - time.monotonic()) * 1000):
+        if not (more := os.read(descriptor, 1)):
+            break
         got += more
     return got

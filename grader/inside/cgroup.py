@@ -1,28 +1,21 @@
 """Give each sandbox a cgroup (version 2) of its own, where the system lets the grader make one.
 
-Linux then counts all memory that it keeps for the sandbox, and allows no more than the limit at any
-moment; the meter (:mod:`grader.inside.usage`), which looks ten times a second, stays for where no
-group can be made.
-
-A group that has processes of its own can't share out memory among groups below it. So the grading
-process moves itself, and nobody else, into a group below its own, and starts its workers and
-zygotes from there. If another process remains above, no group can be made.
+Linux then allows no more than the limit at any moment; the meter (:mod:`grader.inside.usage`) stays
+for where no group can be made. A group that has processes of its own can't share out memory among
+groups below it. So the grading process moves itself, and nobody else, into a group below its own,
+and starts its workers and zygotes from there. If another process remains above, none can be made.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 LEAF = "open-the-hood"  # the group of the grading process, its workers and its zygotes
 # Bytes that Linux counts beyond those of the meter, such as caches that it is about to give back.
 # The meter comes first where memory grows slowly.
 ROOM = 64 << 20
-KEEPERS = 8  # processes that build and keep a sandbox, beside the learner's
-WEIGHT = "20"  # of 100, the grading process's, so that many sandboxes do not keep it waiting
 
 
 def enter(proc: Path = Path("/proc/self")) -> Path | None:
@@ -49,9 +42,6 @@ def enter(proc: Path = Path("/proc/self")) -> Path | None:
             (own / "cgroup.procs").write_text("0")
             leaf.rmdir()
         return None
-    for controller in ("pids", "cpu"):
-        with contextlib.suppress(OSError):  # it is not delegated
-            (own / "cgroup.subtree_control").write_text(f"+{controller}")
     return own
 
 
@@ -82,7 +72,7 @@ class Group:
         name: of the new group.
 
     Raises:
-        OSError: if it can't be made.
+        OSError: from here and :meth:`add` and :meth:`limit`, if the system refuses.
     """
 
     def __init__(self, above: Path, name: str) -> None:
@@ -90,33 +80,16 @@ class Group:
         self.folder.mkdir()
 
     def add(self, process: int = 0) -> None:
-        """Move a process into the group, by default this one; its later children are in it, too.
-
-        Raises:
-            OSError: if the system refuses.
-        """
+        """Move a process into the group, by default this one; its later children are in it, too."""
         (self.folder / "cgroup.procs").write_text(str(process))
 
-    def limit(self, limits: Mapping[str, Any]) -> None:
-        """Set the limits, with ``memory`` beyond what the group uses now.
-
-        Args:
-            limits: ``memory`` in bytes, and ``processes``.
-
-        Raises:
-            OSError: if the memory can't be limited.
-        """
+    def limit(self, memory: int) -> None:
+        """Allow so many bytes beyond what the group uses now, and no swap."""
         used = int((self.folder / "memory.current").read_text())
-        self._set("memory.oom.group", "1")
-        self._set("memory.swap.max", "0")
-        self._set("pids.max", str(limits["processes"] + KEEPERS))
-        self._set("cpu.weight", WEIGHT)
-        (self.folder / "memory.max").write_text(str(used + limits["memory"] + ROOM))
-
-    def _set(self, name: str, value: str) -> None:
-        path = self.folder / name
-        if path.exists():  # not where Linux is older, or the controller is not delegated
-            path.write_text(value)
+        for name, value in (("memory.oom.group", 1), ("memory.swap.max", 0)):
+            if (self.folder / name).exists():  # not where Linux is older
+                (self.folder / name).write_text(str(value))
+        (self.folder / "memory.max").write_text(str(used + memory + ROOM))
 
     def exceeded(self) -> bool:
         """Return whether Linux ended a process because the group had reached its own limit."""

@@ -2,12 +2,10 @@
 
 A message is JSON followed by the bytes of the storages of its tensors and arrays. Each storage is
 sent once and whole: tensors that share a storage also share its copy, and every tensor keeps its
-shape, strides, offset and dtype. Floats stay exact: Python writes as many digits as tell a float
-from all others, and ``Infinity`` and ``NaN``, which JSON itself does not have.
+shape, strides, offset and dtype. Floats stay exact, with ``Infinity`` and ``NaN``.
 
-The decoder treats every message as hostile. It checks size, depth, number of values and every index
+The decoder treats every message as hostile: it checks size, depth, number of values and every index
 before it makes an object, so decoding costs time and memory in proportion to the message's bytes.
-The keys of a dict are strings, or a few small values of other types.
 
 ==========================  ===========================================
 JSON                        value
@@ -21,8 +19,8 @@ null, true, 3, 3.0, "text"  itself
 {"slice": [a, b, c]}        slice
 {"dtype": "float32"}        torch.dtype
 {"device": "cpu"}           torch.device
-{"array": […]}              numpy.ndarray: blob, dtype, shape, order
-{"tensor": […]}             torch.Tensor: blob, dtype, offset, shape, strides, flags
+{"tensor": […]}             torch.Tensor: blob, bytes, dtype, offset, shape, strides, flags
+{"array": […]}              numpy.ndarray: the same
 {"config": [m, n, {…}]}     a data class of ``utils``, field by field
 ==========================  ===========================================
 """
@@ -34,7 +32,6 @@ import ctypes
 import dataclasses
 import json
 import math
-import re
 import struct
 import sys
 from collections.abc import Collection, Mapping
@@ -54,6 +51,7 @@ MAX_TUPLE_KEY = 8
 MAX_RANK = 32
 MAX_BYTES = 1 << 26
 MAX_JSON = 1 << 24
+TOO_MUCH = f"more than {MAX_BYTES >> 20} MiB of data"
 HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 
 # What the decoder may raise for JSON that does not have the form of the table above. torch raises
@@ -77,9 +75,6 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # first, without a call for each item.
 AS_THEY_ARE = frozenset({int, float, str, bool, type(None)})
 KEYS = frozenset({int, bool, float, type(None), torch.dtype})
-# NumPy's names of numeric dtypes. Anything else is refused before NumPy parses it, because its
-# parser takes gigabytes for a long list of fields.
-NUMBERS = re.compile(r"[<|](?:b1|[iu][1248]|f[248]|c8|c16)")
 # Flags of a tensor, as letters.
 GRAD, CONJ, NEG = "g", "c", "n"
 
@@ -98,7 +93,8 @@ def pack(value: Any) -> bytes:
     """
     encoder = _Encoder()
     try:
-        text = json.dumps(encoder.tree(value, 0)).encode()
+        [tree] = encoder.trees((value,), 0)
+        text = json.dumps(tree).encode()
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits
         raise NotByValue(f"a value that is too large to send ({error})") from None
     if len(text) > MAX_JSON:
@@ -134,11 +130,12 @@ def unpack(message: bytes) -> Any:
     try:
         # Each NaN is an object of its own, because two lists with the same object are equal.
         tree = json.loads(json_text.decode(), parse_constant=float)
-        return _Decoder(body[text:]).value(tree, 0)
+        [value] = _Decoder(body[text:]).values((tree,), 0)
     except NotByValue:
         raise
     except UNREADABLE as error:
         raise NotByValue(f"a message that can't be read ({type(error).__name__})") from None
+    return value
 
 
 class _Encoder:
@@ -149,11 +146,7 @@ class _Encoder:
         # Keeps the storages alive: after one is freed, its address may be used again.
         self.storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
-    def tree(self, value: Any, depth: int) -> Any:
-        """Return the JSON tree of a value."""
-        return self._trees((value,), depth)[0]
-
-    def _trees(self, values: Collection[Any], depth: int) -> list[Any]:
+    def trees(self, values: Collection[Any], depth: int) -> list[Any]:
         """Return the JSON trees of values that have the same depth."""
         self.items += len(values)
         if values and depth > MAX_DEPTH:
@@ -191,16 +184,16 @@ class _Encoder:
 
     def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, (tuple, list)):
-            items = self._trees(value, depth)
+            items = self.trees(value, depth)
             return items if isinstance(value, list) else {"tuple": items}
         if isinstance(value, slice):
-            return {"slice": self._trees((value.start, value.stop, value.step), depth)}
+            return {"slice": self.trees((value.start, value.stop, value.step), depth)}
         if isinstance(value, Mapping):
             keys, values = list(value.keys()), list(value.values())
-            return {"dict": [self._trees(keys, depth), self._trees(values, depth)]}
+            return {"dict": [self.trees(keys, depth), self.trees(values, depth)]}
         if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
             names = [field.name for field in dataclasses.fields(value)]
-            fields = self._trees([getattr(value, name) for name in names], depth)
+            fields = self.trees([getattr(value, name) for name in names], depth)
             content = dict(zip(names, fields, strict=True))
             return {"config": [type(value).__module__, type(value).__name__, content]}
         raise NotByValue(
@@ -208,21 +201,14 @@ class _Encoder:
             "or lists, tuples and dicts of them"
         )
 
-    def _blob(self, data: bytes) -> int:
-        self.bytes += len(data)
-        if self.bytes > MAX_BYTES:
-            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
-        self.blobs.append(data)
-        return len(self.blobs) - 1
-
     def _array(self, value: np.ndarray) -> list[Any]:
-        if value.dtype.hasobject or value.dtype.names:
-            raise NotByValue("a NumPy array of Python objects or records")
         if value.nbytes > MAX_BYTES:  # before it is copied
-            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
-        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-        data = value.tobytes("F" if order == "F" else "C")
-        return [self._blob(data), len(data), value.dtype.str, list(value.shape), order]
+            raise NotByValue(TOO_MUCH)
+        try:  # a copy with no negative strides, which a tensor can't have
+            tensor = torch.from_numpy(np.array(value, order="K"))
+        except (TypeError, ValueError):
+            raise NotByValue("a NumPy array that is not of plain numbers or booleans") from None
+        return self._tensor(tensor)
 
     def _tensor(self, value: torch.Tensor) -> list[Any]:
         if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
@@ -239,11 +225,12 @@ class _Encoder:
         storage = plain.untyped_storage()
         address = storage.data_ptr()
         if address == 0 or address not in self.storages:
-            if storage.nbytes() > MAX_BYTES:
-                raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+            self.bytes += storage.nbytes()
+            if self.bytes > MAX_BYTES:
+                raise NotByValue(TOO_MUCH)
             whole = storage.cpu()
-            index = self._blob(ctypes.string_at(whole.data_ptr(), whole.nbytes()))
-            self.storages[address] = index, storage
+            self.storages[address] = len(self.blobs), storage
+            self.blobs.append(ctypes.string_at(whole.data_ptr(), whole.nbytes()))
         index = self.storages[address][0]
         flags = (GRAD, value.requires_grad), (CONJ, plain.is_conj()), (NEG, plain.is_neg())
         return [
@@ -267,40 +254,38 @@ class _Decoder:
         self.items = 0
         self.bytes = 0
 
-    def value(self, tree: Any, depth: int) -> Any:
-        """Return the value of a JSON tree."""
-        return self._values((tree,), depth)[0]
-
-    def _values(self, trees: Collection[Any], depth: int) -> list[Any]:
+    def values(self, trees: Collection[Any], depth: int) -> list[Any]:
         """Return the values of JSON trees that have the same depth."""
         self.items += len(trees)
         if trees and (depth > MAX_DEPTH or self.items > MAX_ITEMS):
             raise NotByValue("a message with too many values or levels")
         return [
-            (_without_surrogates(tree) if type(tree) is str and not tree.isascii() else tree)
-            if type(tree) in AS_THEY_ARE
+            tree
+            if type(tree) in AS_THEY_ARE and (type(tree) is not str or tree.isascii())
             else self._other(tree, depth)
             for tree in trees
         ]
 
     def _other(self, tree: Any, depth: int) -> Any:
+        if isinstance(tree, str):  # lone surrogates cannot be written to a UTF-8 file
+            return tree.encode("utf-8", "replace").decode("utf-8")
         if isinstance(tree, list):
-            return self._values(tree, depth + 1)
+            return self.values(tree, depth + 1)
         ((kind, content),) = tree.items()
-        if kind in ("tensor", "array"):
-            return self._tensor(*content) if kind == "tensor" else self._array(*content)
+        if kind == "tensor":
+            return self._tensor(*content)
+        if kind == "array":
+            return self._tensor(*content).numpy()
         if kind in _SCALARS:
             return _SCALARS[kind](content)
-        return self._container(kind, content, depth + 1)
-
-    def _container(self, kind: str, content: Any, depth: int) -> Any:
+        depth += 1
         if kind == "tuple":
-            return tuple(self._values(_list(content), depth))
+            return tuple(self.values(_list(content), depth))
         if kind == "dict":
-            keys, values = (self._values(_list(part), depth) for part in _list(content, 2))
+            keys, values = (self.values(_list(part), depth) for part in _list(content, 2))
             return dict(zip(_hashable(keys), values, strict=True))
         if kind == "slice":
-            return slice(*self._values(_list(content, 3), depth))
+            return slice(*self.values(_list(content, 3), depth))
         if kind == "config":
             module, name, fields = content
             # as it is: a module may load what it is asked for
@@ -309,15 +294,12 @@ class _Decoder:
             # is_dataclass is true of an instance, too
             if not (isinstance(known, type) and dataclasses.is_dataclass(known)):
                 raise NotByValue("a value of an unknown class")
-            values = self._values(list(fields.values()), depth)
+            values = self.values(list(fields.values()), depth)
             return known(**dict(zip(fields, values, strict=True)))
         raise NotByValue("a message with an unknown kind of value")
 
     def _storage(self, index: int, nbytes: int) -> bytearray:
-        """Return the storage with an index.
-
-        Storages are cut from the message in order, each by the first tensor or array that uses it.
-        """
+        """Return a storage; each is cut from the message by the first thing that uses it."""
         if index == len(self.storages) and 0 <= nbytes <= len(self.blobs) - self.at:
             self.storages.append(bytearray(self.blobs[self.at : self.at + nbytes]))
             self.at += nbytes
@@ -328,25 +310,15 @@ class _Decoder:
     def _spend(self, shape: list[int], itemsize: int) -> int:
         """Return the number of elements of a shape, and count their bytes against the limit.
 
-        The limit is needed because strides of 0 stretch a few bytes over any shape.
+        Strides of 0 stretch a few bytes over any shape.
         """
         if len(shape) > MAX_RANK or any(type(n) is not int or n < 0 for n in shape):
             raise NotByValue("a message with an impossible shape")
         count = math.prod(shape)
         self.bytes += count * itemsize
         if self.bytes > MAX_BYTES:
-            raise NotByValue(f"more than {MAX_BYTES >> 20} MiB of data")
+            raise NotByValue(TOO_MUCH)
         return count
-
-    def _array(self, index: int, nbytes: int, dtype: str, shape: list, order: str) -> np.ndarray:
-        if not NUMBERS.fullmatch(dtype) or order not in ("C", "F"):
-            raise NotByValue("a NumPy array of something else than plain numbers or booleans")
-        kind = np.dtype(dtype)
-        if self._spend(shape, kind.itemsize) * kind.itemsize != nbytes:
-            raise NotByValue("a message with an array whose bytes do not fit its shape")
-        return np.frombuffer(self._storage(index, nbytes), kind).reshape(
-            shape, order="F" if order == "F" else "C"
-        )
 
     def _tensor(
         self,
@@ -360,8 +332,8 @@ class _Decoder:
     ) -> torch.Tensor:
         kind = DTYPES[dtype]
         count = self._spend(shape, kind.itemsize)
-        numbers = [*strides, offset]
-        if len(strides) != len(shape) or any(type(n) is not int or n < 0 for n in numbers):
+        whole = all(type(n) is int and n >= 0 for n in (*strides, offset))
+        if len(strides) != len(shape) or not whole:
             raise NotByValue("a message with impossible strides or an impossible offset")
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         if count and (last + 1) * kind.itemsize > nbytes:
@@ -370,8 +342,8 @@ class _Decoder:
         if not data:
             tensor = torch.empty(0, dtype=kind).as_strided(shape, strides)
         elif nbytes % kind.itemsize:
-            whole = torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
-            tensor = torch.empty(0, dtype=kind).set_(whole, offset, shape, strides)
+            storage = torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
+            tensor = torch.empty(0, dtype=kind).set_(storage, offset, shape, strides)
         else:
             tensor = torch.frombuffer(data, dtype=kind).as_strided_(shape, strides, offset)
         if CONJ in flags:
@@ -382,13 +354,11 @@ class _Decoder:
 
 
 def _bound(text: bytes) -> None:
-    """Refuse JSON that could make too many objects, judging by its commas and brackets."""
     if sum(map(text.count, (b",", b"[", b"{"))) > MAX_MARKS:
         raise NotByValue(f"more than {MAX_ITEMS} values")
 
 
 def _hashable(keys: list[Any]) -> list[Any]:
-    """Return the keys of a dict if their hashes cannot make the dict slow."""
     others = [key for key in keys if type(key) is not str]
     if len(others) > MAX_KEYS or not all(map(_is_key, others)):
         raise NotByValue(
@@ -402,11 +372,6 @@ def _is_key(key: Any) -> bool:
     if type(key) is tuple and len(key) <= MAX_TUPLE_KEY:
         return all(type(one) is str or (type(one) is not tuple and _is_key(one)) for one in key)
     return type(key) in KEYS and (type(key) is not int or abs(key) < 2**63)
-
-
-def _without_surrogates(text: str) -> str:
-    """Replace lone surrogates, which cannot be written to a UTF-8 file."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _list(content: Any, size: int | None = None) -> list[Any]:

@@ -32,13 +32,8 @@ ENVIRONMENT = {
     "LOGNAME": "learner",
     "SHELL": "/bin/sh",
     "PWD": WORK,
-    "IPYTHONDIR": f"{HOME}/.ipython",
     "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    "JUPYTER_RUNTIME_DIR": f"{HOME}/.runtime",
-    "XDG_CACHE_HOME": f"{HOME}/.cache",
-    "XDG_CONFIG_HOME": f"{HOME}/.config",
-    "XDG_DATA_HOME": f"{HOME}/.local/share",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
     "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.notebook.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
@@ -52,20 +47,16 @@ class FilesError(Exception):
 
 
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
-    """Give up every right that a learner's code must not have.
-
-    If it raises, no learner's code may run in this process.
+    """Give up every right that a learner's code must not have; none may run if this raises.
 
     Args:
         sandbox: ``user`` (the user id to take), ``own_user`` (whether to take it), and the limits
             that :func:`set_limits` reads.
-        files: descriptor of a folder outside; its files are copied into the sandbox and it is
-            closed. None for no files.
+        files: descriptor of a folder outside; its files are copied into the sandbox.
         keep: descriptors that stay open.
 
     Raises:
         FilesError: if the files could not be copied.
-        OSError: if any other step failed.
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
@@ -74,10 +65,11 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
     os.mkdir(WORK)
     os.chown(WORK, owner, owner)
     try:
-        copy_plain_files(files, WORK, owner, NOT_SHOWN)
+        if files is not None:
+            _copy_plain_files(files, WORK, owner, NOT_SHOWN)
     except (OSError, RecursionError) as error:
         raise FilesError(f"the files could not be copied: {str(error)[-500:]}") from error
-    close_all_but(keep)
+    _close_all_but(keep)
     set_limits(sandbox)
     linux.drop_bounding_set()
     if sandbox["own_user"]:
@@ -91,27 +83,15 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
     os.chdir(WORK)
 
 
-def copy_plain_files(
-    source: int | None, target: str, owner: int, left_behind: tuple[str, ...] = ()
+def _copy_plain_files(
+    source: int, target: str, owner: int, left_behind: tuple[str, ...] = ()
 ) -> None:
-    """Copy the plain files of a folder and of those below it.
+    """Copy the plain files of a folder, which is closed, and of those below it.
 
     Symbolic links, hard links, devices, pipes and notebooks are not copied. Notebooks are left out
     because the one that is being graded lies there with its hidden tests. Only names and bytes are
     copied, and no empty folder, so nothing else can differ between equal submissions.
-
-    Args:
-        source: descriptor of the folder, which is closed; None to copy nothing.
-        target: an existing folder.
-        owner: user and group id of the copies; -1 to keep those of this process.
-        left_behind: further names that are not copied; they count in this folder only.
-
-    Raises:
-        OSError: if a file cannot be read or written.
-        RecursionError: if folders are nested too deeply.
     """
-    if source is None:
-        return
     with os.scandir(source) as entries:
         names = [
             (entry.name, entry.stat(follow_symlinks=False))
@@ -123,7 +103,7 @@ def copy_plain_files(
         if stat.S_ISDIR(about.st_mode):
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=source)
             os.mkdir(made)
-            copy_plain_files(inner, made, owner)
+            _copy_plain_files(inner, made, owner)
             if not os.listdir(made):
                 os.rmdir(made)
                 continue
@@ -138,7 +118,7 @@ def copy_plain_files(
     os.close(source)
 
 
-def close_all_but(keep: list[int]) -> None:
+def _close_all_but(keep: list[int]) -> None:
     """Close every descriptor that is not in ``keep``; 0, 1 and 2 become /dev/null."""
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
@@ -151,13 +131,10 @@ def close_all_but(keep: list[int]) -> None:
 
 
 def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
-    """Set the resource limits that Linux enforces by itself.
+    """Set the limits of a process, 0 for this one, that Linux enforces by itself.
 
-    The zygote watches what these limits do not cover.
-
-    Args:
-        sandbox: ``memory`` and ``file`` in bytes, and ``processes``.
-        process: the id of the process to limit; 0 for this one.
+    The zygote watches what these limits do not cover. ``sandbox`` has ``memory`` and ``file`` in
+    bytes, and ``processes``.
     """
     with open(f"/proc/{process or 'self'}/status") as file:
         at_start = next(int(line.split()[1]) for line in file if line.startswith("VmData"))
@@ -179,10 +156,8 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
 def refresh(stage: str, connection: int) -> None:
     """Replace what the kernel inherited from the zygote: environment, paths, random states.
 
-    Args:
-        stage: the folder with ``utils`` and ``grader/inside``, for PYTHONPATH.
-        connection: descriptor of the socket to the grader. The environment does not name it: that
-            belongs to the learner's code, which may clear it.
+    The environment does not name the ``connection`` to the grader, because the learner's code may
+    clear it.
     """
     import matplotlib
     import numpy as np
@@ -190,20 +165,15 @@ def refresh(stage: str, connection: int) -> None:
 
     from grader.inside import rpc_server
 
-    # PYTHONPATH is for processes that the kernel starts
-    os.environ.update(ENVIRONMENT, PYTHONPATH=stage)
+    os.environ.update(ENVIRONMENT, PYTHONPATH=stage)  # for processes that the kernel starts
     rpc_server.connection = connection
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None
     for folder in (matplotlib.get_configdir, matplotlib.get_cachedir):
-        _forget(folder)
+        remembering: Any = folder  # clear its cached result
+        names = remembering.__code__.co_freevars
+        remembering.__closure__[names.index("called")].cell_contents = False
     random.seed()
     np.random.seed()
     torch.default_generator.seed()
-
-
-def _forget(remembering: Any) -> None:
-    """Clear the cached result of one of matplotlib's folder functions."""
-    names = remembering.__code__.co_freevars
-    remembering.__closure__[names.index("called")].cell_contents = False

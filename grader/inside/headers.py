@@ -1,28 +1,11 @@
-"""Compile once, for all sandboxes of this machine, the headers that Inductor's C++ code includes.
+"""Compile once, for all sandboxes of this machine, what takes most of the time of a compilation.
 
-Parsing these headers takes most of the time of a compilation. Sandboxes see the precompiled headers
-read-only. The headers depend on torch and on the compiler, and neither on a lab nor on an answer.
-
-So does what Inductor finds out before its first compilation: which of the processor's vector
-instructions the compiler knows. It compiles and loads a program for each of them, eight seconds of
-CPU on a processor that has many. Their answers are kept beside the headers.
-
-Linking takes a third of what is left. A kernel is linked with torch's libraries only so that the
-loader finds them by their names, but the linker reads their tables of symbols, 100,000 entries
-long. So kernels are linked with empty libraries of the same names, which stand beside the headers.
-If a symbol is missing, loading the kernel fails, in place of linking it.
-
-For one small kernel, on 23 November 2026 with torch 2.13.0 and g++ 12.2.0 on a busy machine, g++
-took these milliseconds of CPU:
-
-===================================  ====
-as it is                             2700
-with the precompiled header          1000
-with the empty libraries, too         700
-===================================  ====
-
-``python -m grader.inside.headers FOLDER`` makes all of it, in a process that runs no learner's
-code.
+That is, first, the headers that Inductor's C++ code includes: one small kernel takes g++ 2700 ms of
+CPU as it is, and 1000 with the precompiled header (torch 2.13.0, g++ 12.2.0). Second, linking with
+torch's libraries, whose tables of symbols are long: kernels are linked with empty libraries of the
+same names, 700 ms. Third, which vector instructions compiler and processor know together, which
+Inductor finds out with a program for each, eight seconds. None of this depends on a lab or an
+answer. ``python -m grader.inside.headers FOLDER`` makes it, in a process without learners' code.
 """
 
 from __future__ import annotations
@@ -103,7 +86,6 @@ def use(folder: Path) -> None:
 
 
 def _make_libraries(folder: Path) -> None:
-    """Make libraries that are empty but have the names of torch's."""
     from torch._inductor import cpp_builder
     from torch.utils.cpp_extension import TORCH_LIB_PATH
 
@@ -131,7 +113,6 @@ def _link_with(folder: Path) -> None:
 
 
 def _program(isa: Any, code: str) -> str:
-    """Return what tells one of Inductor's trial programs from the others."""
     return f"{isa.build_arch_flags()} {hashlib.sha256(code.encode()).hexdigest()[:16]}"
 
 

@@ -1,4 +1,7 @@
-"""The system calls of Linux that the sandbox needs and Python 3.11 has no function for."""
+"""The system calls of Linux that the sandbox needs and Python 3.11 has no function for.
+
+They raise OSError if the system refuses.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +39,12 @@ def _checked(name: str, result: int) -> int:
 
 
 def setns(descriptor: int, kinds: int) -> None:
-    """Join namespaces, given as ``CLONE_NEW...`` flags, of the process with a pidfd.
-
-    Raises:
-        OSError: if the system refuses.
-    """
+    """Join namespaces, given as ``CLONE_NEW...`` flags, of the process with a pidfd."""
     _checked("setns", _libc.setns(descriptor, kinds))
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Call ``prctl``; the arguments are integers or addresses.
-
-    Raises:
-        OSError: if the system refuses.
-    """
+    """Call ``prctl``; the arguments are integers or addresses."""
     rest = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(f"prctl({option})", _libc.prctl(option, *rest))
 
@@ -68,11 +63,7 @@ def use_huge_pages() -> None:
 
 
 def drop_bounding_set() -> None:
-    """Drop every capability from the bounding set, so that no executed program can gain one.
-
-    Raises:
-        OSError: if the system refuses.
-    """
+    """Drop every capability from the bounding set, so that no executed program can gain one."""
     for capability in range(64):
         try:
             held = prctl(PR_CAPBSET_READ, capability)
@@ -83,11 +74,7 @@ def drop_bounding_set() -> None:
 
 
 def drop_capabilities() -> None:
-    """Drop the permitted, effective, inheritable and ambient capabilities.
-
-    Raises:
-        OSError: if the system refuses.
-    """
+    """Drop the permitted, effective, inheritable and ambient capabilities."""
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()

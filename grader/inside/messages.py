@@ -19,8 +19,8 @@ FIRST, LAST = 1, 2
 PACKET = 1 << 16
 LENGTH = struct.Struct(">I")
 
-# Limits on the bytes of one message: a kernel keeps below the first (see kernel_app), and the
-# grader refuses what exceeds the second.
+# Limits on the bytes of one message: a kernel keeps below the first, and the grader refuses what
+# exceeds the second.
 MOST = 1 << 23
 MAX_MESSAGE = MOST + (1 << 20)
 # Limit on commas and brackets outside of strings. They are counted before the JSON is parsed,
@@ -77,13 +77,7 @@ class Assembler:
 
 
 def encode(message: dict[str, Any], pack: Callable[[Any], bytes]) -> bytes:
-    """Encode a message of Jupyter's session as bytes.
-
-    Args:
-        message: with ``header``, ``parent_header``, ``metadata``, ``content`` and, optionally,
-            ``buffers``.
-        pack: encodes as JSON what the session puts into its messages.
-    """
+    """Encode a message of Jupyter's session as bytes; ``pack`` is the session's encoder of JSON."""
     buffers = [bytes(memoryview(buffer)) for buffer in message.get("buffers") or ()]
     head = {key: message[key] for key in ("header", "parent_header", "metadata", "content")}
     text = pack({**head, "buffers": [len(buffer) for buffer in buffers]})
@@ -100,7 +94,9 @@ def decode(data: bytes) -> dict[str, Any]:
         (size,) = LENGTH.unpack_from(data)
         at = LENGTH.size + size
         text = data[LENGTH.size : at]
-        if _has_too_many_values(text):
+        # The plain count also counts marks inside strings. It settles nearly all messages.
+        many = sum(map(text.count, (b",", b"[", b"{"))) > MAX_MARKS
+        if many and next(islice(MARK.finditer(text), MAX_MARKS, None), None):
             raise BadMessage("a message with too many values")
         message = json.loads(text)
         sizes = message["buffers"]
@@ -122,10 +118,3 @@ def decode(data: bytes) -> dict[str, Any]:
     except (struct.error, ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadMessage(f"not a message ({type(error).__name__})") from None
     return message
-
-
-def _has_too_many_values(text: bytes) -> bool:
-    # The plain count also counts marks inside strings. It is fast and settles nearly all messages.
-    if sum(map(text.count, (b",", b"[", b"{"))) <= MAX_MARKS:
-        return False
-    return next(islice(MARK.finditer(text), MAX_MARKS, None), None) is not None

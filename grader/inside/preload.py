@@ -1,22 +1,15 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
-of a process with threads can hang. Learners' kernels can read these lists, so they name nothing
-that a kernel could not import itself.
+The lists leave out what a module that they name, or the kernel's application, imports; a test
+compares them with what the labs import. Nothing here may start a thread, because a fork of a
+process with threads can hang. Learners' kernels can read these lists, so they name nothing that a
+kernel could not import itself.
 
 The lists name private modules of torch. A private method of its dispatch modes is replaced, and a
-private function of Dynamo. What this saves was measured on 22 and 23 November 2026 with torch
-2.13.0 and Python 3.11.7, in forks of one warm process, in milliseconds of CPU of a first use:
-
-========================================================  =======  ====
-                                                          without  with
-========================================================  =======  ====
-a dispatch mode (``_let_modes_start_alone``)                  850     3
-an operator on a subclass (``torch.distributed.tensor``)      250     3
-``torch.compile`` with ``aot_eager`` (``preload_tracer``)    1500   130
-each graph that Dynamo traces (``_leave_guards_untimed``)      22     0
-``torch.compile`` for a CPU (``_register_patterns``)          400   240
-========================================================  =======  ====
+private function of Dynamo. Milliseconds of CPU of a first use without this and with it, in forks of
+one warm process (torch 2.13.0, 22 November 2026): a dispatch mode 850 and 3, an operator on a
+subclass 250 and 3, ``torch.compile`` with ``aot_eager`` 1500 and 130, and for a CPU 400 and 240
+more; each graph that Dynamo traces 22 and 0.
 """
 
 from __future__ import annotations
@@ -27,182 +20,119 @@ import linecache
 import pkgutil
 import string
 import sys
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 from unittest import mock
 
 ALWAYS = (
-    "numpy",
     "numpy.random",
-    "torch",
-    "torch.nn.functional",
-    "torch.utils.data",
-    "torch.fx.experimental.symbolic_shapes",
-    "torch.distributed.tensor",  # imported by the first operator on a tensor subclass
+    # imported by the first operator on a tensor subclass; needs what the first `backward` would
+    "torch.distributed.tensor",
     "matplotlib.pyplot",
-    "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "matplotlib_inline.backend_inline",
-    "IPython.core.completer",
-    "IPython.core.completerlib",
-    "IPython.core.debugger",
     "IPython.core.logger",
-    "IPython.core.oinspect",
-    "IPython.extensions.storemagic",
-    "ipykernel.kernelapp",
-    "ipykernel.ipkernel",
-    "ipykernel.zmqshell",
     "ipywidgets",
     "tornado.platform.asyncio",
     "zmq.utils.garbage",
-    "einops._backends",
     "einops._torch_specific",
     "encodings.utf_16_be",
     "faulthandler",
     "PIL.BmpImagePlugin",
     "PIL.GifImagePlugin",
     "PIL.ImageDraw",
-    "PIL.ImageFont",
     "PIL.JpegImagePlugin",
-    "PIL.PngImagePlugin",
     "PIL.PpmImagePlugin",
 )
 
-# For labs that compile. Other labs do without, which makes their kernels smaller.
-COMPILER = (
+# For labs that trace or compile. Other labs do without, which makes their kernels smaller.
+TRACER = (
     "multiprocessing.synchronize",
     "sympy.physics.units",
-    "sympy.tensor.tensor",
-    "torch._dynamo.backends.registry",
     "torch._dynamo.dce_extra_outputs",
     "torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bwd_graph_pass",
     "torch._functorch._aot_autograd.subclass_codegen",
     "torch._higher_order_ops.passes.inline_invoke_subgraph",
     "torch._inductor.bounds",
     "torch._inductor.choices",
-    "torch._inductor.codegen.common",
     "torch._inductor.codegen.memory_planning",
     "torch._inductor.codegen.segmented_tree",
-    "torch._inductor.compile_fx",
     "torch._inductor.compiler_bisector",
     "torch._inductor.extern_node_serializer",
     "torch._inductor.fx_passes.apply_gumbel_max_trick",
     "torch._inductor.fx_passes.efficient_conv_bn_eval",
-    "torch._inductor.fx_passes.freezing_patterns",
-    "torch._inductor.fx_passes.fuse_attention",
-    "torch._inductor.fx_passes.mkldnn_fusion",
-    "torch._inductor.fx_passes.pad_mm",
-    "torch._inductor.fx_passes.quantization",
     "torch._inductor.hooks",
-    "torch._inductor.kernel_template_choice",
-    "torch._inductor.runtime.caching",
-    "torch._subclasses.schema_check_mode",
     "torch.distributed.tensor.experimental._attention",
     "torch.export._trace",
     "torch.fx.experimental.validator",
+    "torch.testing._internal.optests",  # for an operator of one's own
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
-)
-
-# For labs that trace, with an operator of their own.
-TRACER = (
-    "torch.testing._internal.optests",
-    "triton",
-    "triton.backends.nvidia.compiler",
-    "utils.softmax",
-    "utils.softmax.interpreter",
     "utils.instruments.launching",
+    "utils.softmax.interpreter",
 )
 
-# For labs that make optimizers.
-OPTIMIZERS = (
-    "torch._dynamo",
-    "torch.optim.swa_utils",
-    "torch.profiler._cupti_monitor",
-    "torch.utils.serialization.config",  # imported by the first torch.save
-    "utils.drivers.training",
-)
+# What a lab may ask for with `preload:` in its header.
+ON_DEMAND = {
+    "optimizers": (
+        "torch._dynamo",  # hundreds of modules
+        "torch.profiler._cupti_monitor",
+        "torch.utils.serialization.config",  # imported by the first torch.save
+        "utils.drivers.training",
+    ),
+    # Timers come with torch's extension builder, which comes with setuptools: a hundred modules.
+    "profiler": ("torch.utils.benchmark",),
+    # models in Hugging Face's form: three seconds, 1,500 modules
+    "transformers": (
+        "torch.utils.flop_counter",
+        "utils.drivers.transformer",
+        "utils.minigpt.lines",
+    ),
+}
 
-# For labs with models in Hugging Face's form: three seconds, 1,500 modules.
-TRANSFORMERS = (
-    "safetensors.torch",
-    "tokenizers",
-    "torch.utils.flop_counter",
-    "transformers",
-    "transformers.generation",
-    "transformers.models.gpt2.modeling_gpt2",
-    "utils.drivers.transformer",
-    "utils.minigpt.hf",
-    "utils.minigpt.lines",
-)
-
-# For labs that profile: a hundred modules. Timers come with torch's extension builder, which comes
-# with setuptools.
-PROFILER = (
-    "torch.profiler",
-    "torch.utils.benchmark",
-    "utils.drivers.profiling",
-    "utils.instruments.traces",
-)
-
-# Modules with functions that call a learner's code, directly or not.
+# Modules, or packages, with functions that call a learner's code: each traceback reads their files.
+# `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
 ON_THE_STACK = (
-    "asyncio.base_events",
-    "asyncio.events",
-    "ipykernel.ipkernel",
-    "ipykernel.kernelbase",
-    "ipykernel.utils",
-    "ipykernel.zmqshell",
-    "IPython.core.async_helpers",
-    "IPython.core.interactiveshell",
-    "tornado.platform.asyncio",
-    "torch.cuda",
-    "torch.mps",
-    "torch.random",
-    "torch.xpu",
-    "torch.xpu.random",
+    *("asyncio.", "ipykernel.", "IPython.core.async_helpers", "IPython.core.interactiveshell"),
+    *("tornado.platform.asyncio", "torch.cuda", "torch.mps", "torch.random", "torch.xpu"),
 )
 
 # Modules of the project.
 OURS = (
-    "utils.instruments.accesses",
-    "utils.checks.compare",
-    "utils.notebook.course",
-    "utils.notebook.expect",
-    "utils.notebook.figures",
     "utils.minigpt.generation",
-    "utils.minigpt.weights",
     "utils.notebook.progress",
     "utils.views",
     "utils.instruments.world.gloo",
     "grader.inside.rpc_server",
-    "grader.inside.codec",
     "grader.inside.kernel_app",
 )
 
 
 def preload() -> None:
-    """Import ``ALWAYS`` and ``OURS``.
-
-    Raises:
-        ImportError: if a module of ``ALWAYS`` is missing.
-    """
+    """Import ``ALWAYS`` and ``OURS``."""
     # Nobody debugs a graded notebook, and importing debugpy takes most of a kernel's start.
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     importlib.import_module("ipykernel.debugger")
     del sys.modules["debugpy"]
     for name in ALWAYS:
         importlib.import_module(name)
-    _start_autograd_without_threads()
-    _let_modes_start_alone()
+    # torch starts autograd's threads at a process's first backward, one for each device. No GPU is
+    # visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. As their
+    # threads start, an assertion of torch 2.13 fails now and then, and the kernel is aborted: two
+    # of fifty in a lab that compiles. Nor could it fork processes that go backward, as those of
+    # `torch.distributed` do. So go backward once, before anything is traced.
+    torch = importlib.import_module("torch")
+    torch.ones((), requires_grad=True).backward()
+    _let_modes_start_alone(True)
     _import(OURS)
     _make_letters()
-    _read_lines()
+    for loaded, module in list(sys.modules.items()):
+        if loaded.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
+            linecache.getlines(str(module.__file__))  # Python keeps them
 
 
 def _import(names: Iterable[str]) -> None:
-    """Import modules, except those that the stage, or another torch, does not have."""
+    """Import modules, except those that another torch does not have."""
     for name in names:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
@@ -218,72 +148,37 @@ def _make_letters() -> None:
     from matplotlib.markers import MarkerStyle
 
     MarkerStyle("$=$")
-    private: Any = mathtext.MathTextParser
-    private._parse_cached.cache_clear()
-    private = font_manager
-    private._get_font.cache_clear()
-    with contextlib.suppress(ModuleNotFoundError):  # the stage has no utils
-        letters = importlib.import_module("utils.views._text_outlines")
-        for mono in (False, True):
-            letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
-        letters._face.cache_clear()
+    mathtext.MathTextParser._parse_cached.cache_clear()  # type: ignore[attr-defined]
+    font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
+    letters = importlib.import_module("utils.views._text_outlines")
+    for mono in (False, True):
+        letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
+    letters._face.cache_clear()
 
 
-def _read_lines() -> None:
-    """Read the files that every traceback of a kernel goes through, as Python keeps their lines.
+def _let_modes_start_alone(alone: bool) -> None:
+    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, or let it, as torch.
 
-    ``torch.manual_seed`` formats three tracebacks for accelerators, even where there are none.
-    """
-    for name in ON_THE_STACK:
-        linecache.getlines(str(sys.modules[name].__file__))
-
-
-def _start_autograd_without_threads() -> None:
-    """Go backward once, before anything is traced.
-
-    torch starts autograd's threads at a process's first backward, one for each device. No GPU is
-    visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. As their
-    threads start, an assertion of torch 2.13 fails now and then, and the kernel is aborted: two of
-    fifty in a lab that compiles. Nor could it fork processes that go backward, as those of
-    ``torch.distributed`` do.
-    """
-    import torch
-
-    torch.ones((), requires_grad=True).backward()
-
-
-def _let_modes_start_alone() -> None:
-    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, which takes a second.
-
-    A mode imports it to exclude its own work from compilation. A kernel that compiles nothing does
-    not need that. For kernels that compile, :func:`preload_compiler` restores torch's behaviour.
+    A mode imports it to exclude its own work from compilation, which takes a second. A kernel that
+    traces nothing does not need that.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
     mode: Any = TorchDispatchMode
-    mode._should_skip_dynamo = classmethod(lambda cls: False)
+    mode._should_skip_dynamo = classmethod(lambda cls: not alone)
 
 
-def preload_optimizers() -> None:
-    """Import what the first optimizer of a process would: ``torch._dynamo``, hundreds of modules.
+def preload_group(name: str) -> None:
+    """Import a group of :data:`ON_DEMAND`.
 
-    On import it switches the validation of ``torch.distributions`` off for the whole process. It is
-    switched on again, so that a kernel begins as torch does.
+    Dynamo switches the validation of ``torch.distributions`` off for the whole process when it is
+    imported. It is switched on again, so that a kernel begins as torch does.
     """
     from torch.distributions import Distribution
 
     validates = Distribution._validate_args
-    for name in OPTIMIZERS:
-        importlib.import_module(name)
+    _import(ON_DEMAND[name])
     Distribution.set_default_validate_args(validates)
-
-
-# What a lab may ask for with `preload:` in its header.
-ON_DEMAND: dict[str, Callable[[], None]] = {
-    "optimizers": preload_optimizers,
-    "profiler": partial(_import, PROFILER),
-    "transformers": partial(_import, TRANSFORMERS),
-}
 
 
 def preload_tracer() -> None:
@@ -292,26 +187,16 @@ def preload_tracer() -> None:
     For labs that trace and never emit code: Dynamo, AOTAutograd, fake tensors, ``opcheck``; and
     Triton with its interpreter, which wants no compiler either.
     """
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    mode: Any = TorchDispatchMode
-    mode._should_skip_dynamo = classmethod(lambda cls: True)  # as torch has it
-    _import((*COMPILER, *TRACER))
-    _leave_guards_untimed()
+    _let_modes_start_alone(False)
+    _import(TRACER)
+    from torch._dynamo import guards
     from torch._dynamo.backends.registry import list_backends
 
-    list_backends()
-
-
-def _leave_guards_untimed() -> None:
-    """Keep Dynamo from timing the guards of each graph, for a log that no kernel keeps.
-
-    It fills 32 MiB first, to empty the processor's caches. Each kernel would need that memory.
-    """
-    from torch._dynamo import guards
-
+    # Dynamo times the guards of each graph, for a log that no kernel keeps. It fills 32 MiB first,
+    # to empty the processor's caches. Each kernel would need that memory.
     private: Any = guards
     private.profile_guard_manager = lambda root, local_scope, n_iters: 0.0
+    list_backends()
 
 
 def preload_compiler() -> None:
@@ -321,9 +206,11 @@ def preload_compiler() -> None:
     them. It also tries the compiler and the processor: see :mod:`grader.inside.headers`.
     """
     preload_tracer()
+    import torch
+    from torch import hub
     from torch._inductor import codecache
     from torch._inductor.codegen.common import get_device_op_overrides, init_backend_registration
-    from torch._inductor.fx_passes import serialized_patterns
+    from torch._inductor.fx_passes import joint_graph, post_grad, serialized_patterns
 
     init_backend_registration()
     get_device_op_overrides("cpu")
@@ -331,18 +218,8 @@ def preload_compiler() -> None:
         importlib.import_module(f"{serialized_patterns.__name__}.{pattern.name}")
     codecache.torch_key()
     codecache.triton_key()
-    _register_patterns()
-
-
-def _register_patterns() -> None:
-    """Register the patterns that Inductor looks for in every graph, 0.2 seconds of CPU.
-
-    It traces them with fake tensors. Each trace would show a bar of tqdm, which starts a thread.
-    """
-    import torch
-    from torch import hub
-    from torch._inductor.fx_passes import joint_graph, post_grad
-
+    # The patterns that Inductor looks for in every graph, 0.2 seconds of CPU. It traces them with
+    # fake tensors. Each trace would show a bar of tqdm, which starts a thread.
     private: Any = hub
     with mock.patch.object(private.tqdm, "monitor_interval", 0, create=True):
         joint_graph.lazy_init(torch.device("cpu"))

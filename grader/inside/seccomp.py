@@ -1,26 +1,14 @@
 """Allow, with a seccomp filter, the system calls that labs need, and no other.
 
 What is allowed is what Python, torch (with CUDA, gloo and Inductor), Triton, compilers, IPython and
-the C library call, on this and on newer versions of Linux. Each call that is not listed can hold
-memory that the meter does not count, reaches what sandboxes share, or is where exploits begin:
-
-- New namespaces and mounts would lift the size limits of the sandbox's file systems.
-- Memory that belongs to no process (memfd, System V IPC, rule sets of Landlock, keys, anonymous
-  shared memory, larger pipes and socket buffers, programs on sockets, tables of futexes, huge pages
-  that the system has set aside) would not be seen by the meter.
-- Locks, leases and watches on a file that several sandboxes see could carry messages between them,
-  and ``mincore`` tells which parts of a file others have read.
-- A process of low priority would hold a busy machine for long and use little of its own time.
-- AF_VSOCK reaches the host of a virtual machine from any network namespace.
+the C library call. Other calls can hold memory that the meter does not count (memfd, System V IPC,
+larger pipes and socket buffers, programs on sockets), lift limits (namespaces, mounts), carry
+messages between sandboxes (locks, leases and watches on shared files, ``mincore``), or are where
+exploits begin.
 
 A call that Linux had before 5.1 fails with EPERM, as for any user without rights. A newer one fails
 with ENOSYS, as where Linux is older: the C library and others then fall back to an older call, for
 example from ``clone3`` to ``clone``, whose flags a filter can read.
-
-A request for a file lock reports success and takes no lock. Compilation in a sandbox asks for
-locks, but one process alone uses its files, so it does not need them. Processes of a sandbox that
-share a file can't rely on a lock (`world.gloo` renames files). ``sync`` succeeds
-likewise: files of a sandbox are in memory, and the disks are the machine's.
 """
 
 from __future__ import annotations
@@ -30,6 +18,7 @@ import errno
 import platform
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from grader.inside import linux
 
@@ -95,28 +84,24 @@ LISTED = (
     "setitimer 38 103, timer_create 222 107, timer_settime 223 110, timer_gettime 224 108, "
     "timer_getoverrun 225 109, timer_delete 226 111, getrandom 318 278"
 )
-ALLOWED: dict[str, tuple[int | None, int | None]] = {
-    name: (None if first == "-" else int(first), None if second == "-" else int(second))
-    for name, first, second in (call.split() for call in LISTED.split(","))
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    name: tuple(None if number == "-" else int(number) for number in numbers)
+    for name, *numbers in (call.split() for call in LISTED.split(","))
 }
-# calls that report success and do nothing
+# Calls that report success and do nothing. Compilation asks for locks, but one process alone uses
+# its files; processes that share a file can't rely on them (`utils.world.gloo` renames files).
+# The files of a sandbox are in memory, and the disks that `sync` writes are the machine's.
 WITHOUT_EFFECT = {"flock": (73, 32), "sync": (162, 81), "syncfs": (306, 267)}
 FIRST_OF_5_1 = 424  # from here on a call has the same number on all machines
 
-CLONE = (56, 220)
-# all CLONE_NEW... flags of clone
-NAMESPACES = 0x7E020000
-FCNTL = (72, 25)
+NAMESPACES = 0x7E020000  # all CLONE_NEW... flags of clone
 LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 # the commands below F_SETLK; F_SETOWN to F_GETSIG, F_SETOWN_EX, F_GETOWN_EX, F_OFD_GETLK,
 # F_DUPFD_QUERY, F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS, F_GET_RW_HINT
 COMMANDS = (0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 15, 16, 36, 1027, 1030, 1032, 1034, 1035)
-IOCTL = (16, 29)
 # TIOCSTI writes into a terminal; TIOCLINUX and TIOCSETD reach, and load, drivers of terminals
 OF_TERMINALS = (0x5412, 0x541C, 0x5423)
-MMAP = (9, 222)
 SHARED, VALIDATED, ANONYMOUS, KIND, HUGETLB = 0x01, 0x03, 0x20, 0x0F, 0x40000
-PRCTL = (157, 167)
 # Options of prctl; others would let others look at a process, add filters or allocate tables.
 OPTIONS = (
     *(1, 2, 3),  # PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE
@@ -126,7 +111,6 @@ OPTIONS = (
     *(50, 51, 54, 55, 56, 63, 64),  # vector lengths and tagged addresses of arm64
     0x53564D41,  # PR_SET_VMA, the name of a mapping
 )
-SETSOCKOPT = (54, 208)
 SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 # Options of a socket, by level: those that keep a few bytes in the socket itself. Others attach
 # programs, lists of groups or pinned pages to it.
@@ -144,9 +128,8 @@ OF_SOCKETS = {
     # V6ONLY, RECVPKTINFO, RECVHOPLIMIT, RECVTCLASS, TCLASS
     41: (16, 17, 18, 19, 23, 25, 26, 49, 51, 66, 67),
 }
-SOCKET = (41, 198)
-SOCKETPAIR = (53, 199)
-# address families that gloo and getaddrinfo need, on the sandbox's own loopback
+# address families that gloo and getaddrinfo need, on the sandbox's own loopback; AF_VSOCK would
+# reach the host of a virtual machine from any network namespace
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 KINDS = (1, 2)  # types of INET sockets: stream (TCP) and datagram (UDP)
 PROTOCOLS = (0, 6, 17)  # any, TCP, UDP
@@ -169,11 +152,7 @@ def program(machine: str | None = None) -> bytes:
 
 
 def forbid() -> None:
-    """Install the filter for this process and all its descendants. Set no_new_privs first.
-
-    Raises:
-        OSError: if the system refuses.
-    """
+    """Install the filter for this process and all its descendants. Set no_new_privs first."""
     code = program()
     kept = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HP", len(code) // len(_step(0, 0)), ctypes.addressof(kept))
@@ -183,82 +162,74 @@ def forbid() -> None:
 
 def _steps(column: int, architecture: int) -> list[bytes]:
     """Return the instructions of the filter. A jump's operand is the number that it skips."""
-    allowed = {n: ALLOW for row in ALLOWED.values() if (n := row[column]) is not None}
-    ignored = {row[column]: ERRNO for row in WITHOUT_EFFECT.values()}
+    verdicts = {n: ALLOW for row in ALLOWED.values() if (n := row[column]) is not None}
+    verdicts |= {row[column]: ERRNO for row in WITHOUT_EFFECT.values()}
+    of_kind, of_protocol = _refuse(errno.EAFNOSUPPORT), _refuse(errno.EPROTONOSUPPORT)
+    unknown = _refuse(errno.ENOPROTOOPT)
+    buffers = _any_of(BUFFERS, _refuse(0))  # without effect, as above Linux's maximum
+    looked_at = {
+        "clone": [
+            _step(LOAD, ARGUMENT),
+            _step(JUMP_ANY_BIT, NAMESPACES, 0, 1),
+            _refuse(errno.EPERM),
+        ],
+        "fcntl": [
+            *_argument(1),
+            *_any_of(LOCKS, _refuse(0)),
+            *_none_of(COMMANDS, _refuse(errno.EPERM)),
+        ],
+        "ioctl": [*_argument(1), *_any_of(OF_TERMINALS, _refuse(errno.EPERM))],
+        "mmap": [
+            *_argument(3, KIND | ANONYMOUS),
+            *_any_of((SHARED | ANONYMOUS, VALIDATED | ANONYMOUS), _refuse(errno.EPERM)),
+            *_argument(3),
+            _step(JUMP_ANY_BIT, HUGETLB, 0, 1),
+            _refuse(errno.ENOMEM),  # as where the system has set no huge pages aside
+        ],
+        # an option that Linux does not know has the same error
+        "prctl": [*_argument(0), *_none_of(OPTIONS, _refuse(errno.EINVAL))],
+        "setsockopt": [
+            *_argument(1),
+            *(
+                step
+                for level, options in OF_SOCKETS.items()
+                for step in _only(
+                    level,
+                    [
+                        *_argument(2),
+                        *(buffers if level == SOL_SOCKET else []),
+                        *_none_of(options, unknown),
+                    ],
+                )
+            ),
+            unknown,
+        ],
+        "socketpair": [*_argument(0), *_none_of((UNIX,), of_kind)],
+        "socket": [
+            *_argument(0),
+            *_any_of((UNIX,), _step(RETURN, ALLOW)),
+            *_none_of((INET, INET6, NETLINK), of_kind),
+            _step(JUMP_EQUAL, NETLINK, 0, 4),
+            *_argument(2),
+            *_none_of((0,), of_protocol),
+            _step(RETURN, ALLOW),
+            *_argument(1, KIND),
+            *_none_of(KINDS, of_protocol),
+            *_argument(2),
+            *_none_of(PROTOCOLS, of_protocol),
+        ],
+    }
     return [
         _step(LOAD, ARCHITECTURE),
         _step(JUMP_EQUAL, architecture, 1, 0),
         _step(RETURN, KILL),
         _step(LOAD, NUMBER),
-        *_only(
-            CLONE[column],
-            [_step(LOAD, ARGUMENT), _step(JUMP_ANY_BIT, NAMESPACES, 0, 1), _refuse(errno.EPERM)],
+        *(
+            step
+            for name, steps in looked_at.items()
+            for step in _only(ALLOWED[name][column], steps)
         ),
-        *_only(
-            FCNTL[column],
-            [
-                *_argument(1),
-                *_any_of(LOCKS, _refuse(0)),
-                *_none_of(COMMANDS, _refuse(errno.EPERM)),
-            ],
-        ),
-        *_only(IOCTL[column], [*_argument(1), *_any_of(OF_TERMINALS, _refuse(errno.EPERM))]),
-        *_only(
-            MMAP[column],
-            [
-                *_argument(3, KIND | ANONYMOUS),
-                *_any_of((SHARED | ANONYMOUS, VALIDATED | ANONYMOUS), _refuse(errno.EPERM)),
-                *_argument(3),
-                _step(JUMP_ANY_BIT, HUGETLB, 0, 1),
-                _refuse(errno.ENOMEM),  # as where the system has set no huge pages aside
-            ],
-        ),
-        # an option that Linux does not know has the same error
-        *_only(PRCTL[column], [*_argument(0), *_none_of(OPTIONS, _refuse(errno.EINVAL))]),
-        *_only(
-            SETSOCKOPT[column],
-            [
-                *_argument(1),
-                *_only(
-                    SOL_SOCKET,
-                    [
-                        *_argument(2),
-                        *_any_of(BUFFERS, _refuse(0)),  # without effect, as above Linux's maximum
-                        *_none_of(OF_SOCKETS[SOL_SOCKET], _refuse(errno.ENOPROTOOPT)),
-                    ],
-                ),
-                *(
-                    step
-                    for level, options in OF_SOCKETS.items()
-                    if level != SOL_SOCKET
-                    for step in _only(
-                        level, [*_argument(2), *_none_of(options, _refuse(errno.ENOPROTOOPT))]
-                    )
-                ),
-                _refuse(errno.ENOPROTOOPT),
-            ],
-        ),
-        *_only(
-            SOCKETPAIR[column],
-            [*_argument(0), *_none_of((UNIX,), _refuse(errno.EAFNOSUPPORT))],
-        ),
-        *_only(
-            SOCKET[column],
-            [
-                *_argument(0),
-                *_any_of((UNIX,), _step(RETURN, ALLOW)),
-                *_none_of((INET, INET6, NETLINK), _refuse(errno.EAFNOSUPPORT)),
-                _step(JUMP_EQUAL, NETLINK, 0, 4),
-                *_argument(2),
-                *_none_of((0,), _refuse(errno.EPROTONOSUPPORT)),
-                _step(RETURN, ALLOW),
-                *_argument(1, KIND),
-                *_none_of(KINDS, _refuse(errno.EPROTONOSUPPORT)),
-                *_argument(2),
-                *_none_of(PROTOCOLS, _refuse(errno.EPROTONOSUPPORT)),
-            ],
-        ),
-        *_verdict_of(allowed | ignored),
+        *_verdict_of(verdicts),
     ]
 
 

@@ -1,13 +1,11 @@
 """Measure what a sandbox uses: memory of its processes and files, memory of Linux for them, time.
 
 Linux keeps page tables, socket buffers, pipes and records of mappings in memory that belongs to no
-process. Without cgroups it does not say which process caused them. So this module counts the
-objects that cause such memory; if a size cannot be read, the largest possible size counts. Memory
-that cannot be counted at all, such as anonymous shared memory, is prevented by the system call
-filter (:mod:`grader.inside.seccomp`). Of a process's pages only the anonymous ones count: those of
-a file in memory count as the file, once, and those of other files belong to Linux's cache.
-
-Whoever makes a measurement slow is not measured but ended (:class:`TooDear`).
+process. So the objects that cause it are counted; if a size cannot be read, the largest possible
+one counts, and what cannot be counted at all is prevented by :mod:`grader.inside.seccomp`. Of a
+process's pages only the anonymous ones count: those of a file in memory count as the file, once,
+and those of other files belong to Linux's cache. Whoever makes a measurement slow is not measured
+but ended (:class:`TooDear`).
 """
 
 from __future__ import annotations
@@ -17,8 +15,9 @@ import math
 import os
 import struct
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Bytes that Linux keeps
@@ -46,8 +45,6 @@ MAPPED = 8 << 30
 COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
 DATAGRAM = b"0002"
 LISTENS = b"0A"
-
-
 # Number of runnable threads above which a sandbox gets no larger share of the processor, and above
 # which it is its own threads that it waits for, however busy the machine is.
 FAIR, CROWD = 2, 16
@@ -67,12 +64,7 @@ def niceness(runnable: float) -> int:
 
 
 def be_nice(roots: Iterable[int], value: int) -> None:
-    """Set the niceness of processes, of their descendants, and of their sessions.
-
-    Sessions matter where Linux shares the processor between sessions instead of threads
-    (``sched_autogroup_enabled``). A new session escapes until the zygote's next look, so a sandbox
-    that starts many all the time is ended (NEW_SESSIONS).
-    """
+    """Set the niceness of processes, of their descendants, and of their sessions (autogroups)."""
     waiting = list(roots)
     while waiting:
         pid = waiting.pop()
@@ -96,16 +88,21 @@ class TooDear(Exception):
     """A sandbox's memory cannot be measured in SECONDS_TO_MEASURE."""
 
 
-def _since(
-    before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]]
-) -> tuple[float, float]:
-    """Return the seconds that threads ran, and that they waited, between two schedules."""
-    ran = waited = 0
-    for thread, (had, lacked) in now.items():
-        at_first = before.get(thread, (0, 0))
-        ran += max(0, had - at_first[0])
-        waited += max(0, lacked - at_first[1])
-    return ran * 1e-9, waited * 1e-9
+class Thread(NamedTuple):
+    """What Linux tells of a thread: nanoseconds, whether it wants a processor now, its session."""
+
+    ran: int
+    waited: int
+    wants: bool
+    session: bytes
+
+
+def _since(before: Mapping[str, Thread], now: Mapping[str, Thread]) -> tuple[float, float]:
+    """Return the seconds that threads ran, and that they waited, between two looks."""
+    none = Thread(0, 0, False, b"")
+    pairs = [(thread, before.get(number, none)) for number, thread in now.items()]
+    ran = sum(max(0, thread.ran - had.ran) for thread, had in pairs)
+    return ran * 1e-9, sum(max(0, thread.waited - had.waited) for thread, had in pairs) * 1e-9
 
 
 def _come_and_gone(before: Collection[str], now: Collection[str]) -> bool:
@@ -152,14 +149,13 @@ class Meter:
             self.mapped = 0
             self.passed = self.ran = self.slept = self.lacked = 0.0
             self.runnable = self.busy = 0.0
-            self.sessions = set(self._sessions())
             self.new_sessions = self.new = self.looks = 0
             self.grader = f"/proc/{grader}/task"
-            self.times, self.graders = self.schedule(), self._schedule_in(self.grader)
+            self.threads, self.graders = self._threads(), self._threads_in(self.grader)
             self.looked = self.since = time.monotonic()
             self.worked = time.process_time()
-            self.baseline = self.exact(self.mappings(0))
-            opened.pop_all()
+            self.baseline = self._mappings(0) + self._memory(self._pages)
+            self.close = opened.pop_all().close
 
     def exceeds(self, limit: int) -> bool:
         """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
@@ -171,14 +167,15 @@ class Meter:
             OSError: if the sandbox has ended.
             TooDear: if its processes or mappings make the measurement too slow.
         """
-        files = self.files()
+        files = self._files()
         now = time.monotonic()
         if now - self.counted > SECONDS_PER_COUNT:
             self.counted = now
-            self.mapped = self.mappings(limit + self.baseline)
-        if files + self.rough() + self.mapped <= limit:
+            self.mapped = self._mappings(limit + self.baseline)
+        rough = self._memory(lambda pid, status: status.get(b"RssAnon", 0))
+        if files + rough + self.mapped <= limit:
             return False
-        return files + self.exact(self.mapped) - self.baseline > limit
+        return files + self.mapped + self._memory(self._pages) - self.baseline > limit
 
     def look(self, awaited: bool = True) -> None:
         """Update ``passed``, ``runnable`` and ``new_sessions``.
@@ -195,62 +192,48 @@ class Meter:
         Args:
             awaited: whether the grader waits for the sandbox, and not the sandbox for the grader.
         """
-        times, graders, now = self.schedule(), self._schedule_in(self.grader), time.monotonic()
+        before, graders = self.threads, self.graders
+        self.threads, self.graders = self._threads(), self._threads_in(self.grader)
+        now = time.monotonic()
         seconds, self.looked = now - self.looked, now
         worked, self.worked = time.process_time() - self.worked, time.process_time()
-        ran, waited = _since(self.times, times)
-        self.lacked += _since(self.graders, graders)[1]
-        unseen, before = _come_and_gone(self.times, times), self.times.keys()
-        self.times, self.graders = times, graders
+        ran, waited = _since(before, self.threads)
+        self.lacked += _since(graders, self.graders)[1]
         self.busy += ran + waited
         if now - self.since > RECKONED:
             self.runnable, self.busy, self.since = self.busy / (now - self.since), 0.0, now
         crowded = self.runnable > CROWD
         self.ran += seconds if crowded else min(seconds, ran)
-        if awaited and not crowded and (unseen or not self._wants_a_processor(before)):
+        wants = any(self.threads[number].wants for number in self.threads.keys() & before.keys())
+        if awaited and not crowded and (not wants or _come_and_gone(before, self.threads)):
             # looking takes time, too, where a sandbox has made that dear
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
-        known, self.sessions = self.sessions, set(self._sessions())
-        self.new += len(self.sessions - known)
+        known = {thread.session for thread in before.values()}
+        self.new += len({thread.session for thread in self.threads.values()} - known - {b""})
         self.looks += 1
         if self.looks == LOOKS:
             self.new_sessions, self.new, self.looks = self.new, 0, 0
 
-    def _wants_a_processor(self, threads: Collection[str]) -> bool:
-        """Return whether one of these threads has or wants a processor now."""
+    def _threads(self) -> dict[str, Thread]:
+        """Return the sandbox's threads by their ids."""
+        found: dict[str, Thread] = {}
         for pid in self._processes():
-            with contextlib.suppress(OSError):
-                tasks = os.listdir(f"/proc/self/fd/{self.proc}/{pid}/task")
-                for thread in filter(threads.__contains__, tasks):
-                    # the state follows the name, in which a thread can write what it likes
-                    about = self._text(f"{pid}/task/{thread}/stat").rpartition(b")")[2]
-                    if about.split()[:1] == [b"R"]:
-                        return True
-        return False
-
-    def _sessions(self) -> Iterator[bytes]:
-        """Yield the session of each process."""
-        for pid in self._processes():
-            if about := self._text(f"{pid}/stat").rpartition(b")")[2].split():
-                yield about[3]
-
-    def schedule(self) -> dict[str, tuple[int, int]]:
-        """Return, by thread id, the nanoseconds that it ran and that it waited for a processor."""
-        found: dict[str, tuple[int, int]] = {}
-        for pid in self._processes():
-            found |= self._schedule_in(f"/proc/self/fd/{self.proc}/{pid}/task")
+            found |= self._threads_in(f"/proc/self/fd/{self.proc}/{pid}/task")
         return found
 
-    def _schedule_in(self, tasks: str) -> dict[str, tuple[int, int]]:
+    def _threads_in(self, tasks: str) -> dict[str, Thread]:
         found = {}
         with contextlib.suppress(OSError):
             for thread in os.listdir(tasks):
                 ran, waited, *_ = self._text(f"{tasks}/{thread}/schedstat").split() or (0, 0)
-                found[thread] = (int(ran), int(waited))
+                # the state follows the name, in which a thread can write what it likes
+                about = self._text(f"{tasks}/{thread}/stat").rpartition(b")")[2].split()
+                state, _, _, session, *_ = about or (b"",) * 4
+                found[thread] = Thread(int(ran), int(waited), state == b"R", session)
         return found
 
-    def files(self) -> int:
+    def _files(self) -> int:
         """Return the bytes of the files in the sandbox, with Linux's records for them."""
         total = 0
         for mount in self.mounts:
@@ -259,48 +242,26 @@ class Meter:
             total += (about.f_files - about.f_ffree) * INODE
         return total
 
-    def rough(self) -> int:
-        """Return an upper bound on the processes' bytes: shared pages count fully for each."""
-        total = self.sockets()
+    def _memory(self, pages: Callable[[str, dict[bytes, int]], int]) -> int:
+        """Return the bytes of sockets and processes; ``pages`` tells those of a process's pages."""
+        total = self._sockets()
         for pid in self._each():
             status = self._status(pid)
-            total += status.get(b"RssAnon", 0) + self._own(pid, status)
+            total += pages(pid, status) + self._own(pid, status)
         return total
 
-    def exact(self, mapped: int) -> int:
-        """Return the processes' bytes; a page shared by n counts 1/n for each.
-
-        Args:
-            mapped: bytes of the records of mappings, from :meth:`mappings`.
-
-        Raises:
-            TooDear: if a process maps more than MAPPED, or if they all take too long.
-        """
-        total = self.sockets() + mapped
-        for pid in self._each():
-            status = self._status(pid)
-            total += self._pages(pid, status) + self._own(pid, status)
-        return total
-
-    def mappings(self, most: int) -> int:
-        """Return the bytes of the records of mappings.
-
-        Args:
-            most: stop counting above so many bytes; 0 to count all.
-
-        Raises:
-            TooDear: if that takes too long.
-        """
-        total, processes = 0, list(self._processes())
+    def _mappings(self, most: int) -> int:
+        """Return the bytes of the records of mappings; count no further above ``most``, if any."""
+        total = 0
         # at worst each process was forked by the one before it
-        each = MAPPING + FORK * len(processes)
+        each = MAPPING + FORK * len(list(self._processes()))
         for pid in self._each():
             total += self._text(f"{pid}/maps").count(b"\n") * each
             if most and total > most:
                 break
         return total
 
-    def sockets(self) -> int:
+    def _sockets(self) -> int:
         """Return the bytes that the sandbox's sockets may hold, those not yet accepted included."""
         total = 0
         for line in self._text("unix", self.net).splitlines()[1:]:
@@ -310,28 +271,18 @@ class Meter:
         # Linux's own netlink sockets, one for each protocol, are listed too; they are also part of
         # the baseline
         total += self.buffer * self._text("netlink", self.net).count(b"\n")
-        for version in (b"", b"6"):
-            name = "sockstat" + version.decode()
-            used = self._text(name, self.net).split()
-            for kind in (b"TCP", b"UDP"):
-                at = used.index(kind + version + b":") + 2 if kind + version + b":" in used else 0
-                if at and used[at] != b"0":
-                    table = kind.lower() + version
-                    total += self._queues(self._text(table.decode(), self.net))
+        for version in ("", "6"):
+            used = self._text(f"sockstat{version}", self.net).split()
+            for kind in ("TCP", "UDP"):
+                name = f"{kind}{version}:".encode()
+                if name in used and used[used.index(name) + 2] != b"0":
+                    total += self._queues(self._text(f"{kind.lower()}{version}", self.net))
         return total
-
-    def close(self) -> None:
-        """Close the descriptors that the meter holds."""
-        for descriptor in (self.proc, self.net, *self.mounts):
-            os.close(descriptor)
 
     @staticmethod
     def _queues(table: bytes) -> int:
-        """Return the bytes in the queues of TCP or UDP sockets.
-
-        They count four times, because Linux needs several times the size of small pieces.
-        """
-        total = 0
+        """Return the bytes in the queues of TCP or UDP sockets."""
+        total = 0  # four times, because Linux needs several times the size of small pieces
         for line in table.splitlines()[1:]:
             _, _, _, state, queues, *_ = line.split()
             sent, received = (int(size, 16) for size in queues.split(b":"))
@@ -348,11 +299,10 @@ class Meter:
         return tables + status.get(b"Threads", 0) * THREAD + opened + watched
 
     def _pages(self, pid: str, status: dict[bytes, int]) -> int:
-        """Return the bytes of a process's pages; shared ones count fully if it is unreadable."""
+        """Return the bytes of pages; one shared by n counts 1/n, or fully if it is unreadable."""
         if status.get(b"RssFile", 0) + status.get(b"RssShmem", 0) > MAPPED:
             raise TooDear
-        rollup = self._text(f"{pid}/smaps_rollup")
-        for line in rollup.splitlines():
+        for line in self._text(f"{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss_Anon:"):
                 return int(line.split()[1]) * 1024
         return status.get(b"RssAnon", 0)
@@ -377,7 +327,7 @@ class Meter:
         return 0
 
     def _each(self) -> Iterator[str]:
-        """Yield the processes as long as the caller has time for the next one."""
+        """Yield the processes as long as there is time for the next one; else raise TooDear."""
         end = time.process_time() + SECONDS_TO_MEASURE
         for pid in self._processes():
             if time.process_time() > end:

@@ -4,8 +4,9 @@ Each grading process starts one. It never sees a seed, a check or a grade, and o
 the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
 
 - The control socket, from the grading process, carries one request for each kernel: its limits,
-  and descriptors for its lease, its socket to a client, its connection, its clock and, if there is
-  one, its folder.
+  and descriptors for its lease, its socket to a client, its connection, its clock (the zygote
+  writes the seconds that have passed, the grading process whether it waits) and, if there is one,
+  its folder.
 - The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
   the sandbox, and so does closing the lease, which also happens when the grading process dies. The
   zygote sends "started" and, at the end, the reason for the end.
@@ -24,59 +25,43 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from grader.inside import bubblewrap, cgroup, confinement, headers, linux, usage
 from grader.inside.long_lived import long_lived
-from grader.inside.preload import ON_DEMAND, preload, preload_compiler, preload_tracer
+from grader.inside.preload import preload, preload_compiler, preload_group, preload_tracer
 
 WATCH_SECONDS = 0.1
 # So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
 # it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
 FEW = 2
 MESSAGE = 1 << 16
-FIXED = 4  # descriptors of every request: lease, socket to a client, connection, clock
+COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
 
 
 @dataclass
 class RunningSandbox:
-    """A sandbox with its kernel, its lease, and its limits.
-
-    Attributes:
-        sandbox: the sandbox.
-        lease: the zygote's end of the lease.
-        meter: measures the sandbox.
-        memory: its limit in bytes.
-        seconds: its time limit, in seconds of its own (see :meth:`usage.Meter.look`).
-        clock: descriptor of a file: the zygote writes the seconds that have passed, the grading
-            process whether it waits for the sandbox.
-        begun: when the sandbox was started, by ``time.monotonic``.
-        group: its cgroup; None where there is none.
-        killed: how many processes Linux had killed on this machine for want of memory.
-        nice: the niceness that was set so far.
-    """
+    """A sandbox with its kernel, its lease, and its limits."""
 
     sandbox: bubblewrap.Sandbox
-    lease: socket.socket
+    lease: socket.socket  # the zygote's end
     meter: usage.Meter
-    memory: int
-    seconds: float
+    limits: Mapping[str, Any]  # `memory` in bytes, `total_seconds` of its own (`usage.Meter.look`)
     clock: int
-    begun: float
+    begun: float  # by `time.monotonic`
     group: cgroup.Group | None
-    killed: int
-    nice: int = 0
+    killed: int  # how many processes Linux had killed on this machine for want of memory
+    nice: int = 0  # the niceness that was set so far
 
 
 def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
     The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
-    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.command`),
+    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.build`),
     ``user_namespace``, and ``cgroup`` (the path from :func:`cgroup.enter`, or null). These are not
     command line arguments, because sandboxes could read those.
     """
@@ -88,7 +73,11 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         # drop, among others, the entry of an editable install, which is the project's root
-        sys.path[:] = [path for path in sys.path if _within(path, told["readable"])]
+        sys.path[:] = [
+            path
+            for path in sys.path
+            if any(Path(path).is_relative_to(folder) for folder in told["readable"])
+        ]
         with _before_forks():
             preload()
             import torch
@@ -107,13 +96,9 @@ def main(control_fd: int) -> None:
 
 
 class Zygote:
-    """Start, watch and end sandboxes.
+    """Start, watch and end sandboxes, in the thread whose end would be the end of bubblewrap.
 
-    All in one thread, because bubblewrap dies with the thread that started it.
-
-    Args:
-        grader: a pidfd of the grading process.
-        told: the first message on the control socket; see :func:`main`.
+    ``grader`` is a pidfd of the grading process, ``told`` the first message; see :func:`main`.
     """
 
     def __init__(self, control: socket.socket, grader: int, told: Mapping[str, Any]) -> None:
@@ -121,7 +106,6 @@ class Zygote:
         self.grader = grader
         self.told = told
         self.running: list[RunningSandbox] = []
-        self.compiles = self.traces = False
         self.preloaded: set[str] = set()
         self.started = 0
         self.forks = 0  # since the last import
@@ -158,10 +142,7 @@ class Zygote:
             descriptors += [entry.lease.fileno(), entry.sandbox.kernel_fd, entry.sandbox.init_fd]
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        return {
-            descriptor
-            for descriptor, _ in poll.poll(WATCH_SECONDS * 1000 if self.running else None)
-        }
+        return {ready for ready, _ in poll.poll(WATCH_SECONDS * 1000 if self.running else None)}
 
     def _request(self) -> bool:
         """Read one request and start its kernel; return False if the control socket is closed."""
@@ -171,11 +152,11 @@ class Zygote:
         lease = socket.socket(fileno=descriptors[0])
         lease.setblocking(False)
         try:
-            self.running.append(self._start(json.loads(message), lease, descriptors[1:]))
+            self.running.append(self._start(json.loads(message), lease, *descriptors[1:]))
             _say(lease, {"started": True})
         except Exception as error:
-            kinds = {"files": confinement.FilesError, "lost": bubblewrap.SandboxLost}
-            whose = {kind: isinstance(error, made) for kind, made in kinds.items()}
+            files, lost = confinement.FilesError, bubblewrap.SandboxLost
+            whose = {"files": isinstance(error, files), "lost": isinstance(error, lost)}
             _say(lease, {"problem": str(error), **whose})
             lease.close()
         finally:
@@ -184,9 +165,14 @@ class Zygote:
         return True
 
     def _start(
-        self, asked: dict[str, Any], lease: socket.socket, given: list[int]
+        self,
+        asked: dict[str, Any],
+        lease: socket.socket,
+        end: int,
+        connection: int,
+        clock: int,
+        files: int | None = None,
     ) -> RunningSandbox:
-        told = self.told
         self._import(asked)
         may_wait = not self.running  # no limit is watched meanwhile
         if may_wait and self.forks >= FEW and not self.moved:
@@ -194,78 +180,53 @@ class Zygote:
             self.moved = True
         self.forks += 1
         self.started += 1
-        built = bubblewrap.build(
-            told["stage"],
-            told["readable"],
-            told["hidden"],
-            asked["tmp"],
-            asked["user"],
-            told["user_namespace"],
-            asked["headers"],
-        )
+        built = bubblewrap.build(self.told, asked)
         group = None
         try:
-            if told["cgroup"]:
-                group = cgroup.Group(Path(told["cgroup"]), f"sandbox-{os.getpid()}-{self.started}")
+            if above := self.told["cgroup"]:
+                group = cgroup.Group(Path(above), f"sandbox-{os.getpid()}-{self.started}")
             for keeper in built.keepers():
                 confinement.set_limits(asked, keeper)
                 if group:
                     group.add(keeper)
-            built.kernel = self._fork(built, asked, given, group)
+            built.kernel = self._fork(built, asked, group, end, connection, files)
             built.kernel_fd = os.pidfd_open(built.kernel)
             if group:
-                group.limit(asked)
+                group.limit(asked["memory"])
             meter = usage.Meter(built.init, bubblewrap.WRITABLE, os.getppid())
         except BaseException:
             built.close()
             if group:
                 group.close()
             raise
-        seconds, clock = asked["total_seconds"], os.dup(given[FIXED - 2])
         begun, killed = time.monotonic(), usage.killed_for_memory()
-        return RunningSandbox(
-            built, lease, meter, asked["memory"], seconds, clock, begun, group, killed
-        )
+        return RunningSandbox(built, lease, meter, asked, os.dup(clock), begun, group, killed)
 
     def _import(self, asked: Mapping[str, Any]) -> None:
         """Import what a lab asks for and no lab has asked for before."""
-        if asked["traces"] and not self.traces:
-            self._load(preload_tracer)
-            self.traces = True
-        if asked["headers"] and not self.compiles:
-            self._load(preload_compiler, partial(headers.use, Path(asked["headers"])))
-            self.compiles = self.traces = True
-        for group in sorted(set(asked["preload"]) - self.preloaded):
-            self._load(ON_DEMAND[group])
-            self.preloaded.add(group)
+        wanted = {*asked["preload"], *([COMPILER] if asked["headers"] else [])}
+        for group in sorted(wanted - self.preloaded):
+            with _before_forks():
+                if group == COMPILER:
+                    preload_compiler()
+                    headers.use(Path(asked["headers"]))
+                elif group == TRACER:
+                    preload_tracer()
+                else:
+                    preload_group(group)
+            self.preloaded |= {group, TRACER} if group == COMPILER else {group}
+            self.forks, self.moved = 0, False
 
-    def _load(self, *steps: Callable[[], object]) -> None:
-        with _before_forks():
-            for step in steps:
-                step()
-        self.forks, self.moved = 0, False
-
-    def _fork(
-        self,
-        built: bubblewrap.Sandbox,
-        asked: dict[str, Any],
-        given: list[int],
-        group: cgroup.Group | None,
-    ) -> int:
+    def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], *given: Any) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.
 
         It takes two forks: the first child joins the namespaces, but only its own child is then in
-        the PID namespace.
-
-        Raises:
-            FilesError: if the submission's files could not be copied.
-            SandboxLost: if the kernel was killed before it was confined.
-            SandboxError: if it could not be confined for another reason.
+        the PID namespace. Further arguments are those of :meth:`_join`.
         """
         report, inside = os.pipe()
         joiner = os.fork()
         if joiner == 0:
-            self._join(built, asked, given, group, inside)
+            self._join(inside, built, asked, *given)
         os.close(inside)
         try:
             with open(report) as file:  # it ends when the kernel is confined or has ended
@@ -291,18 +252,17 @@ class Zygote:
 
     def _join(
         self,
+        report: int,
         built: bubblewrap.Sandbox,
         asked: dict[str, Any],
-        given: list[int],
         group: cgroup.Group | None,
-        report: int,
+        end: int,
+        connection: int,
+        files: int | None,
     ) -> None:
         """Enter the sandbox, fork again, and become the kernel in that child. Never return.
 
-        Runs in the child of :meth:`_fork`.
-
-        Args:
-            report: descriptor of a pipe, for the kernel's process id and for errors.
+        ``report`` is a pipe for the kernel's process id and for errors.
         """
         try:
             spaces = linux.SANDBOX
@@ -320,8 +280,6 @@ class Zygote:
             if child:
                 _write(report, {"kernel": child})
                 os._exit(0)
-            end, connection, _ = given[: FIXED - 1]
-            files = given[FIXED - 1] if asked["files"] else None
             confinement.confine(asked, files, [end, connection, report])
             for entry in self.running:
                 entry.lease.detach()
@@ -333,14 +291,16 @@ class Zygote:
             _write(report, {"confined": True})
             os.close(report)
         except BaseException as error:
-            files = isinstance(error, confinement.FilesError)
+            said = {"problem": traceback.format_exc()[-1000:]}  # short enough for an atomic write
+            if isinstance(error, confinement.FilesError):
+                said = {"files": str(error)}
             with contextlib.suppress(OSError):
-                _write(report, {"files": str(error)} if files else {"problem": _trace()})
+                _write(report, said)
             os._exit(1)
         try:
             from grader.inside.kernel_app import run
 
-            run(end, asked["arguments"], bubblewrap.HOME)
+            run(end, bubblewrap.HOME)
         finally:
             os._exit(0)
 
@@ -361,7 +321,6 @@ class Zygote:
     def _watch(self, now: float) -> None:
         for entry in list(self.running):
             try:
-                self._look(entry)
                 reason = self._excess(entry, now)
             except usage.TooDear:
                 reason = "dear"
@@ -370,26 +329,25 @@ class Zygote:
             if reason:
                 self._end(entry, reason)
 
-    def _look(self, entry: RunningSandbox) -> None:
-        """Take a sandbox's time, and give its threads no larger share of the processor than FAIR.
-
-        This comes before its memory is measured, which may take long.
-        """
-        entry.meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
-        os.pwrite(entry.clock, usage.CLOCK.pack(entry.meter.passed), 0)
-        entry.nice = max(entry.nice, usage.niceness(entry.meter.runnable))
-        if entry.meter.runnable > usage.FAIR:
-            usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
-
     def _excess(self, entry: RunningSandbox, now: float) -> str:
-        """Return which limit a sandbox exceeds; empty if none."""
-        if entry.meter.passed > entry.seconds:
+        """Look at a sandbox; return which limit it exceeds, empty if none.
+
+        Its threads get no larger share of the processor than FAIR. Its memory comes last, because
+        to measure it may take long.
+        """
+        meter, seconds = entry.meter, entry.limits["total_seconds"]
+        meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
+        os.pwrite(entry.clock, usage.CLOCK.pack(meter.passed), 0)
+        entry.nice = max(entry.nice, usage.niceness(meter.runnable))
+        if meter.runnable > usage.FAIR:
+            usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
+        if meter.passed > seconds:
             return "time"
-        if now - entry.begun > usage.WAITS * entry.seconds:
+        if now - entry.begun > usage.WAITS * seconds:
             return "starved"
-        if entry.meter.new_sessions > usage.NEW_SESSIONS:
+        if meter.new_sessions > usage.NEW_SESSIONS:
             return "sessions"
-        return "memory" if entry.meter.exceeds(entry.memory) else ""
+        return "memory" if meter.exceeds(entry.limits["memory"]) else ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
         """Kill the sandbox, wait until it is empty, and report the reason on the lease."""
@@ -419,11 +377,7 @@ class Zygote:
 
 @contextlib.contextmanager
 def _before_forks() -> Iterator[None]:
-    """Import modules, then check that no thread was started.
-
-    Raises:
-        SandboxError: if this process has more than one thread.
-    """
+    """Import modules, then check that no thread was started."""
     with long_lived():
         yield
     tasks = len(os.listdir("/proc/self/task"))
@@ -431,18 +385,9 @@ def _before_forks() -> Iterator[None]:
         raise bubblewrap.SandboxError(f"the warm process has {tasks} threads; a fork would hang")
 
 
-def _within(path: str, folders: list[str]) -> bool:
-    return any(Path(path).is_relative_to(folder) for folder in folders)
-
-
 def _write(report: int, message: Mapping[str, Any]) -> None:
     """Write one line with a single call, because the joiner and its child share the pipe."""
     os.write(report, json.dumps(message).encode() + b"\n")
-
-
-def _trace() -> str:
-    """Return the end of the current traceback, short enough for one atomic write to a pipe."""
-    return traceback.format_exc()[-1000:]
 
 
 def _say(where: socket.socket, message: Mapping[str, Any]) -> None:

@@ -65,14 +65,12 @@ class KernelLost(Exception):
 class Execute(NbGraderExecute):
     """nbgrader's Execute with additional rules:
 
-    - The kernel runs in its own sandbox (:mod:`grader.sandbox`). If this machine cannot make one,
-      nothing runs. ``unsafe_no_sandbox`` turns the sandbox off;
-      ``metadata.open_the_hood.sandbox`` of the notebook records which it was.
-    - A cell that calls ``verify`` is judged here, outside of the sandbox. The kernel only answers
-      calls; a verdict that comes from the kernel does not count.
-    - The cases are drawn from ``metadata.open_the_hood.seed``; a notebook without one gets a fresh
-      seed. A sandboxed kernel never learns the seed.
-    - If the visible part of such a cell raises, its hidden part is judged all the same.
+    - The kernel runs in its own sandbox (:mod:`grader.sandbox`), which ``extra_arguments`` do not
+      reach. If this machine cannot make one, nothing runs. ``unsafe_no_sandbox`` turns it off.
+    - A cell that calls ``verify`` is judged here, outside of the sandbox, also where its visible
+      part raises. The kernel only answers calls; a verdict that comes from it does not count.
+    - The cases are drawn from ``metadata.open_the_hood.seed``, by default a fresh one. A sandboxed
+      kernel never learns it.
     - Output on stderr costs no points.
     - After the last cell, when all verdicts are final, failing examples are searched for
       (:mod:`grader.judging.example`), unless ``metadata.open_the_hood.examples`` is false. Whatever
@@ -85,6 +83,7 @@ class Execute(NbGraderExecute):
     """
 
     extra_arguments: list[str]
+    timeout: Any
 
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. Never use it on others' work."
@@ -94,9 +93,8 @@ class Execute(NbGraderExecute):
         0, help="Upper limit in seconds for each cell with a learner's code; 0 for no limit."
     ).tag(config=True)
 
-    @default("record_timing")
-    def _record_timing_default(self) -> bool:
-        return False  # `open_the_hood.seconds` of a cell takes less space
+    # `open_the_hood.seconds` of a cell takes less space
+    record_timing = Bool(False).tag(config=True)
 
     @default("shutdown_kernel")
     def _shutdown_kernel_default(self) -> str:
@@ -119,31 +117,26 @@ class Execute(NbGraderExecute):
         self._seconds = ours.get("cell_seconds", self.timeout)
         self._examples = ours.get("examples", True) is not False
         path = ((resources or {}).get("metadata") or {}).get("path")
-        self._files = importable(Path(path)) if path else ()
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
         begun, as_before = time.monotonic(), copy.deepcopy(nb)
-        try:
-            self._reset(may_run_again=not self.unsafe_no_sandbox)
-            return super().preprocess(nb, resources, km)
-        except KernelLost:
-            self.log.warning("the kernel died, and no limit was the reason: running it once more")
-            nb.cells, nb.metadata = as_before.cells, as_before.metadata
-            self._reset(may_run_again=False)
-            return super().preprocess(nb, resources, km)
-        finally:
-            record(nb, seconds=round(time.monotonic() - begun, 3))
-
-    def _reset(self, may_run_again: bool) -> None:
-        """Forget what an earlier run of a notebook left behind."""
-        self._may_run_again = may_run_again
-        self._begun = time.monotonic()
-        self._stopped = ""
-        self._printed = 0
-        self._code = Written(files=self._files)
-        self._wrong: list[tuple[NotebookNode, Examiner]] = []
-        self._polling: asyncio.Task[None] | None = None
-        self._above = ""
+        self._may_run_again = not self.unsafe_no_sandbox
+        while True:
+            self._begun = time.monotonic()
+            self._stopped = ""
+            self._printed = 0
+            self._code = Written(files=importable(Path(path)) if path else ())
+            self._wrong: list[tuple[NotebookNode, Examiner]] = []
+            self._polling: asyncio.Task[None] | None = None
+            self._above = ""
+            try:
+                return super().preprocess(nb, resources, km)
+            except KernelLost:
+                self.log.warning("the kernel died, and no limit was the reason: running once more")
+                nb.cells, nb.metadata = as_before.cells, as_before.metadata
+                self._may_run_again = False
+            finally:
+                record(nb, seconds=round(time.monotonic() - begun, 3))
 
     def create_kernel_manager(self) -> Any:
         """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own.
@@ -156,13 +149,13 @@ class Execute(NbGraderExecute):
         folder = (self.resources.get("metadata") or {}).get("path")
         ours = self.nb.metadata[KEY]
         compiles = ours.get("compile") is True and not inductor_lacks()
+        traces = ours.get("compile") in (True, "trace") and not compiles
         self.km = SandboxedKernelManager(
             kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
             limits=self._limits,
             files=Path(folder) if folder else None,
             headers=prepared_headers() if compiles else None,
-            traces=ours.get("compile") in (True, "trace") and not compiles,
-            preload=ours.get("preload", ()),
+            preload=[*ours.get("preload", ()), *(["tracer"] if traces else [])],
         )
         return self.km
 
@@ -173,10 +166,10 @@ class Execute(NbGraderExecute):
         If the submission's files cannot be copied, the kernel starts without them and the notebook
         gets a note.
         """
-        # without this, ipykernel logs a warning about its ports at every start
-        self.extra_arguments = [*self.extra_arguments, "--IPKernelApp.log_level=40"]
         if self.unsafe_no_sandbox:
-            self.extra_arguments += [f"--IPKernelApp.exec_lines=[{STAYS!r}]"]
+            # without the level, ipykernel logs a warning about its ports at every start
+            own = ["--IPKernelApp.log_level=40", f"--IPKernelApp.exec_lines=[{STAYS!r}]"]
+            self.extra_arguments = [*self.extra_arguments, *own]
             kwargs["env"] = environment_with(ROOT) | {
                 SEED_VARIABLE: self._seed,
                 NO_EXAMPLES_VARIABLE: "" if self._examples else "1",
@@ -210,7 +203,10 @@ class Execute(NbGraderExecute):
 
     def _run_cell(self, cell: NotebookNode, index: int) -> None:
         begun = time.monotonic()
-        self._stop_late()
+        total = self._limits.total_seconds
+        if self.unsafe_no_sandbox and begun - self._begun > total and not self._stopped:
+            run_sync(self.km.shutdown_kernel)(now=True)  # the zygote ends a sandbox at that limit
+            self._stopped = f"it ran longer than {total} s in all"
         self._limit(cell)
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
@@ -218,17 +214,13 @@ class Execute(NbGraderExecute):
         first = [without_verdict(output) for output in first]
         self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
         if parts is None:
-            outputs = first
-            if is_grade(cell):
-                outputs = [without_stderr(output) for output in outputs]
+            cell.outputs = [without_stderr(output) for output in first] if is_grade(cell) else first
             if stop:
-                outputs.append(_error(stop.problem))
+                cell.outputs.append(_error(stop.problem))
                 record_cell(cell, problem=stop.problem)
-            cell.outputs = outputs
         else:
-            visible = first
             hidden, stop = self._verify(parts[1], cell, index)
-            cell.outputs = final_outputs(cell, visible, hidden, stop)
+            cell.outputs = final_outputs(cell, first, hidden, stop)
         # a later cell must not update a display of this one
         self.clear_display_id_mapping(index)
         record_cell(cell, seconds=round(time.monotonic() - begun, 3))
@@ -254,11 +246,7 @@ class Execute(NbGraderExecute):
         self.nb.cells[index] = last
 
     def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
-        """Take a message from the kernel, within the limit on a notebook's output.
-
-        The message that exceeds the limit causes an interrupt. Later output is dropped, and above
-        ``FLOOD`` times the limit the kernel is killed.
-        """
+        """Take a message from the kernel; above the limit on a notebook's output, interrupt it."""
         before, size = self._printed, message_size(msg["content"]) + sum(map(len, msg["buffers"]))
         self._printed += size
         most = self._limits.output
@@ -276,10 +264,7 @@ class Execute(NbGraderExecute):
             raise
 
     def on_cell_executed(self, **told: Any) -> None:
-        """Remember whether the cell's own code raised; nbclient calls this.
-
-        An error among its outputs does not tell: a thread or a callback can show one, too.
-        """
+        """Remember whether the cell's own code raised; a thread or a callback can show errors."""
         super().on_cell_executed(**told)
         content = told["execute_reply"]["content"]
         self._raised = str(content.get("ename")) if content["status"] == "error" else ""
@@ -290,9 +275,6 @@ class Execute(NbGraderExecute):
         """Interrupt a cell whose time is up, and wait for its end as long as the grace lasts.
 
         Without a sandbox time passes by the clock. There a busy machine gives a cell more of it.
-
-        Raises:
-            CellTimeoutError: if the cell does not end.
         """
         begun = time.monotonic()
         if self.unsafe_no_sandbox:
@@ -315,16 +297,6 @@ class Execute(NbGraderExecute):
         self._polling = asyncio.current_task()
         await super()._async_poll_kernel_alive()
 
-    def _stop_late(self) -> None:
-        """End an unsandboxed kernel whose notebook exceeds ``total_seconds``.
-
-        The zygote ends a sandbox at that limit.
-        """
-        late = time.monotonic() - self._begun > self._limits.total_seconds
-        if late and self.unsafe_no_sandbox and not self._stopped:
-            run_sync(self.km.shutdown_kernel)(now=True)
-            self._stopped = f"it ran longer than {self._limits.total_seconds} s in all"
-
     def _limit(self, cell: NotebookNode) -> None:
         """Set a cell's time limit; ``max_cell_seconds`` spares the lab's own cells, as imports."""
         given = is_locked(cell) and not is_grade(cell)
@@ -339,11 +311,7 @@ class Execute(NbGraderExecute):
     def _verify(
         self, hidden: str, cell: NotebookNode, index: int
     ) -> tuple[list[NotebookNode], Stop | None]:
-        """Judge a graded cell.
-
-        Returns:
-            The report, or the error outputs if there is none; and, if the kernel was stopped, why.
-        """
+        """Judge a graded cell; return the report, or the error if there is none, as `_run` does."""
         if self.unsafe_no_sandbox or self._stopped:
             return self._run(hidden, cell, index)
         # imported here, because it imports torch, which a lab without checks does not need
@@ -364,11 +332,7 @@ class Execute(NbGraderExecute):
     def _run(
         self, source: str, cell: NotebookNode, index: int
     ) -> tuple[list[NotebookNode], Stop | None]:
-        """Execute code in the kernel.
-
-        Returns:
-            The outputs, and why the code did not run to its end; None if it did.
-        """
+        """Execute code in the kernel; return the outputs, and why it did not run to its end."""
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
         part = NotebookNode(cell_type="code", source=source, outputs=[], execution_count=None)
@@ -414,8 +378,7 @@ class Execute(NbGraderExecute):
 
     def _named(self, cell: NotebookNode) -> str:
         """Return words for a cell, in which nothing stands that a learner wrote."""
-        own = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if own:
+        if own := cell.metadata.get("nbgrader", {}).get("grade_id"):
             return f"the cell `{own}`"
         return f"a cell below `{self._above}`" if self._above else "a cell above all exercises"
 

@@ -75,10 +75,9 @@ class BatchAutograde(Autograde):
 
 
 class SubmissionExporter(NotebookExporter):
-    """Not an exporter, but the way in to nbgrader's Autograde.
+    """The way in to nbgrader's Autograde, which has no setting for the class of a converter.
 
-    nbgrader has no setting for the class of a converter. But a converter makes its exporter before
-    it touches any submission, so the exporter changes the converter's class.
+    A converter makes its exporter before it touches any submission: so that changes its class.
     """
 
     def __init__(self, config: Any = None, **kwargs: Any):

@@ -67,10 +67,7 @@ class CleanFeedback(NbGraderPreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
-        """Clean one cell.
-
-        Only graded cells and tasks lose regions: a learner's own cell may contain the same markers.
-        """
+        """Clean one cell. Only graded cells and tasks lose regions: a learner may write markers."""
         if is_task(cell):
             self._scheme.preprocess_cell(cell, resources, index)
         settle(cell, self._lessons)

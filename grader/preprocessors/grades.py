@@ -107,35 +107,23 @@ class GetGrades(nbgrader.GetGrades):
         if failed:
             where["score"] = "no mark"
         cost = "" if where["late_penalty"] else ", at no cost"
-        where["remarks"] = [
-            sentence
-            for holds, sentence in (
-                (waiting, f"Not marked yet, so not final: {in_points(waiting)}."),
-                (
-                    failed,
-                    f"No mark: {in_points(failed)}, because what was handed in could not be read "
-                    "or graded.",
-                ),
-                (
-                    withheld and not failed,
-                    f"Withheld, not lost: {in_points(withheld)}, because the grading machine could "
-                    "not run a part.",
-                ),
-                (late, f"Handed in {duration(late)} late{cost}."),
-            )
-            if holds
-        ]
+        unread = "because what was handed in could not be read or graded"
+        unable = "because the grading machine could not run a part"
+        remarks = (
+            (waiting, f"Not marked yet, so not final: {in_points(waiting)}."),
+            (failed, f"No mark: {in_points(failed)}, {unread}."),
+            (withheld and not failed, f"Withheld, not lost: {in_points(withheld)}, {unable}."),
+            (late, f"Handed in {duration(late)} late{cost}."),
+        )
+        where["remarks"] = [sentence for holds, sentence in remarks if holds]
         return nb, resources
 
 
 def name_exercises(page: str, about: dict[str, Any]) -> str:
-    """Return nbgrader's page with the exercises' names in its list of contents, and the remarks.
-
-    Nothing of a learner's stands before the end of that list.
-    """
+    """Return nbgrader's page with the exercises' names in its list of contents, and the remarks."""
     if "exercises" not in about:  # not after `GetGrades`
         return page
-    contents, end, rest = page.partition("</ol>")
+    contents, end, rest = page.partition("</ol>")  # above which nothing is a learner's
     contents = ENTRY.sub(
         lambda m: '<a href="#{}">{}</a>'.format(*map(in_code, about["exercises"][m["cell"]])),
         contents,
@@ -145,7 +133,7 @@ def name_exercises(page: str, about: dict[str, Any]) -> str:
 
 
 def _unless_words(kind: str) -> Callable[..., Any]:
-    """Return jinja's filter of numbers, which leaves words that stand in place of a mark."""
+    """Return jinja's filter, which leaves words that stand in place of a mark."""
     return lambda mark, *given: mark if isinstance(mark, str) else FILTERS[kind](mark, *given)
 
 

@@ -16,7 +16,6 @@ from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.converters import GenerateFeedback
 from nbgrader.utils import is_grade
-from traitlets import Float
 
 from grader.judging.graded_cell import is_verified
 from grader.preprocessors import formulas
@@ -46,21 +45,13 @@ NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)
 class FeedbackExporter(HTMLExporter):
     """nbconvert's HTMLExporter for the pages of a class.
 
-    It is faster for two reasons. It does not parse the finished page. nbconvert does, with a parser
-    in Python, for assistive technology: it adds a text to images without one, which this class
-    does with a regular expression, and makes the cells of other templates reachable by keyboard.
-    And it caches rendered cells that are the same for several learners.
+    It caches rendered cells that are the same for several learners, and it does not parse the
+    finished page, as nbconvert does to add a text to images without one: here a regular expression
+    does. Formulas are MathML: the page loads no script (:mod:`grader.preprocessors.formulas`).
 
-    Links and code have more contrast than nbgrader gives them. Formulas are MathML: the page loads
-    no script (:mod:`grader.preprocessors.formulas`).
-
-    A page that takes more than ``work_seconds``, or too much memory, is made again with nothing but
+    A page that takes more CPU than ``SECONDS``, or too much memory, is made again with nothing but
     the reports on graded cells. In other threads than the main one there is no limit.
     """
-
-    work_seconds = Float(
-        SECONDS, help="CPU seconds that one page may take; above, it has the reports alone."
-    ).tag(config=True)
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
@@ -76,7 +67,7 @@ class FeedbackExporter(HTMLExporter):
         """Return the page of a notebook, and the resources."""
         given = copy.deepcopy(resources)
         try:
-            with alarmed(self.work_seconds):
+            with alarmed(SECONDS):
                 return self._page(nb, resources, kwargs)
         except TooMuchWork:
             self.log.warning("A page took too much work; it has the reports on graded cells alone.")

@@ -12,7 +12,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution
-from traitlets import default
+from traitlets import Bool, Set
 
 from grader.metadata import KEY
 from grader.preprocessors.links import (
@@ -26,10 +26,10 @@ from grader.preprocessors.links import (
 )
 from grader.verdict import VERDICT_MIME
 
-TEXT = {"a", "b", "br", "code", "del", "em", "i", "kbd", "small", "span", "strong", "sub", "sup"}
-BLOCKS = {"blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "hr", "img"}
-BLOCKS |= {"h1", "h2", "h3", "h4", "h5", "h6", "li", "ol", "p", "pre", "summary", "ul"}
-TABLES = {"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"}
+TAGS = {"a", "b", "br", "code", "del", "em", "i", "kbd", "small", "span", "strong", "sub", "sup"}
+TAGS |= {"blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "hr", "img"}
+TAGS |= {"h1", "h2", "h3", "h4", "h5", "h6", "li", "ol", "p", "pre", "summary", "ul"}
+TAGS |= {"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"}
 ATTRIBUTES = {"class", "style", "title", "colspan", "rowspan", "scope", "align", "start", "open"}
 STYLES = {"background-color", "clear", "color", "direction", "display", "float", "font"}
 STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
@@ -74,13 +74,10 @@ class Sanitize(SanitizeHTML):
     as it was written or left out.
     """
 
-    @default("enabled")
-    def _enabled_default(self) -> bool:
-        return True
-
-    @default("safe_output_keys")
-    def _safe_output_keys_default(self) -> set[str]:
-        return {"text/plain", "text/latex", "image/png", "image/jpeg", VERDICT_MIME}
+    enabled = Bool(True).tag(config=True)
+    safe_output_keys = Set(
+        {"text/plain", "text/latex", "image/png", "image/jpeg", VERDICT_MIME}
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Sanitize every cell, and remove saved widgets, which a page would run."""
@@ -125,7 +122,8 @@ class Sanitize(SanitizeHTML):
                 if "text/latex" in output.data:
                     output.data["text/latex"] = without_commands(_joined(output.data["text/latex"]))
                 if "text/markdown" in output.data:
-                    output.data["text/markdown"] = self._harmless(output.data["text/markdown"])
+                    words = output.data["text/markdown"]
+                    output.data["text/markdown"] = self._harmless(words, {})
         return outputs
 
     def sanitize_html_tags(self, text: Any) -> str:
@@ -139,50 +137,48 @@ class Sanitize(SanitizeHTML):
             return TOO_MUCH
         return without_commands(_clean(text, _kept))
 
-    def _harmless(self, markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
-        """Return what :func:`harmless` does or, above a limit, the text as it was written."""
-        pictures = [data for images in (attachments or {}).values() for data in images.values()]
+    def _harmless(self, markdown: str, attachments: Mapping[str, Any]) -> str:
+        """Return what :func:`_shown` does or, above a limit, the text as it was written.
+
+        ``attachments`` are the cell's pictures: by name, base64 data by MIME type.
+        """
+        pictures = [data for images in attachments.values() for data in images.values()]
         shown = markdown.count("![") * max(map(len, pictures), default=0)
         within = len(markdown) <= MAX_MARKDOWN and self._spend("markdown", len(markdown))
         if within and self._spend("pictures", shown):
-            return harmless(markdown, attachments)
+            return _shown(markdown, attachments)
         return verbatim(markdown)
 
     def _spend(self, what: str, amount: int) -> bool:
         """Take an amount from one of the notebook's limits; return False if too little is left."""
-        if amount > self._left[what]:
-            return False
-        self._left[what] -= amount
-        return True
+        enough = amount <= self._left[what]
+        self._left[what] -= amount if enough else 0
+        return enough
 
 
 def _joined(text: Any) -> str:
     return text if isinstance(text, str) else "".join(map(str, text))
 
 
-def harmless(markdown: str, attachments: Mapping[str, Any] | None = None) -> str:
-    """Return markdown that renders to harmless HTML.
+def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
+    """Return markdown, whose HTML is clean, so that all that it renders to is harmless.
 
     :func:`without_links` makes words of each link or picture that is not allowed, for the page's
     renderer and any other. But markdown makes them from more spellings than can be listed. So the
     page's own renderer is run on the text. If the result is not harmless, all of the text is shown
     as it was written.
-
-    Args:
-        markdown: text whose HTML is already clean.
-        attachments: the cell's pictures: by name, base64 data by MIME type.
     """
-    shown = without_links(markdown, attachments or ())
+    shown = without_links(markdown, attachments)
     if _renders_clean(shown, attachments):
         return shown
     written = verbatim(markdown)
-    return written if _renders_clean(written) else "(This text could not be shown.)"
+    return written if _renders_clean(written, {}) else "(This text could not be shown.)"
 
 
-def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) -> bool:
+def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
     pictures = {
         name: {kind: "" if BASE64.fullmatch(data) else "<" for kind, data in images.items()}
-        for name, images in (attachments or {}).items()
+        for name, images in attachments.items()
     }
     try:
         page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=pictures))
@@ -192,7 +188,7 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) 
     tags = TAG.findall(rendered)
     if len(tags) > MAX_TAGS or len(tags) * len(REOPENED.findall(rendered)) > MAX_REOPENED:
         return False
-    if {tag.lstrip("</").lower() for tag in tags} - (TEXT | BLOCKS | TABLES):
+    if {tag.lstrip("</").lower() for tag in tags} - TAGS:
         return False
     # Rename the attributes: nh3 drops those with a refused URL before it calls the filter.
     mark = f"x{secrets.token_hex(8)}-"
@@ -213,15 +209,10 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any] | None = None) 
 
 
 def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
-    """Return HTML with known tags only.
-
-    Args:
-        kept: gets a tag, an attribute's name and its value; returns the new value, or None to
-            remove the attribute.
-    """
+    """Return HTML with known tags only; ``kept`` gives an attribute's value, None to drop it."""
     return nh3.clean(
         text,
-        tags=TEXT | BLOCKS | TABLES,
+        tags=TAGS,
         attributes={},
         generic_attribute_prefixes={""},  # so that the filter sees all attributes
         attribute_filter=kept,
@@ -243,7 +234,12 @@ def _sizes(metadata: Any) -> NotebookNode:
 
 def _kept(tag: str, name: str, value: str) -> str | None:
     """Return the harmless part of an attribute's value; None to remove the attribute."""
-    if not _allowed(tag, name, value):
+    if tag == "img":
+        picture = name == "src" and PICTURE.match(value)
+        allowed = picture or name in ("alt", "width", "height")
+    else:
+        allowed = is_link(value) if (tag, name) == ("a", "href") else name in ATTRIBUTES
+    if not allowed:
         return None
     if name == "class":
         return " ".join(word for word in value.split() if word in CLASSES) or None
@@ -257,13 +253,3 @@ def _style(value: str) -> str:
         for name, _, what in said
         if name.strip().lower() in STYLES and PLAIN.fullmatch(what)
     )
-
-
-def _allowed(tag: str, name: str, value: str) -> bool:
-    if tag == "img":
-        return name in ("alt", "width", "height") or (
-            name == "src" and PICTURE.match(value) is not None
-        )
-    if tag == "a" and name == "href":
-        return is_link(value)
-    return name in ATTRIBUTES

@@ -1,15 +1,8 @@
 """Run a kernel in a sandbox for every submission; ``python -m grader doctor`` tests it.
 
-Known limits of the sandbox:
-
-- Two sandboxes that run side by side can send each other slow messages, if both cooperate: one can
-  measure the other's load by the time that its own work takes, and by which parts of shared files
-  are in memory.
-- The path of the Python environment is visible inside, in every module's path and in
-  /proc/self/mountinfo.
-- There are no cgroups. The memory of a sandbox is measured ten times a second, so it can exceed its
-  limit for a tenth of a second. A sandbox that starts new sessions all the time gets more than its
-  share of the processor.
+Two sandboxes that run side by side can send each other slow messages, if both cooperate: one can
+measure the other's load by the time that its own work takes, and by which parts of shared files are
+in memory. The path of the Python environment is visible inside. SECURITY.md has the other limits.
 """
 
 from grader.sandbox.limits import Limits

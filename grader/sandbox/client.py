@@ -50,8 +50,7 @@ class Channel:
         """Return the next message.
 
         Args:
-            timeout: seconds of the sandbox's own time (see :class:`grader.sandbox.Limits`); None
-                to wait without a limit.
+            timeout: seconds of the sandbox's own time (see :class:`grader.sandbox.Limits`).
 
         Raises:
             queue.Empty: if no message comes in that time.
@@ -84,12 +83,11 @@ class Channel:
         raise queue.Empty
 
     def put(self, said: Any) -> bool:
-        """Add a message's bytes, an exception or GONE; drop the oldest entry if it is full.
+        """Add a message's bytes, an exception or GONE; return whether the channel is now full.
 
-        Returns:
-            True if the channel is now full, so that its reader should run before the next packet.
+        Then its reader should run before the next packet.
         """
-        if self.waiting.full():  # nobody has read since it became full
+        if self.waiting.full():  # nobody has read since it became full: drop the oldest
             self.waiting.get_nowait()
         self.waiting.put_nowait(said)
         return self.waiting.full()
@@ -123,11 +121,6 @@ class SandboxClient(AsyncKernelClient):
         """The channel of outputs."""
         return self._channels[messages.IOPUB]
 
-    @property
-    def channels_running(self) -> bool:
-        """Whether the channels are started and not stopped."""
-        return self._loop is not None
-
     def start_channels(self, *args: Any, **kwargs: Any) -> None:
         """Start the channels in the running event loop."""
         self._loop = asyncio.get_running_loop()
@@ -152,7 +145,7 @@ class SandboxClient(AsyncKernelClient):
                 f"the kernel ended before it was ready: {self.parent.why_stopped()}"
             ) from None
 
-    async def execute_interactive(  # type: ignore[override]  # nbclient never gives the others
+    async def execute_interactive(  # type: ignore[override]  # only tests and benchmarks call it
         self,
         code: str,
         *,
@@ -160,16 +153,7 @@ class SandboxClient(AsyncKernelClient):
         timeout: float | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Execute code and return the reply.
-
-        Args:
-            timeout: seconds by the clock; None for no limit.
-
-        Raises:
-            TimeoutError: if the reply does not come in time.
-            messages.BadMessage: as :meth:`Channel.get_msg` does.
-            DeadKernelError: as :meth:`Channel.get_msg` does.
-        """
+        """Execute code and return the reply, within so many seconds by the clock."""
         async with asyncio.timeout(timeout):
             asked = self.execute(code, **options)
             while True:
@@ -194,21 +178,20 @@ class SandboxClient(AsyncKernelClient):
 
     def _take(self) -> None:
         for _ in range(PACKETS_AT_ONCE):
+            complete: tuple[int, Any] | None
             try:
                 packet = self.end.recv(messages.PACKET + 1)
+                complete = self._assembler.take(packet) if packet else None
             except BlockingIOError:
                 return
             except OSError:
                 packet = b""
+            except messages.BadMessage as error:
+                complete = messages.IOPUB, error
             if not packet:
                 self._pause()
                 for channel in self._channels.values():
                     channel.put(GONE)
                 return
-            complete: tuple[int, Any] | None
-            try:
-                complete = self._assembler.take(packet)
-            except messages.BadMessage as error:
-                complete = messages.IOPUB, error
             if complete is not None and self._channels[complete[0]].put(complete[1]):
                 return  # let the channel's reader run first

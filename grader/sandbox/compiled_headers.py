@@ -1,14 +1,11 @@
-"""Provide compiled headers to labs whose exercises call ``torch.compile``.
+"""Provide compiled headers (:mod:`grader.inside.headers`) to labs that call ``torch.compile``.
 
-A kernel's first compilation spends most of its time on torch's headers. So they are compiled once
-on each machine, and sandboxes see the result; so are the trial programs by which Inductor finds out
-what the compiler and the processor can do together. Nothing else is prepared: a cache of what the
-reference solution compiles would contain its source, and every learner could read it.
+Nothing else is prepared: a cache of what the reference solution compiles would contain its source,
+and every learner could read it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -16,7 +13,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +45,8 @@ def prepared_headers() -> Path:
     if where.is_dir():
         return where
     where.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(where.with_suffix(".lock")):
+    with where.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Linux releases it if this process dies
         if not where.is_dir():
             _make(where)
     return where
@@ -62,7 +59,6 @@ def folder() -> Path:
 
 
 def _make(where: Path) -> None:
-    """Compile the headers and move them to ``where`` when all are complete."""
     with tempfile.TemporaryDirectory(prefix="making-", dir=where.parent) as scratch:
         made = Path(scratch) / "headers"
         made.mkdir()
@@ -90,7 +86,7 @@ def _make(where: Path) -> None:
             )
         for path in (made, *made.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)  # kernels have other user ids
-        made.rename(where)
+        made.rename(where)  # when all are complete
 
 
 def _key() -> str:
@@ -108,11 +104,3 @@ def _key() -> str:
     if os.path.exists(compiler):
         about += [cxx(), compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a file lock, which Linux releases if this process dies."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

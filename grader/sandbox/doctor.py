@@ -18,33 +18,28 @@ from utils.instruments.toolchain import cxx, inductor_lacks
 
 
 def problems() -> list[Obstacle]:
-    """Return what keeps this machine from running sandboxes.
-
-    If nothing obvious is missing, a kernel is started in a sandbox. If that works, the list is
-    empty.
-    """
-    found = missing()
-    if found:
+    """Return what keeps this machine from running sandboxes; a kernel is started in one."""
+    if found := missing():
         return found
-
-    async def attempt() -> None:
-        manager = SandboxedKernelManager()
-        await manager.start_kernel()
-        client = manager.client()
-        client.start_channels()
-        try:
-            await client.wait_for_ready(30)
-        finally:
-            client.stop_channels()
-            await manager.shutdown_kernel(now=True)
-
     try:
-        asyncio.run(attempt())
+        asyncio.run(_start_a_kernel())
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
         return [Obstacle(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
     return []
+
+
+async def _start_a_kernel() -> None:
+    manager = SandboxedKernelManager()
+    await manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    try:
+        await client.wait_for_ready(30)
+    finally:
+        client.stop_channels()
+        await manager.shutdown_kernel(now=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

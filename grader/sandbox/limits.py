@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from grader import UserError
@@ -41,9 +41,6 @@ class Limits:
         cell_seconds: time for one cell.
         total_seconds: time for the whole notebook, whether its cells run, raise or wait.
         grace: seconds between an interrupt and the kill.
-
-    Raises:
-        UserError: if a limit is no whole number above 0.
     """
 
     memory: int = 2048 * MIB
@@ -55,17 +52,9 @@ class Limits:
     total_seconds: int = 300
     grace: int = 5
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            _positive(f"limit {field.name}", getattr(self, field.name))
-
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Limits:
-        """Return the limits that a lab's notebook sets in its metadata.
-
-        Args:
-            metadata: the notebook's metadata. ``open_the_hood.cell_seconds`` and
-                ``open_the_hood.limits`` are read; limits that they do not name keep their default.
+        """Return the limits that a lab's notebook sets in its metadata, else their defaults.
 
         Raises:
             UserError: for an unknown limit and for one that is no whole number above 0.

@@ -29,7 +29,6 @@ SECONDS_TO_SAY_WHY = 1
 # The end of a zygote is heard at once, so this is only for one that is stuck. On a busy machine, a
 # sandbox full of processes took more than ten seconds to end.
 SECONDS_TO_END = 60
-OF_THE_SANDBOX = ("--HistoryManager.", "--IPKernelApp.log_level=")  # set by the kernel app itself
 
 
 # The overrides that mypy is told to ignore are coroutines, as AsyncKernelManager's own; mypy sees
@@ -40,8 +39,7 @@ class SandboxedKernelManager(AsyncKernelManager):
     Args:
         files: a folder whose plain files are copied into the kernel's working folder.
         headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
-        traces: whether the kernel starts with the modules that trace loaded, as with headers.
-        preload: groups of modules that the kernel starts with besides; see
+        preload: groups of modules that the kernel starts with besides: "tracer", and those of
             :data:`grader.inside.preload.ON_DEMAND`.
 
     Attributes:
@@ -55,7 +53,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         limits: Limits | None = None,
         files: Path | None = None,
         headers: Path | None = None,
-        traces: bool = False,
         preload: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
@@ -63,7 +60,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         self.limits = limits or Limits()
         self.files = files
         self.headers = headers
-        self.traces = traces
         self.preload = preload
         self.connection: socket.socket
         self._lease: socket.socket | None = None
@@ -79,16 +75,11 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     async def start_kernel(  # type: ignore[override]  # see the class
         self,
-        *,
-        extra_arguments: list[str] | tuple[str, ...] = (),
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
+        **ignored: Any,
     ) -> None:
         """Start the kernel in a new sandbox and return when it is confined.
 
-        Args:
-            cwd: ignored, because a sandbox sees no folder of the grader.
-            env: ignored, because a sandbox gets nothing of the grader's environment.
+        The arguments, environment and folder that nbclient names are for kernels of the grader's.
 
         Raises:
             RuntimeError: if the manager already has a kernel.
@@ -99,18 +90,12 @@ class SandboxedKernelManager(AsyncKernelManager):
         """
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
-        self._refuse_other_languages()
-        arguments = [text for text in extra_arguments if not text.startswith(OF_THE_SANDBOX)]
-        await asyncio.to_thread(self._start, arguments)
+        if self.kernel_name not in PYTHON:
+            self._refuse_other_languages()
+        await asyncio.to_thread(self._start)
 
     def _refuse_other_languages(self) -> None:
-        """Refuse a kernel that is not Python; a sandbox always runs the grader's own Python.
-
-        Raises:
-            UserError: if the kernel is not installed or has another language.
-        """
-        if self.kernel_name in PYTHON:
-            return
+        """Refuse a kernel that is not Python; a sandbox always runs the grader's own Python."""
         try:
             spec = self.kernel_spec
             assert spec is not None
@@ -126,24 +111,22 @@ class SandboxedKernelManager(AsyncKernelManager):
                 f"{language}: only Python runs in a sandbox; --unsafe-no-sandbox runs any kernel"
             )
 
-    def _start(self, arguments: list[str]) -> None:
+    def _start(self) -> None:
         self._ended = ""
         asked = {
             **asdict(self.limits),
-            "files": self.files is not None,
             "headers": str(self.headers) if self.headers else None,
-            "traces": self.traces,
             "preload": list(self.preload),
-            "arguments": arguments,
         }
         with ExitStack() as given, ExitStack() as kept:
-            lease, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            end, kernels_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            connection, kernels_connection = socket.socketpair()
-            for ours in (lease, end, connection):
-                kept.callback(ours.close)
-            for others in (theirs, kernels_end, kernels_connection):
-                given.callback(others.close)
+
+            def pair(kind: socket.SocketKind) -> tuple[socket.socket, socket.socket]:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+                return kept.enter_context(ours), given.enter_context(theirs)
+
+            lease, zygotes_lease = pair(socket.SOCK_SEQPACKET)
+            end, kernels_end = pair(socket.SOCK_SEQPACKET)
+            connection, kernels_connection = pair(socket.SOCK_STREAM)
             clock = os.memfd_create("clock")
             kept.callback(os.close, clock)
             os.pwrite(clock, bytes(CLOCK.size) + b"\1", 0)
@@ -152,26 +135,20 @@ class SandboxedKernelManager(AsyncKernelManager):
                 descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
                 given.callback(os.close, descriptors[-1])
             zygote = warm()
-            zygote.start(asked, [theirs.detach(), *descriptors], lease)
+            zygote.start(asked, [zygotes_lease.detach(), *descriptors], lease)
             kept.pop_all()
         lease.setblocking(False)
         end.setblocking(False)
         self._lease, self._end, self.connection, self._clock = lease, end, connection, clock
 
     def passed(self) -> float:
-        """Return the seconds of the sandbox's own time (see :class:`Limits`) when last measured.
-
-        It is infinite if there is no kernel.
-        """
+        """Return the seconds of the sandbox's own time (see :class:`Limits`) when last measured."""
         if self._clock < 0:
             return math.inf
         return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
 
     def wait(self, waits: bool) -> None:
-        """Say whether the grader now waits for the sandbox.
-
-        While the sandbox waits for the grader instead, what it sleeps is not its own time.
-        """
+        """Say whether the grader now waits for the sandbox; else its sleep is not its own time."""
         if self._clock >= 0:
             os.pwrite(self._clock, bytes([waits]), AWAITED)
 
@@ -227,17 +204,17 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Read from the lease whether the zygote reported the end of the sandbox."""
         if self._lease is None or self._ended:
             return
-        try:
-            message = self._lease.recv(1 << 16)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            # The zygote closed the lease before it read a word of ours. The first read reports
-            # that as an error; the zygote's own message comes with the second.
+        message = b""
+        # The zygote may have closed the lease before it read a word of ours. The first read reports
+        # that as an error; the zygote's own message comes with the second.
+        for _ in range(2):
             try:
                 message = self._lease.recv(1 << 16)
+                break
+            except BlockingIOError:
+                return
             except OSError:
-                message = b""
+                continue
         said: dict[str, Any] = json.loads(message) if message else {"ended": "lost"}
         self._ended, self._status = said["ended"], said.get("status", 0)
 
@@ -257,12 +234,10 @@ class SandboxedKernelManager(AsyncKernelManager):
             ZygoteDied: if the sandbox does not end in time.
         """
         async with self._ending:  # a reader of a channel may just be in `over`
+            self._listen()
             if self._lease is None:
                 return
-            self._listen()
             if not self._ended:
-                with contextlib.suppress(OSError):
-                    self._lease.send(b"end")
                 await self._end_of_sandbox()
             self._lease.close()
             self._lease = None
@@ -272,46 +247,38 @@ class SandboxedKernelManager(AsyncKernelManager):
             self._clock = -1
 
     async def over(self) -> None:
-        """Find out why the kernel's socket was closed, and end the sandbox if it still runs.
-
-        The client calls this when it reads the end of the socket.
-
-        Raises:
-            ZygoteDied: if the sandbox does not end in time.
-        """
+        """Find out why the kernel's socket was closed, and end the sandbox if it still runs."""
         async with self._ending:  # the readers of both channels may call this
             self._listen()
             if self._lease is None or bool(self._ended):
                 return
-            try:
-                await self._end_of_sandbox(SECONDS_TO_SAY_WHY)
-            except ZygoteDied:  # the kernel closed its socket and still runs, or the zygote is slow
-                with contextlib.suppress(OSError):
-                    self._lease.send(b"end")
-                if await self._end_of_sandbox() == "closed":
+            if not await self._hears_of_the_end(SECONDS_TO_SAY_WHY):
+                # the kernel closed its socket and still runs, or the zygote is slow
+                await self._end_of_sandbox()
+                if self._ended == "closed":
                     # by our word; but our word killed nothing that had ended by itself
                     self._ended = "left" if self._status == -signal.SIGKILL else "died"
 
-    async def _end_of_sandbox(self, seconds: float = SECONDS_TO_END) -> str:
-        """Wait until the zygote has said why the sandbox ended, and return it."""
-        loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        lease = self._lease
+    async def _end_of_sandbox(self) -> None:
+        """Tell the zygote to end the sandbox, and wait until it has said why it ended."""
+        assert self._lease is not None
+        with contextlib.suppress(OSError):
+            self._lease.send(b"end")
+        if not await self._hears_of_the_end(SECONDS_TO_END):
+            raise ZygoteDied(f"a sandbox did not end within {SECONDS_TO_END} s")
+
+    async def _hears_of_the_end(self, seconds: float) -> bool:
+        loop, said, lease = asyncio.get_running_loop(), asyncio.Event(), self._lease
         assert lease is not None
-
-        def note() -> None:
-            if not ended.done():
-                ended.set_result(None)
-
-        loop.add_reader(lease, note)
+        loop.add_reader(lease, said.set)
         try:
-            await asyncio.wait_for(ended, seconds)
+            await asyncio.wait_for(said.wait(), seconds)
         except TimeoutError:
-            raise ZygoteDied(f"a sandbox did not end within {seconds} s") from None
+            return False
         finally:
             loop.remove_reader(lease)
         self._listen()
-        return self._ended
+        return True
 
     async def cleanup_resources(  # type: ignore[override]  # see the class
         self, restart: bool = False
@@ -320,7 +287,6 @@ class SandboxedKernelManager(AsyncKernelManager):
 
 
 def _exit(status: int) -> str:
-    """Return how a process ended, in words; a negative status is a signal's number."""
     if status >= 0:
         return f"it ended with status {status}"
     with contextlib.suppress(ValueError):  # a real-time signal has no name

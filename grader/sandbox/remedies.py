@@ -29,15 +29,10 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Obstacle:
-    """A reason why sandboxes do not work.
+    """A reason why sandboxes do not work."""
 
-    Attributes:
-        what: the reason, as a clause without a full stop.
-        how: what to do, as sentences or commands.
-    """
-
-    what: str
-    how: str
+    what: str  # a clause without a full stop
+    how: str  # what to do, as sentences or commands
 
     def __str__(self) -> str:
         return f"{self.what}. {self.how}"
@@ -60,34 +55,31 @@ def missing() -> list[Obstacle]:
                 "Grade on a Linux machine, a virtual machine, or in WSL 2.",
             )
         ]
-    found = []
-    if platform.machine() not in seccomp.MACHINES:
-        known = " and ".join(seccomp.MACHINES)
-        found.append(
-            Obstacle(
-                f"the system call filter is written for {known}, not for {platform.machine()}",
-                "Grade on a machine with one of these processors.",
-            )
-        )
+    known = " and ".join(seccomp.MACHINES)
     version = tuple(int(part) for part in platform.release().split(".")[:2])
-    if version < OLDEST_LINUX:
-        found.append(
-            Obstacle(
-                f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
-                "Update the system, or grade on a newer one.",
-            )
-        )
-    if shutil.which("bwrap") is None:
-        found.append(Obstacle("bubblewrap (`bwrap`) is not installed", INSTALL))
-    return found
+    tests = (
+        (
+            platform.machine() not in seccomp.MACHINES,
+            f"the system call filter is written for {known}, not for {platform.machine()}",
+            "Grade on a machine with one of these processors.",
+        ),
+        (
+            version < OLDEST_LINUX,
+            f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
+            "Update the system, or grade on a newer one.",
+        ),
+        (shutil.which("bwrap") is None, "bubblewrap (`bwrap`) is not installed", INSTALL),
+    )
+    return [Obstacle(what, how) for fails, what, how in tests if fails]
 
 
 def explain(said: str) -> Obstacle:
     """Return the problem behind a failed sandbox: its message has what bubblewrap printed."""
-    if "bwrap: " in said:
-        for words, problem in REMEDIES:
-            if any(word in said.lower() for word in words):
-                return problem(said.partition("bwrap: ")[2])
+    of_bubblewrap = said.partition("bwrap: ")[2]
+    for words, problem in REMEDIES:
+        if any(word in of_bubblewrap.lower() for word in words):
+            found = problem()
+            return Obstacle(f"{found.what} ({of_bubblewrap})", found.how)
     return Obstacle(
         f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
     )
@@ -101,9 +93,8 @@ def _switch(name: str) -> str:
         return ""
 
 
-def _no_namespaces(said: str) -> Obstacle:
-    """Return the problem if the system refused bubblewrap a namespace."""
-    what = f"this system forbids the namespaces that bubblewrap makes sandboxes of ({said})"
+def _no_namespaces() -> Obstacle:
+    what = "this system forbids the namespaces that bubblewrap makes sandboxes of"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return Obstacle(
             "AppArmor forbids user namespaces for programs without a profile, as Ubuntu does from "
@@ -122,22 +113,14 @@ def _no_namespaces(said: str) -> Obstacle:
     )
 
 
-def _too_old(said: str) -> Obstacle:
-    return Obstacle(
-        f"bubblewrap is too old ({said})", "Sandboxes need bubblewrap 0.8 or newer: update it."
-    )
-
-
-def _no_proc(said: str) -> Obstacle:
-    return Obstacle(
-        f"this container does not let a sandbox have a /proc of its own ({said})",
-        "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
-    )
-
-
+TOO_OLD = Obstacle("bubblewrap is too old", "Sandboxes need bubblewrap 0.8 or newer: update it.")
+NO_PROC = Obstacle(
+    "this container does not let a sandbox have a /proc of its own",
+    "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
+)
 # (words in bubblewrap's message, in lower case; what makes the problem). The first match counts.
-REMEDIES: tuple[tuple[tuple[str, ...], Callable[[str], Obstacle]], ...] = (
-    (("unknown option",), _too_old),
-    (("mount proc", "/newroot/proc"), _no_proc),
+REMEDIES: tuple[tuple[tuple[str, ...], Callable[[], Obstacle]], ...] = (
+    (("unknown option",), lambda: TOO_OLD),
+    (("mount proc", "/newroot/proc"), lambda: NO_PROC),
     (("namespace", "uid map", "gid map", "setgroups", "loopback", "permitted"), _no_namespaces),
 )

@@ -21,6 +21,7 @@ from typing import Any
 
 from grader import UserError
 from grader.inside import cgroup
+from grader.inside.bubblewrap import USER
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.stage import environment_folders, hidden_folders, make_stage
 from utils.instruments.toolchain import cxx
@@ -54,10 +55,7 @@ class CannotSandbox(UserError):
 
 
 class FilesRefused(UserError):
-    """A submission's files could not be copied into its sandbox.
-
-    They are too many, too large or nested too deeply.
-    """
+    """A submission's files are too many, too large or nested too deeply for its sandbox."""
 
 
 class ZygoteDied(RuntimeError):
@@ -68,31 +66,25 @@ class ZygoteDied(RuntimeError):
 
 
 def own_users() -> bool:
-    """Return whether this process may give each kernel its own user id.
-
-    If not, each kernel gets a user namespace.
-    """
+    """Return whether this process may give each kernel its own user id, or a user namespace."""
     status = Path("/proc/self/status").read_text()
-    held = int(
-        next(line for line in status.splitlines() if line.startswith("CapEff")).split()[1], 16
-    )
+    held = int(status.partition("CapEff:")[2].split()[0], 16)
     if not all(held >> capability & 1 for capability in NEEDED):
         return False
-    ranges = [
-        map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines()
-    ]
-    return any(first <= FIRST_USER and first + n > LAST_USER for first, _, n in ranges)
+    ranges = Path("/proc/self/uid_map").read_text().splitlines()
+    numbers = [map(int, line.split()) for line in ranges]
+    return any(first <= FIRST_USER and first + n > LAST_USER for first, _, n in numbers)
 
 
 class Warm:
-    """A zygote, with a folder that exists as long as it runs."""
+    """A zygote, with a folder that exists as long as it runs.
+
+    Raises:
+        CannotSandbox: if a requirement is missing, or the folder cannot be written.
+    """
 
     def __init__(self) -> None:
-        """Start the zygote without waiting for its imports.
-
-        Raises:
-            CannotSandbox: if a requirement is missing, or the folder cannot be written.
-        """
+        """Start the zygote without waiting for its imports."""
         for problem in missing():
             raise CannotSandbox(problem)
         self.owner = os.getpid()
@@ -140,11 +132,7 @@ class Warm:
             self.control.send(json.dumps(told).encode())
 
     def wait(self) -> None:
-        """Wait until the zygote has imported everything.
-
-        Raises:
-            CannotSandbox: if it ends first or takes more than ``SECONDS_TO_IMPORT``.
-        """
+        """Wait until the zygote has imported everything; raise CannotSandbox if it can't."""
         if self.ready:
             return
         said = self._hear(self.control, SECONDS_TO_IMPORT)
@@ -170,9 +158,8 @@ class Warm:
         """Ask for a kernel and wait until it is confined to its sandbox.
 
         Args:
-            asked: the limits in bytes, seconds and numbers, and the other fields of a request.
-            descriptors: the descriptors for the zygote, its end of the lease first; that one is
-                closed here.
+            asked: the request; see :mod:`grader.inside.zygote`.
+            descriptors: those for the zygote, its end of the lease first; that one is closed here.
             lease: this side's end of the lease.
 
         Raises:
@@ -180,11 +167,19 @@ class Warm:
             FilesRefused: if the submission's files could not be copied.
             ZygoteDied: if the zygote or a process of the new sandbox died.
         """
-        user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else 1000
-        request = {**asked, "user": user, "own_user": self.own_users}
+        user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else USER
+        request = json.dumps({**asked, "user": user, "own_user": self.own_users}).encode()
+        end = time.monotonic() + SECONDS_TO_START
         try:
             with self.lock:
-                self._ask(json.dumps(request).encode(), descriptors)
+                while True:
+                    try:
+                        socket.send_fds(self.control, [request], descriptors)
+                        break
+                    except OSError as error:  # this user's programs may have too many in flight
+                        if error.errno != errno.ETOOMANYREFS or time.monotonic() > end:
+                            raise
+                    time.sleep(SECONDS_TO_RETRY)
         except OSError as error:
             raise ZygoteDied(f"the warm process is gone: {error}") from error
         finally:
@@ -199,18 +194,6 @@ class Warm:
         if "started" not in said:
             self.process.kill()  # it may hang instead; its sandboxes end with it
             raise ZygoteDied("the warm process ended while it started a kernel")
-
-    def _ask(self, request: bytes, descriptors: list[int]) -> None:
-        """Send a request; wait while this user's programs have too many descriptors in flight."""
-        end = time.monotonic() + SECONDS_TO_START
-        while True:
-            try:
-                socket.send_fds(self.control, [request], descriptors)
-                return
-            except OSError as error:
-                if error.errno != errno.ETOOMANYREFS or time.monotonic() > end:
-                    raise
-            time.sleep(SECONDS_TO_RETRY)
 
     def close(self) -> None:
         """End the zygote and all its sandboxes, and remove its folder."""
@@ -269,11 +252,7 @@ _warm: Warm | None = None
 
 
 def warm() -> Warm:
-    """Return this process's zygote, ready for requests; start one if there is none or it died.
-
-    Raises:
-        CannotSandbox: if it cannot be started.
-    """
+    """Return this process's zygote, ready for requests; start one if there is none or it died."""
     global _warm
     with _lock:
         if _warm is None or not _warm.alive():

@@ -155,7 +155,7 @@ def makes_json_that_expands(work: Work) -> None:
 BODIES = iter([
     b"[" * 90000, b"1" * 100000, b"NaN", b'{"id": 1e999}', b'{"tensor": [0]}', b'{"a": 1, "b": 2}',
     b'[{"tensor": [0, 0, "float32", 0, [4611686018427387904], [0], ""]}]',
-    b'[{"array": [0, 0, "O", [1], "C"]}]', b'[{"config": ["os", "system", {}]}]',
+    b'[{"array": [0, 0, "O", 0, [1], [1], ""]}]', b'[{"config": ["os", "system", {}]}]',
     b'[{"dict": [[{"dict": [[], []]}], [1]]}]', b'\xff\xfe', b'{"float": "nan"}', b'"\\ud800"',
 ])
 plain = rpc_server.Answerer.answer

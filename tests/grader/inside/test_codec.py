@@ -79,12 +79,15 @@ def test_conjugates_negatives_and_empty_tensors():
 
 
 def test_arrays_keep_dtype_shape_and_order():
-    for array in (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.eye(3)), np.array(2)):
+    arrays = (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.eye(3)), np.array(2))
+    for array in (*arrays, np.empty((3, 0, 2)), np.array([True])):
         came = copy_by_value(array)
         assert came.dtype == array.dtype
         assert came.flags.f_contiguous == array.flags.f_contiguous
         assert np.array_equal(came, array)
         assert came.flags.writeable
+    backwards = np.arange(6, dtype="u2")[::-1]
+    assert np.array_equal(copy_by_value(backwards), backwards)
 
 
 @given(st.floats(allow_nan=True))
@@ -144,6 +147,8 @@ def nested(depth):
         len,
         np.array([object()]),
         np.zeros(2, dtype=[("a", "i4")]),
+        np.zeros(2, dtype=">f4"),
+        np.array(["text"]),
         torch.ones(2, device="meta"),
         torch.eye(2).to_sparse(),
         nested(40),
@@ -194,8 +199,10 @@ T = [0, 8, "float32", 0, [2], [1], ""]
         ({"tensor": [-1, 8, "float32", 0, [2], [1], ""]}, b"x" * 8),
         ({"tensor": [0, 8, "float32", 0, [1 << 40], [0], ""]}, b"x" * 8),
         ({"tensor": [0, 8, "int32", 0, [2], [1], "g"]}, b"x" * 8),
-        ({"array": [0, 8, "O", [1], "C"]}, b"x" * 8),
-        ({"array": [0, 8, "<f4", [3], "C"]}, b"x" * 8),
+        ({"array": [0, 8, "O", 0, [1], [1], ""]}, b"x" * 8),
+        ({"array": [0, 8, "bfloat16", 0, [4], [1], ""]}, b"x" * 8),
+        ({"array": [0, 8, "float32", 0, [2], [1], "g"]}, b"x" * 8),
+        ({"array": [0, 8, "float32", 0, [3], [1], ""]}, b"x" * 8),
     ],
     ids=str,
 )

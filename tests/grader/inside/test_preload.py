@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -12,13 +13,21 @@ from grader.sandbox.warm_process import shut_down
 from tests.grader.sandbox.inmate import Inmate
 from utils.instruments.toolchain import inductor_lacks
 
-pytestmark = pytest.mark.slow(25)
+pytestmark = [pytest.mark.slow(70), pytest.mark.usefixtures("sandbox")]
 
 HIDDEN = "### BEGIN HIDDEN TESTS"
 FEW = 5
+ADD = "add to grader/inside/preload.py what stands for"
 
 
-@pytest.mark.usefixtures("sandbox")
+@pytest.fixture
+def own_zygote() -> Iterator[None]:
+    """One for a test that lets it import what no other test expects: it forgets nothing."""
+    shut_down()
+    yield
+    shut_down()
+
+
 @pytest.mark.parametrize(
     "lab", [phase.source for phase in phases() if phase.source.exists()], ids=lambda lab: lab.stem
 )
@@ -28,21 +37,21 @@ def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureR
     headers = None
     if compiles is True and not inductor_lacks():
         headers = request.getfixturevalue("headers")[0]
-    traces = bool(compiles) and headers is None
-    preload = nb.metadata.open_the_hood.get("preload", ())
+    preload = [*nb.metadata.open_the_hood.get("preload", ())]
+    if compiles and headers is None:
+        preload.append("tracer")
     if compiles or preload:  # a zygote forgets nothing that it imported for one lab
         request.addfinalizer(shut_down)
-    with Inmate(traces=traces, headers=headers, preload=preload) as inmate:
+    with Inmate(headers=headers, preload=preload) as inmate:
         before = set(inmate.value("import sys\nlist(sys.modules)"))
         for cell in nb.cells:
             if cell.cell_type == "code":
                 inmate.run(cell.source.partition(HIDDEN)[0])
         after = set(inmate.value("list(sys.modules)"))
     missing = sorted(after - before)
-    assert len(missing) <= FEW, f"add to grader/inside/preload.py what stands for: {missing}"
+    assert len(missing) <= FEW, f"{ADD}: {missing}"
 
 
-@pytest.mark.usefixtures("sandbox")
 def test_the_zygote_ran_nothing() -> None:
     with Inmate() as inmate:
         # one thread each, and torch's pools not made before the fork
@@ -59,7 +68,6 @@ def test_the_zygote_ran_nothing() -> None:
         assert said == "8 torch.Size([300, 300])\n"
 
 
-@pytest.mark.usefixtures("sandbox")
 def test_the_zygote_has_the_letters_of_views_and_no_file_open() -> None:
     with Inmate() as inmate:
         inmate.run(
@@ -79,7 +87,6 @@ def test_the_zygote_has_the_letters_of_views_and_no_file_open() -> None:
         assert said == "True True\n"
 
 
-@pytest.mark.usefixtures("sandbox")
 def test_the_zygote_has_read_the_lines_of_a_traceback() -> None:
     with Inmate() as inmate:
         inmate.run("import linecache, sys, traceback\nread = set(linecache.cache)")
@@ -87,3 +94,88 @@ def test_the_zygote_has_read_the_lines_of_a_traceback() -> None:
         ours = "'/ipykernel/' in f or '/IPython/' in f or '/asyncio/' in f"
         assert inmate.value(f"sorted(f for f in stack - read if {ours})") == []
         assert inmate.value(f"sum({ours} for f in stack)") > 5
+
+
+OPTIMIZER = """
+import sys, torch
+before = set(sys.modules)
+p = torch.nn.Parameter(torch.ones(2))
+p.grad = torch.ones(2)
+optimizer = torch.optim.AdamW([p], lr=0.1)
+torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+optimizer.step()
+[sorted(set(sys.modules) - before), torch.distributions.Distribution._validate_args]
+"""
+
+
+@pytest.mark.usefixtures("own_zygote")
+def test_the_first_optimizer_imports_nothing_where_a_lab_asked_for_it() -> None:
+    with Inmate() as inmate:
+        assert inmate.value("import sys\n'torch._dynamo' in sys.modules") is False
+    with Inmate(preload=["optimizers"]) as inmate:
+        missing, validates = inmate.value(OPTIMIZER)
+    assert missing == []
+    assert validates is True, "torch.distributions begins as torch has it"
+
+
+TRACE = """
+import sys, torch
+before = set(sys.modules)
+from torch.library import custom_op, opcheck
+@custom_op("room::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(x.numpy() * 2)
+twice.register_fake(lambda x: torch.empty_like(x))
+said = opcheck(twice, (torch.ones(3),), test_utils=("test_schema", "test_faketensor"))
+compiled = torch.compile(lambda x: twice(x) + 1, backend="aot_eager", fullgraph=True)
+[compiled(torch.ones(3)).tolist(), sorted(said.values()), sorted(set(sys.modules) - before)]
+"""
+
+
+@pytest.mark.usefixtures("own_zygote")
+def test_what_traces_is_there_from_the_start_and_needs_no_compiler() -> None:
+    known = "import sys\n[n for n in ('triton', 'torch._dynamo.guards') if n in sys.modules]"
+    with Inmate() as inmate:
+        assert inmate.value(known) == []
+    with Inmate(preload=["tracer"]) as inmate:
+        assert inmate.value(known) == ["triton", "torch._dynamo.guards"]
+        values, said, missing = inmate.value(TRACE)
+    assert values == [3.0, 3.0, 3.0]
+    assert said == ["SUCCESS", "SUCCESS"]
+    assert len(missing) <= FEW, f"{ADD}: {missing}"
+
+
+COMPILE = """
+import sys, torch
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+def cpu(): return sum(sum(getrusage(who)[:2]) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+before, begin = set(sys.modules), cpu()
+f = torch.compile(lambda x: torch.softmax(x * 2 + 1, -1))
+x = torch.arange(600.0).reshape(2, 300)
+same = torch.allclose(f(x), torch.softmax(x * 2 + 1, -1))
+used = cpu() - begin
+missing = sorted(name for name in set(sys.modules) - before if "compile_tasks" not in name)
+from torch._dynamo.utils import counters
+[same, used, counters["inductor"]["fxgraph_cache_hit"], missing]
+"""
+# The compiler is called with other flags, for which no headers are there.
+OTHERWISE = """
+import torch._inductor.config as config
+config.cpp.simdlen = 1
+torch.compile(torch.sigmoid)(torch.zeros(8)).tolist()
+"""
+
+
+@pytest.mark.usefixtures("own_zygote")
+def test_it_compiles_and_finds_compiled_headers(headers: list[Path]) -> None:
+    """And nothing but what the code itself compiles is imported in a kernel that has them."""
+    with Inmate() as inmate:
+        same, text, _, _ = inmate.value(COMPILE)
+    with Inmate(headers=headers[0]) as inmate:
+        as_well, prepared, hits, missing = inmate.value(COMPILE)
+        assert inmate.value(OTHERWISE) == [0.5] * 8
+    assert [same, as_well] == [True, True]
+    assert prepared < text
+    assert hits == 0
+    assert len(missing) <= FEW, f"{ADD}: {missing}"
+    print(f"first torch.compile: {text:.1f} s of CPU, with compiled headers {prepared:.1f} s")

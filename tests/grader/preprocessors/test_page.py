@@ -124,7 +124,7 @@ def test_a_page_that_takes_too_much_work_has_the_reports_alone(exporter, monkeyp
     about = {"grade": True, "solution": False, "locked": True, "grade_id": "twice", "points": 3}
     test.metadata.nbgrader = about | {"schema_version": 3, "task": False, "cell_type": "code"}
     mine = new_code_cell("mine = 1", outputs=[printed])
-    exporter.work_seconds = 0.3
+    monkeypatch.setattr(page, "SECONDS", 0.3)
     shown, _ = exporter.from_notebook_node(notebook(test, mine, new_markdown_cell("mine, too")))
     assert "2 of 3 points" in shown
     assert page.NOT_SHOWN in shown

@@ -17,7 +17,7 @@ from grader.verdict import VERDICT_MIME
 from tests.growth import grows_too_fast, peak
 
 MIB = 2**20
-OURS = {"open_the_hood": {"by": "learner"}}
+LEARNER = {"open_the_hood": {"by": "learner"}}
 
 HARMFUL = [
     "<script>alert(1)</script>",
@@ -63,7 +63,7 @@ def test_harmful_output_is_taken_apart(html, mime):
 @pytest.mark.parametrize("html", HARMFUL)
 @pytest.mark.parametrize("make", [new_markdown_cell, new_raw_cell])
 def test_harmful_text_of_a_learner_is_taken_apart(html, make):
-    nb = sanitized(make(f"words {html}", metadata={"open_the_hood": {"by": "learner"}}))
+    nb = sanitized(make(f"words {html}", metadata=LEARNER))
     assert not ACTIVE.search(nb.cells[0].source)
     assert nb.cells[0].source.startswith("words")
 
@@ -98,7 +98,7 @@ def test_the_verdict_stays():
     "text", ["`a < b` and $x < y$ & more", "# Title\n\n- one\n- two", "a > b", "x <- 3"]
 )
 def test_text_without_markup_is_left_alone(text):
-    nb = sanitized(new_markdown_cell(text, metadata={"open_the_hood": {"by": "learner"}}))
+    nb = sanitized(new_markdown_cell(text, metadata=LEARNER))
     assert nb.cells[0].source == text
 
 
@@ -164,8 +164,7 @@ def test_an_address_in_angle_brackets_stays_a_link():
     "text", ["[a link](https://example.org) and <b>bold</b>", "# Title\n\n| a | b |\n|---|---|\n"]
 )
 def test_harmless_markdown_stays_markdown(text):
-    ours = {"open_the_hood": {"by": "learner"}}
-    assert sanitized(new_markdown_cell(text, metadata=ours)).cells[0].source == text
+    assert sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source == text
 
 
 def test_of_what_is_said_about_a_picture_only_its_size_stays():
@@ -177,29 +176,19 @@ def test_of_what_is_said_about_a_picture_only_its_size_stays():
     assert sanitized(output).cells[0].outputs[0].metadata == {"image/png": {"height": 20}}
 
 
-LEARNER = {"open_the_hood": {"by": "learner"}}
 RELATIVE = ["proof.html", "/lab", "//example.net/x", "https:proof.html", "https:///x", "?x=1", ""]
 RELATIVE += ["..%2f..%2fproof.html", "mailto:a@b.example", "ftp://example.net", " proof.html"]
 ABSOLUTE = ["https://example.net/a?b=1#c", "HTTP://example.net", "#a-title"]
 ABSOLUTE += ["https://docs.example-2.org:8443", "https://example.net./x", "https://a.b.xn--p1ai?q"]
 # Spellings of machines that only the reader's machine or network knows, above all itself.
-NEAR = [
-    "http://localhost:8888/lab",
-    "https://LOCALHOST",
-    "http://a.localhost/",
-    "http://localhost./",
-]
-NEAR += [
-    "http://127.0.0.1:8888",
-    "http://127.1/",
-    "http://2130706433/",
-    "http://0x7f.1/",
-    "http://0/",
-]
-NEAR += ["http://localhost.localdomain:8888/tree", "http://a.localhost4/", "http://hub.internal/"]
-NEAR += ["http://[::1]:8888/lab", "http://hub/", "http://example.net@localhost/", "http://a.local/"]
-NEAR += ["http://%6cocalhost/", "http://\uff4cocalhost/", "http://localhost\u3002/", "https://a_b/"]
-NEAR += ["http://example.net\\@localhost/", "http://10.0.0.1./"]
+NEARBY = """
+http://localhost:8888/lab https://LOCALHOST http://a.localhost/ http://localhost./
+http://127.0.0.1:8888 http://127.1/ http://2130706433/ http://0x7f.1/ http://0/ http://10.0.0.1./
+http://localhost.localdomain:8888/tree http://a.localhost4/ http://hub.internal/ http://a.local/
+http://[::1]:8888/lab http://hub/ http://example.net@localhost/ http://example.net\\@localhost/
+http://%6cocalhost/ http://\uff4cocalhost/ http://localhost\u3002/ https://a_b/
+"""
+NEAR = NEARBY.split()
 
 
 @pytest.mark.parametrize("address", [*RELATIVE, *NEAR, "http://example.net\t.localhost/"])
@@ -357,7 +346,7 @@ def test_cleaning_takes_time_in_proportion_to_what_is_cleaned(what, kind):
     def clean(text):
         if kind != "cell":
             return sanitized(shows({kind: text}))
-        cell = new_markdown_cell(text, metadata={"open_the_hood": {"by": "learner"}})
+        cell = new_markdown_cell(text, metadata=LEARNER)
         cell.attachments = from_dict({"a.png": {"image/png": "A" * 100_000}})
         return sanitized(cell)
 
@@ -366,7 +355,7 @@ def test_cleaning_takes_time_in_proportion_to_what_is_cleaned(what, kind):
 
 def test_a_picture_is_shown_as_often_as_a_page_can_carry_it():
     def cell(times):
-        cell = new_markdown_cell("![x](attachment:a.png)\n" * times, metadata=OURS)
+        cell = new_markdown_cell("![x](attachment:a.png)\n" * times, metadata=LEARNER)
         cell.attachments = from_dict({"a.png": {"image/png": "A" * 2_000_000}})
         return cell
 
@@ -427,7 +416,7 @@ def test_harmless_html_stays_as_it_is(html):
     ],
 )
 def test_text_with_equal_signs_links_and_pasted_pictures_stays_markdown(text):
-    cell = new_markdown_cell(text, metadata=OURS)
+    cell = new_markdown_cell(text, metadata=LEARNER)
     cell.attachments = from_dict({"a.png": {"image/png": "iVBORw0KGgo="}})
     assert sanitized(cell).cells[0].source == text
 

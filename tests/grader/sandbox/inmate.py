@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from grader.inside.bubblewrap import Sandbox, build
 from grader.sandbox import SandboxedKernelManager
 from grader.sandbox.warm_process import warm
 from tests.patience import PATIENCE
 
 
+def build_at(stage: str) -> Sandbox:
+    """A sandbox without a kernel, where it can be made."""
+    told = {"stage": stage, "readable": [], "hidden": [], "user_namespace": False}
+    return build(told, {"tmp": 1 << 20, "user": 1000, "headers": None})
+
+
 class Inmate:
-    """`with Inmate() as inmate: inmate.run("print(1)")`; options are the manager's.
+    """`with Inmate() as inmate: inmate.run("print(1)")`; options are the manager's."""
 
-    arguments: for IPKernelApp
-    """
-
-    def __init__(self, arguments: Sequence[str] = (), **options: Any) -> None:
-        self.arguments = arguments
+    def __init__(self, **options: Any) -> None:
         self.loop = asyncio.new_event_loop()
         self.manager = SandboxedKernelManager(**options)
 
@@ -31,7 +34,7 @@ class Inmate:
         return self
 
     async def _start(self) -> None:
-        await self.manager.start_kernel(extra_arguments=self.arguments)
+        await self.manager.start_kernel()
         self.client = self.manager.client()
         self.client.start_channels()
         await self.client.wait_for_ready(PATIENCE)

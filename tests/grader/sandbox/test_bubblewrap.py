@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from grader.inside import seccomp
-from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost, build
+from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost
 from grader.phase_paths import ROOT
 from grader.sandbox import Limits
 from grader.sandbox.stage import SHOWN, environment_folders
 from grader.sandbox.warm_process import own_users, warm
-from tests.grader.sandbox.inmate import Inmate
+from tests.grader.sandbox.inmate import Inmate, build_at
 
 pytestmark = pytest.mark.slow(6)
 
@@ -315,7 +315,7 @@ def test_system_calls_that_are_not_listed_fail(shared: Inmate) -> None:
 
 
 def test_no_namespace_of_its_own(shared: Inmate) -> None:
-    number = seccomp.CLONE[seccomp.MACHINES[platform.machine()][0]]
+    number = seccomp.ALLOWED["clone"][seccomp.MACHINES[platform.machine()][0]]
     code = (
         "import ctypes, os\n"
         "c = ctypes.CDLL(None, use_errno=True)\n"
@@ -447,8 +447,8 @@ def test_a_keeper_that_was_killed_is_worth_another_try(tmp_path, monkeypatch) ->
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(SandboxLost, match="was killed"):
-        build("/", [], [], 1 << 20, 1000, False)
+        build_at("/")
     fake.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
     with pytest.raises(SandboxError, match="made no sandbox: no") as found:
-        build("/", [], [], 1 << 20, 1000, False)
+        build_at("/")
     assert not isinstance(found.value, SandboxLost)

@@ -12,11 +12,12 @@ import pytest
 
 from grader import UserError
 from grader import __main__ as command
-from grader.inside.bubblewrap import SandboxError, build
+from grader.inside.bubblewrap import SandboxError
 from grader.sandbox import CannotSandbox, doctor, remedies, stage
 from grader.sandbox.remedies import Obstacle, explain, missing
 from grader.sandbox.warm_process import Warm
 from tests.grader.conftest import demand_sandboxes
+from tests.grader.sandbox.inmate import build_at
 from utils.instruments.toolchain import Lack, cxx
 
 
@@ -58,7 +59,7 @@ def test_without_bubblewrap_it_refuses(
     with pytest.raises(CannotSandbox, match="apt-get install bubblewrap"):
         Warm()
     with pytest.raises(SandboxError):
-        build("/", [], [], 1, 1, False)
+        build_at("/")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_a_sandbox_that_cannot_be_made_says_what_bubblewrap_said() -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("not run: bubblewrap is not installed")
     with pytest.raises(SandboxError, match="bwrap: .*no-such-folder"):
-        build("/no-such-folder", [], [], 2**20, 1, False)
+        build_at("/no-such-folder")
 
 
 @pytest.mark.parametrize(

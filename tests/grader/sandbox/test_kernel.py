@@ -765,21 +765,6 @@ def test_what_is_no_message_is_said_once_and_the_next_one_arrives(how: str) -> N
         assert inmate.value("2 + 2") == 4
 
 
-def test_arguments_make_an_application_of_its_own() -> None:
-    """As `c.Execute.extra_arguments` may have them; the prepared one does not know them."""
-    lines = "--IPKernelApp.exec_lines=['given = 7']"
-    usual = ["--HistoryManager.hist_file=:memory:", "--IPKernelApp.log_level=40"]
-    for arguments, expected in ((usual, "NameError"), ([*usual, lines], "14\n")):
-        with Inmate(arguments=arguments) as inmate:
-            assert expected in inmate.run("print(given * 2)")
-            assert inmate.value("get_ipython().profile_dir.location") == (
-                "/home/learner/.ipython/profile_default"
-            )
-            assert inmate.run("1 / 0").count("ZeroDivisionError") == 2
-    with Inmate() as inmate:
-        assert "NameError" in inmate.run("given")
-
-
 def test_a_cell_is_transformed_once_and_the_same_text_again_in_the_next() -> None:
     with Inmate() as inmate:
         inmate.run(

@@ -35,8 +35,3 @@ def test_a_lab_chooses_in_the_units_that_it_names() -> None:
 def test_what_it_cannot_mean_is_refused(ours: dict[str, object], said: str) -> None:
     with pytest.raises(UserError, match=said):
         Limits.of({"open_the_hood": ours})
-
-
-def test_a_limit_is_a_positive_number() -> None:
-    with pytest.raises(UserError, match="memory"):
-        Limits(memory=-1)
