@@ -25,7 +25,6 @@ DECIDING = (
 )
 # Those among them that no worker loads: they collect, show, or say what a machine lacks.
 OTHERS = (
-    "judging/card.py",
     "preprocessors/exporter.py",
     "preprocessors/feedback.py",
     "preprocessors/formulas.py",
