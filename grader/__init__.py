@@ -46,11 +46,13 @@ Kernel, confined to its sandbox. One for each notebook.
 Worker again, for each cell with verify(...). In plain asserts the kernel judges itself (step 8).
 10. judging.examiner        talks to the kernel in a thread; judging.catalogue loads the check
     judging.answer_key      draws the cases, and runs the reference and the misconceptions here
+    judging.outcome         plays a case, here or there, and says what came of it
     judging.rpc_client      calls the learner's functions, by value (judging.subject)
 11. judging.judge           makes the verdict, with judging.difference, .diagnosis and .by_hand
                             (which reads the cells: .learner_source, .flow, .hostile, .dangers)
     judging.report          words the verdict; judging.graded_cell writes it into the cell
 12. judging.example         after the last cell: finds small failing calls for the learner
+                            (judging.call_text and .literal write them as Python)
 
 Batch process again, trusted.
 13. batch.canary            if many jobs fail, has the lab's own source graded: is it the machine?

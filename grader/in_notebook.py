@@ -1,24 +1,43 @@
 """The verdict in a learner's own notebook: what ``utils.notebook.verdict`` calls.
 
-The exercise is judged in the learner's process, as :func:`grader.verify.verify` does it, and shown
-with a link to the lesson, where one leads there. Nothing is recorded.
+It is judged there, too, and shown with a link to the lesson, where one leads there. Nothing is
+recorded.
 """
 
 from __future__ import annotations
 
 import contextlib
+import html
 from pathlib import Path
+from typing import Any
 
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
-from grader.judging.card import VerdictCard
+from grader.backquotes import in_code
 from grader.judging.catalogue import find_check
+from grader.judging.report import MARKS, VerdictReport
 from grader.lesson_links import link_to
 from grader.solutions import worked
-from grader.verdict import FULL, Cause
+from grader.verdict import FULL, Cause, PartResult, Status, Verdict, in_points
 from grader.verify import judged
 from utils.notebook import cell_clock
+from utils.notebook.style import GRADIENT, MUTED, VIEW
+
+# JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
+CARD = (
+    "border-left:4px solid {edge};padding:4px 0 6px 14px;margin:8px 0;max-width:760px;"
+    "line-height:1.5;font-size:var(--jp-content-font-size1,14px);"
+    "font-family:var(--jp-content-font-family,sans-serif);"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+CODE = (
+    "margin:4px 0;padding:6px 10px;overflow-x:auto;white-space:pre-wrap;"
+    "word-break:normal;overflow-wrap:anywhere;"  # JupyterLab would cut a narrow line inside a word
+    "font-size:var(--jp-code-font-size,13px);color:inherit;"
+    "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
+)
+COLOURS = {Status.RIGHT: VIEW.colour, Status.WRONG: GRADIENT.colour}
 
 
 class CellStopped(Exception):
@@ -67,3 +86,66 @@ def show_solution(name: str) -> None:
         LookupError: if there is no such exercise, or no worked solution of it.
     """
     display(Markdown(worked(*find_check(name))))
+
+
+class VerdictCard(VerdictReport):
+    """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
+
+    Args:
+        link: the address of that section; empty if none leads there.
+    """
+
+    def __init__(self, verdict: Verdict, lesson: str, link: str):
+        super().__init__(verdict, lesson)
+        self.link = link
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super()._repr_mimebundle_(**kwargs), "text/html": self.as_html()}
+
+    def as_html(self) -> str:
+        """Return the card. Every text in it is escaped, because some are the learner's own."""
+        verdict, full = self.verdict, self.verdict.status in FULL
+        attempted = verdict.status is not Status.NOT_ATTEMPTED
+        said: set[str] = set()
+        inner = [f"<div><b>{self.total()}</b>{self._bar()}</div>"]
+        if attempted:
+            inner += [self._part(part, said) for part in verdict.parts]
+        else:
+            inner.append("<div>Not attempted yet.</div>")
+        if not full:
+            where: str = in_code(f"lesson {verdict.lesson}, “{verdict.reads}”")
+            if self.link:
+                where = f'<a href="{html.escape(self.link)}">{where}</a>'
+            inner.append(f"<div>To read: {where}</div>")
+        edge = VIEW.colour if full else GRADIENT.colour if attempted else MUTED
+        return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
+
+    def _bar(self) -> str:
+        """One piece for each part, as long as the part's points, in the part's colour."""
+        pieces = "".join(
+            f'<span style="flex:{part.points:g};background:{COLOURS.get(part.status, MUTED)};'
+            'height:8px;border-radius:2px;margin-right:2px"></span>'
+            for part in self.verdict.parts
+        )
+        return f'<div aria-hidden="true" style="display:flex;margin:4px 0 8px">{pieces}</div>'
+
+    def _part(self, part: PartResult, said: set[str]) -> str:
+        colour = COLOURS.get(part.status, MUTED)
+        label = "right" if part.status is Status.RIGHT else MARKS.get(part.status, part.status)
+        reasons: list[str] = [in_code(sentence) for sentence in self.reasons(part, said)]
+        if part.against:
+            reasons.insert(0, in_code(f"Held against {part.against}."))
+        if part.example:
+            lines = html.escape("\n".join(part.example.lines()))
+            reasons.append(f'For example, to paste:<pre style="{CODE}">{lines}</pre>')
+        more = "".join(f"<div>{reason}</div>" for reason in reasons)
+        share = f"{part.earned:g} of {in_points(part.points)}"
+        if part.status is Status.NOT_RUN:
+            share = f"{part.points:g} withheld"
+        return (
+            '<div style="display:flex;gap:10px;margin-bottom:6px">'
+            f'<div style="flex:0 0 62px;color:#fff;background:{colour};border-radius:3px;'
+            f'font-size:12px;text-align:center;height:20px;line-height:20px">{label}</div>'
+            f'<div style="flex:1;min-width:0"><b>{in_code(part.name)}</b>'
+            f" ({share}){more}</div></div>"
+        )

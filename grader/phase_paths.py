@@ -26,6 +26,14 @@ class PhasePaths:
         name: such as ``01_tensors``, or :data:`START`.
         language: of a translated lesson, such as ``es``; empty for the phase itself. A translation
             has a lesson and a page of its own, and neither lab nor checks.
+        number: the two digits at the start of the name.
+        folder: with the phase's texts.
+        lesson: the text of the lesson, or of the start page.
+        lab: the lab's text. It does not exist for a translation.
+        checks: the files of the module ``checks``, as :func:`check_files` returns them.
+        page: the built, executed notebook of the lesson.
+        source: the built notebook of the lab, instructor's version.
+        release: the built notebook of the lab, learner's version.
     """
 
     root: Path
@@ -34,44 +42,35 @@ class PhasePaths:
 
     @property
     def number(self) -> str:
-        """The two digits at the start of the phase's name."""
         return self.name.partition("_")[0]
 
     @property
     def folder(self) -> Path:
-        """The folder with the phase's texts."""
         return self.root / "phases" / self.name
 
     @property
     def lesson(self) -> Path:
-        """The text of the lesson, or of the start page."""
-        if self.name == START:
-            return self.root / "phases" / "start.py"
-        return self.folder / f"lesson{self._suffix}.py"
+        start = self.root / "phases" / "start.py"
+        return start if self.name == START else self.folder / f"lesson{self._suffix}.py"
 
     @property
     def lab(self) -> Path:
-        """The lab's text. It does not exist for a translation."""
         return self.folder / f"lab{self._suffix}.py"
 
     @property
     def checks(self) -> list[Path]:
-        """The files of the phase's module ``checks``, as :func:`check_files` returns them."""
         return check_files(self.folder)
 
     @property
     def page(self) -> Path:
-        """The built, executed notebook of the lesson."""
         return self.root / "notebooks" / f"{self.name}{self._suffix}.ipynb"
 
     @property
     def source(self) -> Path:
-        """The built notebook of the lab, instructor's version."""
         return self.root / "source" / self.name / f"{self.name}.ipynb"
 
     @property
     def release(self) -> Path:
-        """The built notebook of the lab, learner's version."""
         return self.root / "release" / self.name / f"{self.name}.ipynb"
 
     @property
@@ -116,20 +115,17 @@ def find_root() -> Path:
     Raises:
         UserError: when there is no such folder.
     """
-    start = Path.cwd()
-    for folder in (start, *start.parents):
+    here = Path.cwd()
+    for folder in (here, *here.parents):
         if (folder / "phases").is_dir():
             return folder
-    raise UserError(f"no folder phases/ in {start} or above it: run this from the project's root")
+    raise UserError(f"no folder phases/ in {here} or above it: run this from the project's root")
 
 
 def phases(root: Path = ROOT) -> list[PhasePaths]:
     """Return every phase that has a text, sorted by name; none of a course without ``phases/``."""
-    return [
-        PhasePaths(root, folder.name)
-        for folder in sorted((root / "phases").glob("*"))
-        if PHASE.fullmatch(folder.name) and PhasePaths(root, folder.name).texts()
-    ]
+    found = (PhasePaths(root, path.name) for path in sorted((root / "phases").glob("*")))
+    return [phase for phase in found if PHASE.fullmatch(phase.name) and phase.texts()]
 
 
 def translations(phase: PhasePaths) -> list[PhasePaths]:
@@ -185,8 +181,7 @@ def lab_named(root: Path, word: str) -> str:
 def names(phase: PhasePaths) -> set[str]:
     """Return the words that name a phase: full name, number, and the name without the number."""
     number, _, rest = phase.name.partition("_")
-    short = {str(int(number))} if number.isdecimal() else set()
-    return ({phase.name, number, rest} | short) - {""}
+    return {phase.name, number, rest, str(int(number)) if number.isdecimal() else ""} - {""}
 
 
 def anchor(heading: str) -> str:

@@ -1,8 +1,8 @@
 """What is recorded of a grading run in a notebook's own metadata, beside the verdicts.
 
-:func:`record` and :func:`record_cell` write it while a submission is rebuilt and run;
-:class:`RunRecord` and :class:`CellRecord` read it for the batch, feedback and the reports. The
-lab's own settings (title, points, limits) stand under the same key and are no facts about a run.
+:func:`record` writes it while a submission is rebuilt and run; :class:`RunRecord` and
+:class:`CellRecord` read it for the batch, feedback and the reports. The lab's own settings (title,
+points, limits) stand under the same key and are no facts about a run.
 """
 
 from __future__ import annotations
@@ -102,35 +102,23 @@ class CellRecord:
         return cls(number(ours.get("seconds")), text(ours.get("problem")))
 
 
-def record(nb: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run, fields of :class:`RunRecord`, into a notebook.
+def record(where: NotebookNode, **facts: Any) -> None:
+    """Write facts about the run into a notebook or a cell: fields of the record that it has.
 
     Raises:
         TypeError: for any other name.
     """
-    _write(nb, RunRecord, facts)
-
-
-def record_note(nb: NotebookNode, note: Note) -> None:
-    """Add a note to those that the notebook has."""
-    record(nb, notes=[*RunRecord.of(nb.metadata).notes, note])
-
-
-def record_cell(cell: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run, fields of :class:`CellRecord`, into a cell.
-
-    Raises:
-        TypeError: for any other name.
-    """
-    _write(cell, CellRecord, facts)
-
-
-def _write(where: NotebookNode, kind: type, facts: dict[str, Any]) -> None:
+    kind = RunRecord if "cells" in where else CellRecord
     if unknown := set(facts) - {field.name for field in fields(kind)}:
         raise TypeError(f"expected fields of {kind.__name__}, got {sorted(unknown)}")
     if "notes" in facts:
         facts["notes"] = [asdict(note) for note in facts["notes"]]
     where.metadata.setdefault(KEY, NotebookNode()).update(facts)
+
+
+def record_note(nb: NotebookNode, note: Note) -> None:
+    """Add a note to those that the notebook has."""
+    record(nb, notes=[*RunRecord.of(nb.metadata).notes, note])
 
 
 def _note(raw: Any) -> Note:

@@ -86,15 +86,14 @@ class Example:
         code = [*self.before, *self.call.splitlines()]
         if said:
             return [*code, f"# {said}"]
-        expected = "one right answer is" if self.others else "expected"
-        parts = f"# {expected} {right}", f"got {got}"
-        if sum(map(len, parts)) > LINE:
-            return [*code, parts[0], f"# {parts[1]}"]
-        return [*code, ", ".join(parts)]
+        right = f"# {'one right answer is' if self.others else 'expected'} {right}"
+        if len(right) + len(f"got {got}") > LINE:
+            return [*code, right, f"# got {got}"]
+        return [*code, f"{right}, got {got}"]
 
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:
-        """Return the example in JSON data read from a file; None when there is none."""
+        """Return the example in JSON data; None when there is none."""
         if not isinstance(raw, dict):
             return None
         words = texts(raw, "call", "expected", "got", "said", "seed")
@@ -137,12 +136,11 @@ class PartResult:
     @property
     def anonymous_problem(self) -> str:
         """The problem without the learner's own words."""
-        words = f": {self.quoted}" if self.quoted else ""
-        return self.problem.removesuffix(words)
+        return self.problem.removesuffix(f": {self.quoted}") if self.quoted else self.problem
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """Return the part in JSON data read from a file."""
+        """Return the part in JSON data."""
         raw = mapping(raw)
         return cls(
             **texts(raw, "name", "problem", "quoted", "misconception", "hint", "against"),
@@ -215,17 +213,12 @@ class Verdict:
         These are the wrong parts that broke no rule: the first with each misconception, and all
         without one. The list is empty after a timeout, because an example would time out again.
         """
-        stopped = any(part.cause is Cause.TIMEOUT for part in self.parts)
-        if self.status is Status.NOT_ATTEMPTED or stopped:
+        if any(part.cause is Cause.TIMEOUT for part in self.parts):
             return []
-        first = {p.misconception: p.name for p in reversed(self.parts)}
-        return [
-            p.name
-            for p in self.parts
-            if p.status is Status.WRONG
-            and p.cause is not Cause.RULE_BROKEN
-            and (not p.misconception or first[p.misconception] == p.name)
-        ]
+        first = {p.misconception: p for p in reversed(self.parts)}
+        wrong = [p for p in self.parts if p.status is Status.WRONG]
+        told = [p for p in wrong if not p.misconception or first[p.misconception] is p]
+        return [p.name for p in told if p.cause is not Cause.RULE_BROKEN]
 
     def with_examples(self, found: Mapping[str, Example]) -> Verdict:
         """Return the same verdict with examples added, by part name."""
@@ -239,10 +232,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """Return the verdict in JSON data read from a file.
-
-        Values of a wrong type are replaced by defaults.
-        """
+        """Return the verdict in JSON data; values of a wrong type are replaced by defaults."""
         raw = mapping(raw)
         explanations = sequence(list(mapping(raw.get("explanations")).items()))
         return cls(

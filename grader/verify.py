@@ -26,17 +26,12 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
     The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh seed. The check
     runs in the learner's process, where the learner's code can manipulate it, so this function is
-    for one's own notebooks. When other people's notebooks are graded,
-    :mod:`grader.preprocessors.execute` runs the check in another process and never calls this
-    function.
+    for one's own notebooks. Those of others are graded by :mod:`grader.preprocessors.execute`,
+    which runs the check in another process and never calls this function.
 
     Args:
-        name: the check's name.
         thing: the function, class or value, for an exercise that asks for one.
         things: the functions by name, for an exercise that asks for several.
-
-    Returns:
-        The points earned, as a :class:`Points`.
 
     Raises:
         LookupError: when there is no such check. Errors of the learner's code are not raised.
@@ -52,10 +47,7 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
 
 def judged(check: Check, thing: Any) -> Verdict:
-    """Judge the learner's work in this process, with failing examples.
-
-    Args:
-        thing: a function, class or value, or a dict of functions by name.
+    """Judge a function, class or value, or a dict of functions, here, with failing examples.
 
     Raises:
         KeyboardInterrupt: when somebody stopped it before all points were known.
@@ -67,20 +59,17 @@ def judged(check: Check, thing: Any) -> Verdict:
 
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
     verdict = judge(check, thing, seed, source=Written(_cells()), connect=Watched)
-    names = get_ipython().user_ns if get_ipython() else {}
+    names = _defined()
     by_name = thing if isinstance(thing, dict) else {check.name: thing}
     called_so = all(names.get(key) is value for key, value in by_name.items())
     if called_so and not os.environ.get(NO_EXAMPLES_VARIABLE):
         with Alarm(EXAMPLE_SECONDS, EXAMPLE_SECONDS):
-            verdict = exemplify(verdict, check, thing, fresh_seed())
+            return exemplify(verdict, check, thing, fresh_seed())
     return verdict
 
 
 class Points(float):
-    """Points as nbgrader reads them.
-
-    They have no HTML text, because the report already shows them.
-    """
+    """Points as nbgrader reads them. A page shows nothing of them, because the report does."""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return shown_points(self)
@@ -93,5 +82,9 @@ def shown_points(earned: float) -> dict[str, str]:
 
 def _cells() -> list[str]:
     """Return the code of every cell that has run in this notebook."""
+    return [str(cell) for cell in _defined().get("In", [])]
+
+
+def _defined() -> dict[str, Any]:
     shell = get_ipython()
-    return [str(cell) for cell in shell.user_ns.get("In", [])] if shell else []
+    return shell.user_ns if shell else {}

@@ -74,7 +74,7 @@ def stock_copy(course: Course, root: Path) -> Course:
 
 def honest_work(course: Course) -> list[bytes]:
     """What the honest part of the sample class hands in: right and mistaken answers."""
-    learners = make_class(load_lab(course.root, course.lab), happenings=())
+    learners = make_class(load_lab(course.root, course.lab), accidents=False)
     return [learner.data for learner in learners]
 
 

@@ -26,7 +26,6 @@ DECIDING = (
 # Those among them that no worker loads: they collect, show, say what a machine lacks, or read what
 # stands in a submission's own digest.
 OTHERS = (
-    "judging/card.py",
     "preprocessors/exporter.py",
     "preprocessors/feedback.py",
     "preprocessors/formulas.py",

@@ -23,8 +23,7 @@ def load_checks(folder: Path) -> dict[str, Check]:
     Raises:
         ValueError: if two checks have the same name.
     """
-    files = check_files(folder)
-    if not files:
+    if not (files := check_files(folder)):
         return {}
     # inspect.getsource needs the real file name for the candidates and, for classes, the module in
     # sys.modules
@@ -57,24 +56,22 @@ def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
     named = [phase for phase in phases(root) if _names(phase, name)]
     for phase in named or phases(root):
         try:
-            checks = load_checks(phase.folder)
+            if check := load_checks(phase.folder).get(name):
+                found.append((phase, check))
         except Exception as error:  # a file of checks may raise any error
             broken.append((phase, error))
-            continue
-        if name in checks:
-            found.append((phase, checks[name]))
-    if broken and not found:
-        for _, why in broken:
-            if isinstance(why, (MemoryError, OSError)):  # may be the machine's fault
-                raise why
-        said = "; ".join(_why_not_loaded(phase, error) for phase, error in broken)
-        raise UserError(f"the check {name!r} cannot be used: {said}") from broken[0][1]
-    if not found:
-        raise LookupError(f"no check is named {name!r}; `python -m grader selftest` lists them all")
-    if len(found) > 1:
+    if len(found) == 1:
+        return found[0]
+    if found:
         where = " and ".join(phase.name for phase, _ in found)
         raise LookupError(f"two checks are named {name!r}, in {where}: rename one")
-    return found[0]
+    for _, why in broken:
+        if isinstance(why, (MemoryError, OSError)):  # may be the machine's fault
+            raise why
+    if broken:
+        said = "; ".join(_why_not_loaded(phase, error) for phase, error in broken)
+        raise UserError(f"the check {name!r} cannot be used: {said}") from broken[0][1]
+    raise LookupError(f"no check is named {name!r}; `python -m grader selftest` lists them all")
 
 
 def _names(phase: PhasePaths, name: str) -> bool:

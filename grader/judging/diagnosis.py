@@ -19,23 +19,22 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from grader.judging.answer_key import AnswerKey, CaseOutcome
+from grader.judging.answer_key import AnswerKey
 from grader.judging.difference import alike, differs
+from grader.judging.outcome import CaseOutcome
 from utils.checks.exercise import Candidate, Case
-
-Played = tuple[Case, CaseOutcome, CaseOutcome]  # the case, the learner's outcome, the reference's
 
 
 class Diagnosis:
     """The comparison of one learner's code with the misconceptions of a check.
 
     Args:
-        played: all cases that could be run.
+        played: all cases that could be run, with the learner's outcomes.
     """
 
-    def __init__(self, key: AnswerKey, played: list[Played]):
+    def __init__(self, key: AnswerKey, played: list[tuple[Case, CaseOutcome]]):
         self._key, self._played = key, played
-        self._same: dict[tuple[int, int], bool] = {}
+        self._explained: dict[str, set[int]] = {}
 
     def of(self, part: str) -> tuple[Candidate | None, Candidate | None]:
         """Return the misconception to name for a failed part, and the one to offer.
@@ -46,56 +45,46 @@ class Diagnosis:
         named: list[Candidate] = []
         offered: dict[int, list[Candidate]] = {}
         for m in self._key.check.misconceptions:
-            if not self._resembles(m, failed):
+            # Most did in no case as the learner's code did, and the first cases are the same for
+            # most learners: to let each play every case would take longer than all the rest.
+            if not any(self._alike(m, k) for k in failed[:2]):
                 continue
-            explained = [k for k in failed if self._alike(m, k)]
-            if 2 * len(explained) <= len(failed) or self._contradicted(m):
+            explained = self._explained_by(m)
+            here = len(explained.intersection(failed))
+            if 2 * here <= len(failed) or self._contradicted(m):
                 continue
-            twice = len(self._failed) == 1 or len(self._explained(m)) > 1
-            if len(explained) == len(failed) and twice:
+            twice = len(self._failed) == 1 or len(explained) > 1
+            if here == len(failed) and twice:
                 named.append(m)
             else:
-                offered.setdefault(len(explained), []).append(m)
+                offered.setdefault(here, []).append(m)
         if named:
             return self._best(named), None
         return None, self._best(offered[max(offered)]) if offered else None
 
-    def _resembles(self, m: Candidate, failed: list[int]) -> bool:
-        """Whether it did as the learner's code did in one of the first two of these cases.
-
-        Most misconceptions did in none, and the first cases are the same for most learners: to let
-        every misconception play every case would take longer than all the rest.
-        """
-        return any(self._alike(m, k) for k in failed[:2])
-
     def _best(self, fitting: list[Candidate]) -> Candidate | None:
         """Return the one that explains most failed cases; None for a tie that leaves some over."""
-        counts = [len(self._explained(m)) for m in fitting]
+        counts = [len(self._explained_by(m)) for m in fitting]
         if counts.count(max(counts)) > 1 and max(counts) < len(self._failed):
             return None
         return fitting[counts.index(max(counts))]
 
     @cached_property
     def _failed(self) -> list[int]:
-        check = self._key.check
-        return [k for k, (_, got, want) in enumerate(self._played) if differs(check, got, want)]
+        key = self._key
+        each = enumerate(self._played)
+        return [k for k, (c, got) in each if differs(key.check, got, key.right(c))]
 
-    def _explained(self, m: Candidate) -> list[int]:
+    def _explained_by(self, m: Candidate) -> set[int]:
         """Return the failed cases of the whole exercise that a misconception explains."""
-        return [k for k in self._failed if self._alike(m, k)]
+        if m.name not in self._explained:
+            self._explained[m.name] = {k for k in self._failed if self._alike(m, k)}
+        return self._explained[m.name]
 
     def _contradicted(self, m: Candidate) -> bool:
-        """Return whether it is wrong anywhere in another way than the learner's code."""
-        failed = set(self._failed)
-        return any(
-            self._key.errs(m, c) and not (k in failed and self._alike(m, k))
-            for k, (c, _, _) in enumerate(self._played)
-        )
+        others = set(range(len(self._played))) - self._explained_by(m)
+        return any(self._key.errs(m, self._played[k][0]) for k in others)
 
     def _alike(self, m: Candidate, k: int) -> bool:
-        known = self._same.get((id(m), k))
-        if known is None:
-            c, got, _ = self._played[k]
-            known = alike(self._key.check, got, self._key.mistaken(m, c))
-            self._same[id(m), k] = known
-        return known
+        c, got = self._played[k]
+        return alike(self._key.check, got, self._key.mistaken(m, c))

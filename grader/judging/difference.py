@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from grader.judging.outcome import OTHER_KIND, CaseOutcome
 from utils.checks.compare import MISSING_RETURN, Difference, agree, compare, with_article
 from utils.checks.exercise import Check, Place
-
-if TYPE_CHECKING:
-    from grader.judging.answer_key import CaseOutcome
-
-OTHER_KIND = "something of another kind than was asked for"
 
 Places = Mapping[str, str | Place]  # as utils.checks.exercise.Case has them
 NOWHERE: Places = MappingProxyType({})
@@ -43,9 +39,6 @@ def difference(
 ) -> Finding | None:
     """Compare the learner's outcome with the reference's.
 
-    The learner's process may send values of any form. If the comparison raises, the outcome counts
-    as wrong.
-
     Args:
         places: descriptions of places in the value; None if nobody reads what is found.
 
@@ -59,7 +52,7 @@ def difference(
         return _difference(check, got, want, places)
     except MemoryError:
         raise
-    except Exception:
+    except Exception:  # the learner's process may send values of any form
         return Finding(f"returned {OTHER_KIND}")
 
 
@@ -71,11 +64,10 @@ def differs(check: Check, got: CaseOutcome, want: CaseOutcome) -> bool:
 def _difference(
     check: Check, got: CaseOutcome, want: CaseOutcome, places: Places | None
 ) -> Finding | None:
-    """As :func:`difference`; without places, of a different value without words."""
     if got.unusable:
         other = compare(got.got, want.got) if got.unprocessed else None
         if other is not None and other.kind in ("type", "length", "keys"):
-            return Finding(_in_words(other, {}))
+            return Finding(_clause(other, {}))
         return Finding(f"returned {got.unusable}")
     if want.raised is not None:
         kind = want.raised.kinds[0]
@@ -84,21 +76,19 @@ def _difference(
         expected = f"expected {with_article(kind)}"
         if got.raised is None:
             return Finding(f"{expected}, but something was returned")
-        return Finding(f"{expected}, got {got.raised.kinds[0]}", got.raised.in_words())
+        return Finding(f"{expected}, got {got.raised.kinds[0]}", got.raised.without_values())
     if got.raised is not None:
-        return Finding(f"raised {got.raised.kinds[0]}", got.raised.in_words())
+        return Finding(f"raised {got.raised.kinds[0]}", got.raised.without_values())
     if not check.changes_inputs and any(call.changed for call in got.calls):
         return Finding(
             "the function changed one of its inputs, a tensor, array or list; work on a new one"
         )
+    how: dict[str, Any] = {"tolerance": check.tolerance, "strides": check.strides}
     if places is None:
-        same = agree(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
-        if not same:
+        if not agree(got.value, want.value, **how):
             return Finding("another value")
-    else:
-        wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
-        if wrong is not None:
-            return Finding(_in_words(wrong, places))
+    elif wrong := compare(got.value, want.value, **how):
+        return Finding(_clause(wrong, places))
     if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
         if any(s is None for c in got.calls for s in c.shares):
             return Finding(
@@ -110,7 +100,7 @@ def _difference(
     return None
 
 
-def _in_words(wrong: Difference, places: Places) -> str:
+def _clause(wrong: Difference, places: Places) -> str:
     where, returned = f"at {wrong.where}: " if wrong.where else "", True
     for path, described in places.items():
         if wrong.where == path or wrong.where.startswith(f"{path}["):

@@ -5,26 +5,26 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from nbformat.notebooknode import NotebookNode
 
 from grader import UserError
-from grader.judging.answer_key import OUT_OF_MEMORY, answer_key
+from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.example import find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
-from grader.judging.judge import Asked, ask, assess, claims_of
+from grader.judging.judge import ask, assess, claims_of
 from grader.judging.learner_source import Written
+from grader.judging.outcome import OUT_OF_MEMORY
 from grader.judging.report import VerdictReport
-from grader.judging.rpc_client import ConnectionLost, OverSocket
+from grader.judging.rpc_client import Connection, ConnectionLost, OverSocket
 from grader.phase_paths import PhasePaths
 from grader.sandbox import SandboxedKernelManager
-from grader.verdict import Cause, Example, Verdict
+from grader.verdict import Cause, Verdict
 from utils.checks.exercise import Check
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
@@ -63,65 +63,18 @@ def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
     return phase, check
 
 
-class _Asking:
-    """A context in which a thread calls the learner's code while the kernel executes ``question``.
-
-    When the context ends, the thread has ended too.
-
-    Args:
-        question: code that the caller lets the kernel execute; it answers calls until it is told to
-            end.
-        kernel: the manager of the kernel. It is told whether the thread waits for the kernel.
-    """
-
-    def __init__(self, question: str, kernel: SandboxedKernelManager):
-        self.question = question
-        self._kernel = kernel
-        self._connection = OverSocket(kernel.connection, kernel.wait)
-
-    def __enter__(self) -> Self:
-        self._thread = ThreadPoolExecutor(1)
-        self._asked = self._thread.submit(self._ask)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._connection.cut("it gave no answer")
-        self._thread.shutdown()
-        self._connection.close()
-
-    def _answers(self) -> Any:
-        """Stop the thread and return its result."""
-        self._connection.cut("it gave no answer")
-        return self._asked.result()
-
-    def _ask(self) -> Any:
-        try:
-            return self._talk()
-        finally:
-            with contextlib.suppress(ConnectionLost):
-                self._connection.end()
-            self._kernel.wait(True)  # for the end of the cell
-
-    def _talk(self) -> Any:
-        raise NotImplementedError
-
-
-class Examiner(_Asking):
+class Examiner:
     """Call the learner's functions in the kernel and compute the verdict here.
 
     Args:
         hidden: the hidden part of the graded cell, with its call of ``verify``.
         points: the points of the graded cell.
         code: the cells that ran so far, in which the learner's code is looked up.
+        kernel: the manager of the kernel. It is told whether a thread waits for the kernel.
 
     Attributes:
-        key: the answer key.
-        verdict: the verdict, once :meth:`report` was called.
+        question: code that the caller lets the kernel execute inside of :meth:`asking` or
+            :meth:`seeking`; it answers calls until it is told to end.
 
     Raises:
         UserError: if the check cannot be loaded, cannot draw its cases, or gives other points than
@@ -135,27 +88,43 @@ class Examiner(_Asking):
         with _usable():
             name, thing, things = read_call(hidden)
             self._phase, check = check_for(hidden, points)
-            self.key = answer_key(check, seed)
-        self._code = code
+            self._key = answer_key(check, seed)
+        self._code, self._kernel = code, kernel
         self._named = all(k == v for k, v in (things or {name: thing}).items())
-        self.verdict: Verdict | None = None
+        self._verdict: Verdict | None = None
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
-        super().__init__(f"{SERVE}({'{' + named + '}' if things else thing})", kernel)
+        self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Let a thread ask all cases while the kernel executes the question.
+
+        When the context ends, the thread has ended too.
+        """
+        with self._talking(lambda connection: ask(self._key, connection)):
+            yield
+
+    @contextlib.contextmanager
+    def seeking(self) -> Iterator[None]:
+        """Let a thread find failing examples after the verdict, as :meth:`asking` does."""
+        parts, seed = self.unexampled(), fresh_seed()
+        with self._talking(lambda found: find_examples(self._key, found, parts, seed)):
+            yield
 
     def finished(self) -> bool:
-        """Return whether each question had its answer; call it after the question's code ran."""
-        return all(got.cause is not Cause.NO_REPLY for _, got in self._answers())
+        """Return whether each case had its answer; call it after the question's code ran."""
+        return all(got.cause is not Cause.NO_REPLY for got in self._answers())
 
     def report(self) -> NotebookNode:
         """Compute the verdict and return it for the notebook; call it after the question ran."""
-        asked = self._answers()
-        self.verdict = assess(self.key, asked, source=self._code, claims=claims_of(self.key))
-        return self.report_on(self.verdict)
+        claims = claims_of(self._key)
+        self._verdict = assess(self._key, self._answers(), source=self._code, claims=claims)
+        return self._output(self._verdict)
 
-    def report_on(self, verdict: Verdict) -> NotebookNode:
-        """Return a verdict as an output for the notebook."""
-        data = VerdictReport(verdict, self._phase.number)._repr_mimebundle_()
-        return made_output("display_data", data=data)
+    def report_with_examples(self) -> NotebookNode:
+        """Return the verdict with what was found; call it after the question ran again."""
+        assert self._verdict is not None
+        return self._output(self._verdict.with_examples(self._answers()))
 
     def unexampled(self) -> list[str]:
         """Return the parts for which to search examples.
@@ -163,28 +132,34 @@ class Examiner(_Asking):
         There are none if the hidden part passes the learner's code under another name than the
         check uses, because the example's call would not run in the notebook.
         """
-        return self.verdict.unexampled() if self.verdict and self._named else []
+        return self._verdict.unexampled() if self._verdict and self._named else []
 
-    def _talk(self) -> list[Asked]:
-        return ask(self.key, self._connection)
+    @contextlib.contextmanager
+    def _talking(self, talk: Callable[[Connection], Any]) -> Iterator[None]:
+        self._connection = OverSocket(self._kernel.connection, self._kernel.wait)
+        with contextlib.closing(self._connection), ThreadPoolExecutor(1) as thread:
+            self._talk = thread.submit(self._run, talk)
+            try:
+                yield
+            finally:
+                self._connection.cut("it gave no answer")
 
+    def _run(self, talk: Callable[[Connection], Any]) -> Any:
+        try:
+            return talk(self._connection)
+        finally:
+            with contextlib.suppress(ConnectionLost):
+                self._connection.end()
+            self._kernel.wait(True)  # for the end of the cell
 
-class ExampleSeeker(_Asking):
-    """Call the learner's functions again, after the verdict, to find failing examples."""
+    def _answers(self) -> Any:
+        """Stop the thread and return its result."""
+        self._connection.cut("it gave no answer")
+        return self._talk.result()
 
-    def __init__(self, examiner: Examiner, kernel: SandboxedKernelManager):
-        self._examiner = examiner
-        super().__init__(examiner.question, kernel)
-
-    def report(self) -> NotebookNode:
-        """Return the verdict with its examples as an output; call it after the question ran."""
-        verdict = self._examiner.verdict
-        assert verdict is not None
-        return self._examiner.report_on(verdict.with_examples(self._answers()))
-
-    def _talk(self) -> dict[str, Example]:
-        examiner = self._examiner
-        return find_examples(examiner.key, self._connection, examiner.unexampled(), fresh_seed())
+    def _output(self, verdict: Verdict) -> NotebookNode:
+        data = VerdictReport(verdict, self._phase.number)._repr_mimebundle_()
+        return made_output("display_data", data=data)
 
 
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
@@ -193,9 +168,6 @@ def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
     Returns:
         The check's name; the code of the positional argument after it, or ``"None"``; and the code
         of each keyword argument, by name, for an exercise with several functions.
-
-    Raises:
-        ValueError: if there is no such call.
     """
     calls = [
         node

@@ -1,7 +1,7 @@
 """Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
 The cases of the grading run stay hidden. After the verdict, the check draws other cases from a
-public seed. :class:`SmallDraw` keeps them small. They still have every property that a
+public seed. :class:`utils.checks.draw.SmallDraw` keeps them small. They still have every property that a
 generator guarantees, such as sizes that fit together. The right result is computed on this side,
 and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
 the same way becomes the example. A call through a driver becomes a call of that driver, and a
@@ -18,28 +18,30 @@ pass them only with a right result.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 from grader.inside.codec import NotByValue
-from grader.inside.rpc_server import address, stored_in
-from grader.judging.answer_key import AnswerKey, CaseOutcome, play
+from grader.inside.rpc_server import stored_in
+from grader.judging.answer_key import AnswerKey
+from grader.judging.call_text import MAX_CALL, Call, CallRecorder, NoText, argument, laid_out
 from grader.judging.difference import agrees, alike, difference, differs
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
+from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import SubjectRaised
-from grader.verdict import LINE, Example
+from grader.verdict import Example
 from utils.checks.compare import kind_of
 from utils.checks.draw import SmallDraw
-from utils.checks.exercise import Case, Check
+from utils.checks.exercise import Case, Check, Paste
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise
@@ -49,9 +51,6 @@ PARTS = 3  # parts of one exercise that get an example
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
 DIGITS = 4  # of results with a fraction, as torch prints them
-MAX_CALL = 1000  # characters of a call, which is laid out in lines
-MAX_LINES = 12  # before the call
-INSTANCE = "mine"  # what an instance is called in the lines to paste
 UNLIKELY = 7919  # no number of a lab is that far from another
 
 
@@ -84,11 +83,11 @@ def find_examples(
                 break
             left -= 1
             try:
-                example = small.example(key.check, connection)
+                example = small.example(connection)
             except (OutOfTime, MemoryError):
                 raise
             except ConnectionLost as lost:
-                if not isinstance(lost, _NoExample):  # what it returned became a long argument
+                if not isinstance(lost, NoText):  # what it returned became a long argument
                     raise
                 continue
             except Exception:  # the learner's process may send values of any form
@@ -101,175 +100,13 @@ def find_examples(
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class _Call:
-    """One request of a case.
-
-    Attributes:
-        text: the request as a Python expression.
-        before: lines to run first: imports, and what made the instance and was done with it.
-        reply: the reply; None if the returned value could not be sent between processes.
-        driven: whether it is the call of a driver.
-    """
-
-    text: str
-    before: tuple[str, ...] = ()
-    reply: dict[str, Any] | None = None
-    driven: bool = False
-
-    @property
-    def lines(self) -> str:
-        return "\n".join((*self.before, self.text))
-
-    @property
-    def value(self) -> Any:
-        return self.reply.get("value") if self.reply else None
-
-    @property
-    def raised(self) -> SubjectRaised | None:
-        if self.reply is None or "raised" not in self.reply:
-            return None
-        return SubjectRaised.of(self.reply["raised"])
-
-
-class _NoExample(ConnectionLost):
-    """A case with a request that cannot be written as a short line."""
-
-
-class _Recorder:
-    """A connection that records the requests and writes them as lines of Python.
-
-    Attributes:
-        calls: the requests so far.
-    """
-
-    def __init__(self, check: Check, connection: Connection):
-        self._check, self._connection = check, connection
-        self._instances: dict[int, str] = {}
-        self._sessions: dict[int, list[str]] = {}  # the lines about each instance
-        self.calls: list[_Call] = []
-
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`grader.judging.rpc_client.Connection`.
-
-        Raises:
-            _NoExample: if the request cannot be written as a short line.
-        """
-        call = self._written(request)
-        self.calls.append(call)
-        reply = self._connection.ask(request)
-        self.calls[-1] = dataclasses.replace(call, reply=reply)
-        number = request.get("made", reply.get("made"))
-        if isinstance(number, int) and number not in self._instances:
-            others = f"_{len(self._instances) + 1}" if self._instances else ""
-            self._instances[number] = f"{INSTANCE}{others}"
-            self._sessions[number] = [f"{self._instances[number]} = {call.text}"]
-        elif isinstance(number, int) and request["do"] == "call":
-            self._sessions[number].append(call.text)
-        return reply
-
-    def _written(self, request: dict[str, Any]) -> _Call:
-        before: list[str] = []
-        if request["do"] == "get":
-            made = request["made"]
-            name = f"{self._instances[made]}.{request['attribute']}"
-            return _Call(name, tuple(self._sessions[made]))
-        if request["do"] != "call" or "generator" in request:
-            raise _NoExample("something else than a call")
-        args, kwargs = request["args"], request.get("kwargs", {})
-        storages = [address(t) for t in stored_in((args, kwargs)) if torch.is_tensor(t)]
-        if len(set(storages)) < len([s for s in storages if s]):
-            raise _NoExample("tensors that share a storage")
-        try:
-            words = [*map(_word, args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
-        except Unprintable as error:
-            raise _NoExample(str(error)) from None
-        called = request.get("name", self._check.name)
-        if "driver" in request:
-            module, _, function = request["driver"].partition(":")
-            called = f"driver.{function}"  # as labs call it, since their own names may be the same
-            before = [f"from utils.drivers import {module} as driver", *_imports((args, kwargs))]
-            words.insert(0, self._thing(request.get("name")))
-        elif "made" in request:
-            before, called = self._sessions[request["made"]], self._instances[request["made"]]
-            if request["method"] != "__call__":
-                called += f".{request['method']}"
-        text = f"{called}({', '.join(words)})"
-        if len(text) > MAX_CALL or len(before) > MAX_LINES:
-            raise _NoExample("too long")
-        return _Call(text, tuple(before), driven="driver" in request)
-
-    def _thing(self, name: str | None) -> str:
-        """Return what a driver is given of the learner's names."""
-        if name is None and isinstance(self._check.right, dict):
-            return "{" + ", ".join(f"{one!r}: {one}" for one in self._check.names) + "}"
-        return name or self._check.name
-
-
-def _word(argument: Any) -> str:
-    """Return the literal of an argument; in a mapping, such as weights, each item may be long.
-
-    Raises:
-        Unprintable: if there is none that is short enough.
-    """
-    if not isinstance(argument, Mapping):
-        return literal(argument)
-    if len(argument) > MAX_CALL:
-        raise Unprintable("too long")
-    return "{" + ", ".join(f"{literal(key)}: {literal(v)}" for key, v in argument.items()) + "}"
-
-
-def _laid_out(call: str) -> str:
-    """Break a long call after each argument, and a long mapping after each item."""
-    if len(call) <= LINE:
-        return call
-    calls = [node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Call)]
-    longest = max(calls, key=lambda node: len(node.args) + len(node.keywords), default=None)
-    words: list[ast.expr | ast.keyword] = [*longest.args, *longest.keywords] if longest else []
-    if not words:
-        return call
-    encoded = call.encode()  # offsets count bytes
-    lines = [encoded[: words[0].col_offset].decode()]
-    for word in words:
-        text = _source(call, word)
-        if isinstance(word, ast.Dict) and len(text) > LINE:
-            items = zip(word.keys, word.values, strict=True)
-            lines.append("    {")
-            lines += [f"        {_source(call, k)}: {_source(call, v)}," for k, v in items]
-            lines.append("    },")
-        else:
-            lines.append(f"    {text},")
-    lines.append(encoded[words[-1].end_col_offset :].decode())
-    return "\n".join(lines)
-
-
-def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
-    return ast.get_source_segment(call, node) or "" if node else ""
-
-
-def _imports(value: Any) -> list[str]:
-    """Return imports of the data classes that literals of a value name; see :func:`literal`."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [f"from {type(value).__module__} import {type(value).__name__}"]
-    if isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return []
-    return sorted({line for item in value for line in _imports(item)})
-
-
 class _Replay:
-    """A connection that gives recorded replies again.
-
-    Args:
-        replies: what it gives; None for a value that cannot be sent.
-    """
+    """A connection that gives recorded replies again; None is a value that cannot be sent."""
 
     def __init__(self, replies: Iterable[dict[str, Any] | None]):
         self._left = iter(replies)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`grader.judging.rpc_client.Connection`."""
         reply = next(self._left, None)
         if reply is None:
             raise NotByValue("nothing that can be sent")
@@ -277,85 +114,125 @@ class _Replay:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Small:
+class _SmallCase:
     """A case that can be shown.
 
     Attributes:
-        case: the case.
-        calls: its requests, with the reference's replies.
         right: the reference's outcome.
+        text: all lines of the case.
+        asked: the lines of each request, without those that only make an instance.
+        calls: its requests, with the reference's replies; none where the case says itself how to
+            ask the same.
     """
 
+    check: Check
     case: Case
-    calls: list[_Call]
     right: CaseOutcome
+    text: str
+    asked: list[str]
+    calls: list[Call]
 
-    @property
-    def text(self) -> str:
-        return "\n".join(call.lines for call in self.calls)
+    @classmethod
+    def of(cls, check: Check, c: Case) -> _SmallCase | None:
+        """Play a case with the reference and write it down; None if that cannot be shown."""
+        if c.not_run:
+            return None
+        recorder = CallRecorder(check, InProcess(check.right))
+        try:
+            if c.paste:
+                text = c.paste.call.format(*map(argument, c.paste.args))
+                right = play(check, InProcess(check.right), c)
+                usable = len(text) <= MAX_CALL and not (right.unusable or right.raised)
+                return cls(check, c, right, text, [text], []) if usable else None
+            right = play(check, recorder, c)
+        except (Unprintable, ConnectionLost):
+            return None
+        calls = recorder.calls
+        if right.unusable or right.ran_short() or not calls:
+            return None
+        asked = [call.lines for call in calls if not call.makes]
+        return cls(check, c, right, "\n".join(call.lines for call in calls), asked, calls)
 
-    @property
-    def size(self) -> tuple[int, str]:
-        return len(self.text), self.text
-
-    @property
-    def asked(self) -> list[str]:
-        """What is asked, without what only makes an instance."""
-        return [call.lines for call in self.calls if "made" not in (call.reply or {})]
-
-    def example(self, check: Check, connection: Connection) -> Example | None:
+    def example(self, connection: Connection) -> Example | None:
         """Return the case as an example if the code fails it twice in the same way, else None."""
-        recorder = _Recorder(check, connection)
-        got = play(check, recorder, self.case)
+        check = self.check
+        recorder = CallRecorder(check, connection)
+        got = play(check, recorder if self.calls else connection, self.case)
         found = difference(check, got, self.right, self.case.places)
-        if found is None:
+        if found is None or not alike(check, play(check, connection, self.case), got):
             return None
-        if not alike(check, play(check, _Recorder(check, connection), self.case), got):
+        if self.case.paste:
+            return self._pasted(self.case.paste, got, str(found))
+        at = self._where(recorder.calls)
+        if at is None or self._is_ill_conditioned():
             return None
-        at = self._where(check, recorder.calls)
-        if at is None or self._is_ill_conditioned(check):
-            return None
-        return self._told(check, at, recorder.calls[at], str(found))
+        return self._told(at, recorder.calls[at], str(found))
 
-    def _is_ill_conditioned(self, check: Check) -> bool:
+    def _pasted(self, paste: Paste, got: CaseOutcome, said: str) -> Example:
+        """Return the example of a case that says itself how to ask the same."""
+        whole = laid_out(self.text)
+        if got.raised is not None:
+            return Example(whole, said=f"got {_raised(got.raised)}")
+        if got.unusable:
+            return Example(whole, said=said)
+        want, came, shown = self.right.value, got.value, paste.shows.get("")
+        if shown is None:
+            differing = _differing(self.check, want, came)
+            key = next((key for key in differing if key in paste.shows), None)
+            if key is None:
+                return Example(whole, said=said)
+            want, came, shown = want[key], came[key], paste.shows[key]
+        place, entire = "", "{at}" not in shown
+        while not (entire and _short(want, DIGITS) and _short(came, DIGITS)):
+            differing = _differing(self.check, want, came)
+            if not differing:
+                break
+            at, entire = differing[0], True
+            want, came = want[at], came[at]
+            if "{at}" in shown:
+                shown = shown.replace("{at}", str(at))
+            else:
+                place += f"[{at!r}]"
+        call = laid_out(shown.replace("{}", self.text) + place)
+        expected, said = _side_by_side(want, came)
+        if not expected or expected == said:
+            return Example(call, said=f"got {said}")
+        return Example(call, expected, said)
+
+    def _is_ill_conditioned(self) -> bool:
         """Whether an answer that is known to be right fails it, as where roundings add up."""
-        played = (play(check, InProcess(other.thing), self.case) for other in check.alternates)
-        return any(differs(check, got, self.right) for got in played)
+        rights = (InProcess(other.thing) for other in self.check.alternates)
+        played = (play(self.check, right, self.case) for right in rights)
+        return any(differs(self.check, got, self.right) for got in played)
 
-    def _with(self, check: Check, at: int, reply: dict[str, Any] | None) -> CaseOutcome:
+    def _with(self, at: int, reply: dict[str, Any] | None) -> CaseOutcome:
         """Return the outcome of the case if all replies were the reference's, but for one."""
         replies = [call.reply for call in self.calls]
         replies[at] = reply
-        return play(check, _Replay(replies), self.case)
+        return play(self.check, _Replay(replies), self.case)
 
-    def _where(self, check: Check, shown: list[_Call]) -> int | None:
+    def _where(self, shown: list[Call]) -> int | None:
         """Return the index of the request that went wrong; None if it is not exactly one."""
         if len(self.calls) == 1:
             return 0
         if [call.lines for call in shown] != [call.lines for call in self.calls[: len(shown)]]:
             return None
+        same = [_same(self.check, *pair) for pair in zip(shown, self.calls, strict=False)]
         if len(shown) < len(self.calls):  # the case ended early
-            last = len(shown) - 1
-            return None if _same(check, shown[last], self.calls[last]) else last
+            return None if same[-1] else len(shown) - 1
         wrong = [
             at
-            for at, (got, want) in enumerate(zip(shown, self.calls, strict=True))
-            if not _same(check, got, want)
-            and differs(check, self._with(check, at, got.reply), self.right)
+            for at, got in enumerate(shown)
+            if not same[at] and differs(self.check, self._with(at, got.reply), self.right)
         ]
         return wrong[0] if len(wrong) == 1 or any(shown[at].before for at in wrong) else None
 
-    def _told(self, check: Check, at: int, got: _Call, said: str) -> Example | None:
-        """Return the example for one request; None if the request itself shows no mistake.
-
-        Args:
-            got: the learner's.
-            said: the difference, in words.
-        """
+    def _told(self, at: int, got: Call, said: str) -> Example | None:
+        """Return the example for one request; None if the request itself shows no mistake."""
         want = self.calls[at]
 
         def shown(place: str = "", expected: str = "", came: str = "", **more: Any) -> Example:
-            text = _laid_out(want.text + place)
+            text = laid_out(want.text + place)
             return Example(text, expected, came, before=want.before, **more)
 
         if got.reply is None:
@@ -365,150 +242,87 @@ class _Small:
                 return None
             came = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
             if want.raised:
-                came = "an instance" if "made" in got.reply else came or kind_of(got.value)
+                came = "an instance" if got.makes else came or kind_of(got.value)
                 return shown("", want.raised.kinds[0], came)
             expected = _short(want.value, DIGITS)
-            if not expected or "made" in (want.reply or {}):
+            if not expected or want.makes:
                 return shown(said=f"got {came}")
-            return shown(
-                "", expected, came, others=not self._is_only(check, at, want.value, _whole)
-            )
-        place, w, g, others = self._narrowed(check, at, got)
-        if not _same_value(check, g, w):
+            return shown("", expected, came, others=not self._is_only(at, [], want.value))
+        path, w, g, others = self._narrowed(at, got)
+        place = "".join(f"[{key!r}]" for key in path)
+        if not agrees(self.check, g, w):
             expected, came = _side_by_side(w, g)
             if expected and expected != came:
                 return shown(place, expected, came, others=others)
             if torch.is_tensor(w) and torch.is_tensor(g) and w.stride() != g.stride():
                 return shown(f"{place}.stride()", str(w.stride()), str(g.stride()))
         grads = _grads(want.value), _grads(got.value)
-        if grads[0] != grads[1] and _same(check, got, want):
+        if grads[0] != grads[1] and _same(self.check, got, want):
             expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
             return shown(said=f"right values, but expected that {expected}; here {came}")
         return shown(said=said)
 
-    def _narrowed(self, check: Check, at: int, got: _Call) -> tuple[str, Any, Any, bool]:
+    def _narrowed(self, at: int, got: Call) -> tuple[list, Any, Any, bool]:
         """Find the item of a reply to show: short, and the only right one if there is such an item.
 
         Returns:
-            Its place as Python text, empty for the whole reply; the right item; the learner's; and
-            whether others are right, too.
+            Its path, empty for the whole reply; the right item; the learner's; and whether others
+            are right, too.
         """
-        reply = self.calls[at].reply or {}
-        put: Callable[[Any], Any] = _whole
-        place, want, item = "", self.calls[at].value, got.value
-        only, best = False, None
+        whole = self.calls[at].value
+        path: list = []
+        want, item, only = whole, got.value, False
+        best: tuple[list, Any, Any, bool] | None = None
         while True:
-            only = only or self._is_only(check, at, want, put)
-            is_report = self.calls[at].driven and isinstance(want, dict) and not place
+            only = only or self._is_only(at, path, want)
+            is_report = self.calls[at].driven and isinstance(want, dict) and not path
             if not is_report and _short(want, DIGITS) and _short(item, DIGITS):
                 if only:
-                    return place, want, item, False
-                best = best or (place, want, item, True)
-            for key in _differing(check, want, item):
-                changed = put(_replaced(want, key, item[key]))
-                outcome = self._with(check, at, {**reply, "value": changed})
-                if differs(check, outcome, self.right):
+                    return path, want, item, False
+                best = best or (path, want, item, True)
+            for key in _differing(self.check, want, item):
+                if differs(self.check, self._with_item(at, [*path, key], item[key]), self.right):
                     break
             else:
-                return best or (place, want, item, not only)
-            put = _inner(put, want, key)
-            place, want, item = f"{place}[{key!r}]", want[key], item[key]
+                return best or (path, want, item, not only)
+            path, want, item = [*path, key], want[key], item[key]
 
-    def _is_only(self, check: Check, at: int, item: Any, put: Callable[[Any], Any]) -> bool:
+    def _with_item(self, at: int, path: list, item: Any) -> CaseOutcome:
+        value = _replaced(self.calls[at].value, path, item)
+        return self._with(at, {**(self.calls[at].reply or {}), "value": value})
+
+    def _is_only(self, at: int, path: list, item: Any) -> bool:
         """Whether the case hands an item on as it is, so that no other is right.
 
         Other values are put in its place, and the outcome must hold all of these.
         """
         if isinstance(item, bool):  # the other one is wrong
             return True
-        marked = _marked(item)
-        reply = {**(self.calls[at].reply or {}), "value": put(marked)}
-        held = list(_leaves(self._with(check, at, reply).value))
-        return all(any(_is(leaf, one) for one in held) for leaf in _leaves(marked))
+        marked = tree_map(_mark, item)
+        held = tree_leaves(self._with_item(at, path, marked).value)
+        return all(any(_is(leaf, one) for one in held) for leaf in tree_leaves(marked))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pasted:
-    """A case that says itself how to ask the same; otherwise as :class:`_Small`."""
-
-    case: Case
-    text: str
-    right: CaseOutcome
-
-    @property
-    def size(self) -> tuple[int, str]:
-        return len(self.text), self.text
-
-    @property
-    def asked(self) -> list[str]:
-        return [self.text]
-
-    def example(self, check: Check, connection: Connection) -> Example | None:
-        """See :meth:`_Small.example`."""
-        got = play(check, connection, self.case)
-        found = difference(check, got, self.right, self.case.places)
-        if found is None or not alike(check, play(check, connection, self.case), got):
-            return None
-        if got.raised is not None:
-            return Example(_laid_out(self.text), said=f"got {_raised(got.raised)}")
-        shows = self.case.paste.shows if self.case.paste else {}
-        if got.unusable:
-            return Example(_laid_out(self.text), said=str(found))
-        if "" in shows:
-            return self._item(check, shows[""], self.right.value, got.value)
-        for key in _differing(check, self.right.value, got.value):
-            if key in shows:
-                return self._item(check, shows[key], self.right.value[key], got.value[key])
-        return Example(_laid_out(self.text), said=str(found))
-
-    def _item(self, check: Check, shown: str, want: Any, got: Any) -> Example:
-        place, whole = "", "{at}" not in shown
-        while not (whole and _short(want, DIGITS) and _short(got, DIGITS)):
-            differing = _differing(check, want, got)
-            if not differing:
-                break
-            at, whole = differing[0], True
-            want, got = want[at], got[at]
-            if "{at}" in shown:
-                shown = shown.replace("{at}", str(at))
-            else:
-                place += f"[{at!r}]"
-        call = _laid_out(shown.replace("{}", self.text) + place)
-        expected, came = _side_by_side(want, got)
-        if not expected or expected == came:
-            return Example(call, said=f"got {came}")
-        return Example(call, expected, came)
-
-
-def _same(check: Check, got: _Call, want: _Call) -> bool:
+def _same(check: Check, got: Call, want: Call) -> bool:
     if got.reply is None or want.reply is None:
         return False
     if got.raised or want.raised:
         return bool(got.raised and want.raised and got.raised.kinds == want.raised.kinds)
-    return _same_value(check, got.value, want.value)
+    return agrees(check, got.value, want.value)
 
 
-def _same_value(check: Check, got: Any, want: Any) -> bool:
-    return agrees(check, got, want)
-
-
-def _whole(value: Any) -> Any:
-    return value
-
-
-def _replaced(value: Any, key: Any, item: Any) -> Any:
-    """Return a copy of a container or tensor with one item replaced."""
+def _replaced(value: Any, path: list, item: Any) -> Any:
+    """Return a copy of containers or a tensor with the item at a path replaced."""
+    if not path:
+        return item
+    key, inner = path[0], _replaced(value[path[0]], path[1:], item)
     if torch.is_tensor(value):
         copy = value.detach().clone()
-        copy[key] = item
+        copy[key] = inner
         return copy
     if isinstance(value, dict):
-        return {**value, key: item}
-    return type(value)([*value[:key], item, *value[key + 1 :]])
-
-
-def _inner(put: Callable[[Any], Any], value: Any, key: Any) -> Callable[[Any], Any]:
-    return lambda item: put(_replaced(value, key, item))
+        return {**value, key: inner}
+    return type(value)([*value[:key], inner, *value[key + 1 :]])
 
 
 def _differing(check: Check, want: Any, got: Any) -> list[Any]:
@@ -520,15 +334,11 @@ def _differing(check: Check, want: Any, got: Any) -> list[Any]:
         keys = range(len(want) if want.dim() else 0)
     elif isinstance(want, (list, tuple)) and type(want) is type(got) and len(want) == len(got):
         keys = range(len(want))
-    return [key for key in keys if not _same_value(check, got[key], want[key])]
+    return [key for key in keys if not agrees(check, got[key], want[key])]
 
 
-def _marked(value: Any) -> Any:
-    """Return a value of the same form that holds other things, which nothing else is equal to."""
-    if isinstance(value, dict):
-        return {key: _marked(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_marked, value))
+def _mark(value: Any) -> Any:
+    """Return another value of the same type, which nothing else is equal to."""
     if isinstance(value, torch.Tensor):
         numbers = torch.arange(3, value.numel() + 3).remainder(251).reshape(value.shape)
         return numbers.to(value.dtype) if value.dtype is not torch.bool else ~value
@@ -544,16 +354,6 @@ def _is(mark: Any, other: Any) -> bool:
     return mark.dtype == other.dtype and torch.equal(mark, other)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        yield value
-        return
-    for item in value:
-        yield from _leaves(item)
-
-
 def _grads(value: Any) -> list[bool]:
     return [torch.is_tensor(t) and t.requires_grad for t in stored_in(value)]
 
@@ -567,7 +367,7 @@ def _raised(raised: SubjectRaised) -> str:
 def _short(value: Any, digits: int = 0) -> str:
     """Return a value's literal, without the layout of tensors; empty if it is long."""
     try:
-        text = literal(_plain(value), digits)
+        text = literal(tree_map(_plain, value), digits)
     except (Unprintable, RecursionError):
         return ""
     return text if len(text) <= MAX_VALUE else ""
@@ -583,31 +383,28 @@ def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the values with contiguous copies of their tensors.
+    """Return a contiguous copy of a tensor, and anything else as it is.
 
     Raises:
         Unprintable: if a tensor is large.
     """
-    if isinstance(value, torch.Tensor):
-        if value.numel() > MAX_CHARACTERS:
-            raise Unprintable("a large tensor")
-        plain = value.detach().resolve_conj().resolve_neg()
-        return plain.clone(memory_format=torch.contiguous_format)
-    if type(value) in (tuple, list):
-        return type(value)(map(_plain, value))
-    if type(value) is dict:
-        return {key: _plain(item) for key, item in value.items()}
-    return value
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.numel() > MAX_CHARACTERS:
+        raise Unprintable("a large tensor")
+    plain = value.detach().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)
 
 
-def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Small | _Pasted]:
+def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_SmallCase]:
     """Yield cases of these parts that can be shown: small ones first, those of every seed last."""
     check, corners, seen = key.check, [], set()
     if not set(parts) & _shown_parts(check):
         return
     hidden = _hidden(key)
     for k, reach in enumerate(REACHES):
-        for small in sorted(_drawn(check, parts, f"{seed}/{k}", reach), key=lambda s: s.size):
+        drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in parts)
+        for small in sorted(_shown(check, drawn), key=_size):
             if small.text in seen:
                 continue
             seen.add(small.text)
@@ -615,13 +412,11 @@ def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Smal
                 yield small
             elif all(asked in _asked_always(check) for asked in small.asked):
                 corners.append(small)
-    yield from sorted(corners, key=lambda s: s.size)
+    yield from sorted(corners, key=_size)
 
 
-def _drawn(check: Check, parts: Iterable[str], seed: str, reach: int) -> Iterator[_Small | _Pasted]:
-    for c in _small_cases(check, seed, reach):
-        if c.part in parts and (small := _recorded(check, c)):
-            yield small
+def _size(small: _SmallCase) -> tuple[int, str]:
+    return len(small.text), small.text
 
 
 def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
@@ -635,30 +430,12 @@ def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
         return []
 
 
-def _recorded(check: Check, c: Case) -> _Small | _Pasted | None:
-    if c.not_run:
-        return None
-    if c.paste:
-        try:
-            text = c.paste.call.format(*map(_word, c.paste.args))
-        except Unprintable:
-            return None
-        right = play(check, InProcess(check.right), c)
-        usable = len(text) <= MAX_CALL and not (right.unusable or right.raised)
-        return _Pasted(c, text, right) if usable else None
-    recorder = _Recorder(check, InProcess(check.right))
-    try:
-        right = play(check, recorder, c)
-    except ConnectionLost:
-        return None
-    if right.unusable or right.ran_short() or not recorder.calls:
-        return None
-    return _Small(c, recorder.calls, right)
+def _shown(check: Check, cases: Iterable[Case]) -> Iterator[_SmallCase]:
+    return (small for c in cases if (small := _SmallCase.of(check, c)))
 
 
 def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
-    found = (_recorded(check, c) for c in cases)
-    return frozenset(asked for small in found if small for asked in small.asked)
+    return frozenset(asked for small in _shown(check, cases) for asked in small.asked)
 
 
 @lru_cache(maxsize=64)
@@ -677,5 +454,4 @@ def _asked_always(check: Check) -> frozenset[str]:
 @lru_cache(maxsize=64)
 def _shown_parts(check: Check) -> frozenset[str]:
     """Return the parts that have cases which can be shown."""
-    cases = _small_cases(check, "public", REACHES[0])
-    return frozenset(c.part for c in cases if _recorded(check, c))
+    return frozenset(s.case.part for s in _shown(check, _small_cases(check, "public", REACHES[0])))

@@ -7,7 +7,6 @@ gets exactly one result, the verdict's points; all other outputs become displays
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -95,35 +94,29 @@ def final_outputs(
         stop: why there is no verdict, if the cell was stopped.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
-    report, earned = (None, 0.0) if stop else _verdict(hidden, grade_id, points)
-    if report is None:
-        earned = 0.0
-        why = {"cause": stop.cause, "problem": stop.problem} if stop else _why(hidden)
-        report = _no_verdict(Verdict(grade_id, points, Status.NOT_RUN, **why))
-    result = made_output("execute_result", data=shown_points(earned), execution_count=None)
-    return [*map(as_display, visible), report, result]
-
-
-def _verdict(
-    outputs: list[NotebookNode], grade_id: str, points: float
-) -> tuple[NotebookNode | None, float]:
-    """Return the report and its points; ``(None, 0.0)`` if there is no valid report.
-
-    The points are read from the report and not from the cell's result, because a learner's code can
-    change how results are displayed. An error beside a report was shown by something else, such as
-    a thread of the learner's, because a report is made after all questions.
-    """
+    # The points are read from the report and not from the cell's result, because a learner's code
+    # can change how results are displayed. An error beside a report was shown by something else,
+    # such as a thread of the learner's, because a report is made after all questions.
     reports = [
         output
-        for output in outputs
+        for output in hidden
         if output.output_type == "display_data"
         and isinstance(said := output.data.get(VERDICT_MIME), dict)
         and said.get("check") == grade_id
     ]
-    if not reports:
-        return None, 0.0
-    earned = as_points(reports[-1].data[VERDICT_MIME].get("earned"), points)
-    return (None, 0.0) if earned is None else (reports[-1], earned)
+    earned = None
+    if reports and not stop:
+        report = reports[-1]
+        earned = as_points(report.data[VERDICT_MIME].get("earned"), points)
+    if earned is None:
+        stop = stop or _why(hidden)
+        said = Verdict(grade_id, points, Status.NOT_RUN, cause=stop.cause, problem=stop.problem)
+        text = f"{grade_id}: 0 of {points:g} points\n  {stop.problem}"
+        data = {"text/plain": text, VERDICT_MIME: said.to_json()}
+        report = made_output("display_data", data=data)
+    shown = shown_points(earned or 0.0)
+    result = made_output("execute_result", data=shown, execution_count=None)
+    return [*map(as_display, visible), report, result]
 
 
 def as_points(stated: Any, points: float) -> float | None:
@@ -132,40 +125,30 @@ def as_points(stated: Any, points: float) -> float | None:
         value = float(stated)
     except (TypeError, ValueError):
         return None
-    return value if math.isfinite(value) and 0.0 <= value <= points else None
+    return value if 0.0 <= value <= points else None
 
 
-def _no_verdict(verdict: Verdict) -> NotebookNode:
-    text = f"{verdict.check}: 0 of {verdict.points:g} points\n  {verdict.problem}"
-    return made_output("display_data", data={"text/plain": text, VERDICT_MIME: verdict.to_json()})
-
-
-def _why(hidden: list[NotebookNode]) -> dict[str, Any]:
-    """Return why the hidden part gave no verdict, as fields ``cause`` and ``problem``."""
+def _why(hidden: list[NotebookNode]) -> Stop:
+    """Return why the hidden part gave no verdict."""
     for output in hidden:
-        if output.output_type != "error":
-            continue
-        if output.ename == "NameError":
-            why = "no cell that ran to its end defines it"
-            problem = f"{seen(output.evalue)}: {why}"
-            return {"cause": Cause.UNDEFINED_NAME, "problem": problem}
-        cause = Cause.TIMEOUT if output.ename == TIMED_OUT else Cause.NOT_EVALUATED
-        return {"cause": cause, "problem": f"the check could not be run: {seen(output.ename)}"}
-    return {"cause": Cause.NOT_EVALUATED, "problem": "the check gave no verdict"}
+        if output.output_type == "error" and output.ename == "NameError":
+            problem = f"{seen(output.evalue)}: no cell that ran to its end defines it"
+            return Stop(Cause.UNDEFINED_NAME, problem)
+        if output.output_type == "error":
+            cause = Cause.TIMEOUT if output.ename == TIMED_OUT else Cause.NOT_EVALUATED
+            return Stop(cause, f"the check could not be run: {seen(output.ename)}")
+    return Stop(Cause.NOT_EVALUATED, "the check gave no verdict")
 
 
 def read_verdicts(nb: NotebookNode) -> dict[str, Verdict]:
     """Return the verdict of each verified cell of a graded notebook, by ``grade_id``."""
-    found = {}
-    for cell in nb.cells:
-        if not is_verified(cell):
-            continue
-        for output in cell.outputs:
-            if output.output_type == "display_data" and VERDICT_MIME in output.data:
-                found[cell.metadata.nbgrader.grade_id] = Verdict.from_json(
-                    output.data[VERDICT_MIME]
-                )
-    return found
+    return {
+        cell.metadata.nbgrader.grade_id: Verdict.from_json(output.data[VERDICT_MIME])
+        for cell in nb.cells
+        if is_verified(cell)
+        for output in cell.outputs
+        if output.output_type == "display_data" and VERDICT_MIME in output.data
+    }
 
 
 def without_stderr(output: NotebookNode) -> NotebookNode:
@@ -202,11 +185,10 @@ def shorten_outputs(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[N
             kept.append(made_output("stream", name=output.name, text=text))
             left -= len(output.text)
         elif output.output_type == "error":
-            lines = output.traceback
-            if sum(map(len, lines)) > most:
-                lines = [_cut("\n".join(lines), most)]
-            named = {"ename": _cut(output.ename, 200), "evalue": _cut(output.evalue, most)}
-            kept.append(made_output("error", **named, traceback=lines))
+            if sum(map(len, output.traceback)) > most:
+                output.traceback = [_cut("\n".join(output.traceback), most)]
+            output.ename, output.evalue = _cut(output.ename, 200), _cut(output.evalue, most)
+            kept.append(output)
         else:
             for kind in output.data:
                 if kind.startswith("text/"):

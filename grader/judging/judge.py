@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key, play
+from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.by_hand import RuleReader
-from grader.judging.diagnosis import Diagnosis, Played
-from grader.judging.difference import Finding, difference, differs
+from grader.judging.diagnosis import Diagnosis
+from grader.judging.difference import difference, differs
 from grader.judging.example import find_examples
 from grader.judging.learner_source import Written
+from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks.exercise import Case, Check
@@ -32,9 +34,6 @@ CALLED_BY = {
 OUT_OF_TIME = "no answer before its time was up (an endless loop?)"
 
 
-Asked = tuple[Case, CaseOutcome]  # the case, the learner's outcome
-
-
 def judge(
     check: Check,
     thing: Any,
@@ -46,7 +45,6 @@ def judge(
     """Judge a function, class, value or dict of functions in this process.
 
     Args:
-        thing: what the learner wrote.
         source: the notebook's cells, for a rule about forbidden names; None if unknown.
         connect: makes the connection to ``thing``.
     """
@@ -56,11 +54,9 @@ def judge(
 
 
 def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
-    """Return a verdict of :func:`judge` with failing examples.
+    """Return a verdict of :func:`judge` with failing examples, drawn from a public seed.
 
-    Args:
-        thing: what was judged; the notebook must know it under the name that the check uses.
-        seed: a public seed.
+    The notebook must know what was judged under the name that the check uses.
     """
     with one_thread():
         key = answer_key(check, verdict.seed)
@@ -80,20 +76,13 @@ def one_thread() -> Iterator[None]:
 
 
 def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> int | None:
-    """Play cases until the answer is wrong in one; return the number of that case.
+    """Play cases until the answer is wrong in one; return that case's number, or None.
 
     This only tells whether an answer earns full points: the names that it uses are not checked and
-    nothing is explained. ``python -m grader mutants`` calls it.
+    nothing is explained. It raises what :func:`play` raises.
 
     Args:
         suspect: the number of the case to play first.
-
-    Returns:
-        The number of the case; None if the answer is right in all.
-
-    Raises:
-        OutOfTime: if the answer was interrupted.
-        ConnectionLost: if the answer can no longer be called.
     """
     check, unread = key.check, RuleReader(key.check, None)
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
@@ -106,56 +95,59 @@ def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> i
     return None
 
 
-def ask(key: AnswerKey, connection: Connection) -> list[Asked]:
-    """Play each case with the learner's code. The comparison comes later, in :func:`assess`.
+def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
+    """Play the cases with the learner's code. The comparison comes later, in :func:`assess`.
 
     When its time is up or it can no longer be called, the remaining cases are not played and count
     as failed.
+
+    Returns:
+        The outcome of each of the key's cases.
     """
-    asked: list[Asked] = []
-    unplayed: CaseOutcome | None = None
-    for c in key.cases:
-        got = unplayed
-        if got is None:
-            try:
-                got = play(key.check, connection, c)
-            except OutOfTime:
-                got = unplayed = CaseOutcome.lost(Cause.TIMEOUT, OUT_OF_TIME)
-            except ConnectionLost as lost:
-                got = unplayed = CaseOutcome.lost(Cause.NO_REPLY, f"nothing more: {lost}")
-        asked.append((c, got))
-    return asked
+    outcomes: list[CaseOutcome] = []
+    try:
+        for c in key.cases:
+            outcomes.append(play(key.check, connection, c))
+        return outcomes
+    except OutOfTime:
+        unplayed = CaseOutcome(unusable=OUT_OF_TIME, cause=Cause.TIMEOUT)
+    except ConnectionLost as lost:
+        unplayed = CaseOutcome(unusable=f"nothing more: {lost}", cause=Cause.NO_REPLY)
+    return outcomes + [unplayed] * (len(key.cases) - len(outcomes))
 
 
 def assess(
     key: AnswerKey,
-    asked: list[Asked],
+    outcomes: list[CaseOutcome],
     *,
     source: Written | None = None,
     claims: tuple[str, ...] = (),
 ) -> Verdict:
-    """Compare the learner's outcomes with the reference's and return the verdict."""
+    """Compare the learner's outcomes, which :func:`ask` returned, and return the verdict."""
     check = key.check
-    not_run = {c.part: c.not_run for c, _ in asked if c.not_run}
-    played = [(c, got, key.right(c)) for c, got in asked if c.part not in not_run]
+    not_run = {c.part: c.not_run for c in key.cases if c.not_run}
+    pairs = zip(key.cases, outcomes, strict=True)
+    played = [(c, got) for c, got in pairs if c.part not in not_run]
     look = RuleReader(check, source)
-    attempted = not played or not all(_not_attempted(got) for _, got, _ in played)
+    attempted = not played or not all(_not_attempted(got) for _, got in played)
     diagnosis = Diagnosis(key, played)
-    parts = tuple(
-        PartResult(name, points, 0.0, Status.NOT_RUN, Cause.UNAVAILABLE, not_run[name])
-        if name in not_run
-        else _judge_part(check, name, [p for p in played if p[0].part == name], diagnosis, look)
-        if attempted
-        else PartResult(
-            name, points, 0.0, Status.NOT_ATTEMPTED, Cause.NOT_ATTEMPTED, "not attempted yet"
-        )
-        for name, points in check.parts.items()
-    )
+    parts = []
+    for name, points in check.parts.items():
+        part = PartResult(name, points, 0.0, Status.NOT_RUN)
+        if name in not_run:
+            part = replace(part, cause=Cause.UNAVAILABLE, problem=not_run[name])
+        elif attempted:
+            of_part = [(c, got) for c, got in played if c.part == name]
+            part = _judge_part(key, part, of_part, diagnosis, look)
+        else:
+            none, said = Status.NOT_ATTEMPTED, "not attempted yet"
+            part = replace(part, status=none, cause=Cause.NOT_ATTEMPTED, problem=said)
+        parts.append(part)
     named = {part.misconception for part in parts}
     return Verdict(
         check=check.name,
         points=check.points,
-        parts=parts,
+        parts=tuple(parts),
         status=_status(parts) if attempted else Status.NOT_ATTEMPTED,
         reads=check.reads,
         seed=key.seed,
@@ -167,22 +159,21 @@ def assess(
 def claims_of(key: AnswerKey) -> tuple[str, ...]:
     """Return what can only be known from what the learner's own process says, in words.
 
-    It is what a call shows beside its result, and what the plays of the cases say of drivers. Those
-    of the reference tell, so that no learner's process decides what is said of it.
+    It is what a call shows beside its result, and what the plays of the reference say of drivers:
+    no learner's process decides what is said of it.
     """
-    check = key.check
-    traced = check.by_hand is not None and check.by_hand.needs_trace
-    said = {
-        "which operators ran": traced,
-        INPUTS_KEPT: not check.changes_inputs,
-        "that results share storage with the inputs": check.sharing,
-    }
-    shown = [claim for claim, is_made in said.items() if is_made]
+    check, shown = key.check, []
+    if check.by_hand is not None and check.by_hand.needs_trace:
+        shown.append("which operators ran")
+    if not check.changes_inputs:
+        shown.append(INPUTS_KEPT)
+    if check.sharing:
+        shown.append("that results share storage with the inputs")
     played = [claim for c in key.cases if not c.not_run for claim in key.right(c).claims]
     return tuple(dict.fromkeys(shown + played))
 
 
-def _status(parts: tuple[PartResult, ...]) -> Status:
+def _status(parts: list[PartResult]) -> Status:
     found = {part.status for part in parts}
     if Status.WRONG in found:
         return Status.PARTLY if Status.RIGHT in found else Status.WRONG
@@ -190,41 +181,34 @@ def _status(parts: tuple[PartResult, ...]) -> Status:
 
 
 def _judge_part(
-    check: Check,
-    name: str,
-    mine: list[Played],
+    key: AnswerKey,
+    part: PartResult,
+    played: list[tuple[Case, CaseOutcome]],
     diagnosis: Diagnosis,
     look: RuleReader,
 ) -> PartResult:
-    points = check.parts[name]
-    for c, got, _ in mine:
-        rule = _broken_rule(check, c, got, look)
-        if rule:
-            return PartResult(name, points, 0.0, Status.WRONG, Cause.RULE_BROKEN, rule)
-    against = mine[0][0].against
-    found: Finding | None = None
-    for c, got, want in mine:
-        if found := difference(check, got, want, c.places):
+    part = replace(part, status=Status.WRONG)
+    for c, got in played:
+        if rule := _broken_rule(key.check, c, got, look):
+            return replace(part, cause=Cause.RULE_BROKEN, problem=rule)
+    part = replace(part, against=played[0][0].against)
+    for c, got in played:
+        if found := difference(key.check, got, key.right(c), c.places):
             break
-    if found is None:
-        return PartResult(name, points, points, Status.RIGHT, against=against)
-    known, resembled = diagnosis.of(name)
-    hint = (
-        f"this looks like “{resembled.name}”, though not everywhere: {resembled.explanation}"
-        if resembled
-        else ""
-    )
-    return PartResult(
-        name,
-        points,
-        0.0,
-        Status.WRONG,
-        got.cause if got.cause is not Cause.NONE else Cause.WRONG_RESULT,
+    else:
+        return replace(part, status=Status.RIGHT, earned=part.points)
+    known, resembled = diagnosis.of(part.name)
+    hint = ""
+    if resembled:
+        like = f"this looks like “{resembled.name}”, though not everywhere"
+        hint = f"{like}: {resembled.explanation}"
+    return replace(
+        part,
+        cause=got.cause if got.cause is not Cause.NONE else Cause.WRONG_RESULT,
         problem=f"{c.shown}: {found}" if c.shown else str(found),
         quoted=found.quoted,
         misconception=known.name if known else "",
         hint=hint,
-        against=against,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,46 +43,45 @@ def literal(value: Any, digits: int = 0) -> str:
 
 class _Writer:
     def __init__(self, digits: int) -> None:
-        self.left, self.digits = MAX_ITEMS, digits
+        self._left, self._digits = MAX_ITEMS, digits
 
     def text(self, value: Any) -> str:
         self._spend(1)
-        if isinstance(value, torch.Tensor):
-            return self._tensor(value)
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, float):
-            return self._float(value, torch.float64)
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
-            raise Unprintable("a huge integer")
-        if isinstance(value, (str, bytes)) and len(value) > MAX_CHARACTERS:
-            raise Unprintable("a long text")
-        if value is None or isinstance(value, (bool, int, str, bytes, torch.dtype)):
-            return repr(value)
-        if isinstance(value, complex):
-            return _complex(value)
-        return self._container(value)
-
-    def _container(self, value: Any) -> str:
-        if isinstance(value, slice):
-            return f"slice({', '.join(map(self.text, (value.start, value.stop, value.step)))})"
-        if isinstance(value, Mapping):
-            pairs = [f"{self.text(key)}: {self.text(item)}" for key, item in value.items()]
-            return "{" + ", ".join(pairs) + "}"
-        if isinstance(value, list):
-            return f"[{', '.join(map(self.text, value))}]"
-        if isinstance(value, tuple):
-            items = ", ".join(map(self.text, value))
-            return f"({items},)" if len(value) == 1 else f"({items})"
+        value = value.item() if isinstance(value, np.generic) else value
+        match value:
+            case torch.Tensor():
+                return self._tensor(value)
+            case float():
+                return self._float(value, torch.float64)
+            case complex():
+                return _complex(value)
+            case int() if abs(value) >= 10**40:
+                raise Unprintable("a huge integer")
+            case str() | bytes() if len(value) > MAX_CHARACTERS:
+                raise Unprintable("a long text")
+            case None | int() | str() | bytes() | torch.dtype():
+                return repr(value)
+            case slice():
+                return f"slice({self._texts((value.start, value.stop, value.step))})"
+            case list():
+                return f"[{self._texts(value)}]"
+            case tuple():
+                return f"({self._texts(value)}{',' if len(value) == 1 else ''})"
+            case Mapping():
+                pairs = [f"{self.text(key)}: {self.text(item)}" for key, item in value.items()]
+                return "{" + ", ".join(pairs) + "}"
         if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
             fields = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
             words = [f"{f.name}={self.text(v)}" for f, v in fields if v != f.default]
             return f"{type(value).__name__}({', '.join(words)})"
         raise Unprintable(f"a value of type {type(value).__name__}")
 
+    def _texts(self, values: Iterable[Any]) -> str:
+        return ", ".join(map(self.text, values))
+
     def _spend(self, count: int) -> None:
-        self.left -= count
-        if self.left < 0:
+        self._left -= count
+        if self._left < 0:
             raise Unprintable("too many values")
 
     def _tensor(self, value: torch.Tensor) -> str:
@@ -110,25 +109,24 @@ class _Writer:
         return f"{self._fresh(whole)}.as_strided({place}){suffix}"
 
     def _fresh(self, tensor: torch.Tensor) -> str:
-        dtype = "" if tensor.dtype in INFERRED else f", dtype={tensor.dtype}"
-        if tensor.numel() == 0 and tensor.shape != (0,):
-            dtype = "" if tensor.dtype is torch.float32 else f", dtype={tensor.dtype}"
-            return f"torch.zeros({tuple(tensor.shape)}{dtype})"
-        if tensor.numel() == 0 and tensor.dtype is not torch.float32:
-            dtype = f", dtype={tensor.dtype}"
-        if spacing := _spacing(tensor, tensor.numel()):
+        def dtype(*inferred: torch.dtype) -> str:
+            return "" if tensor.dtype in inferred else f", dtype={tensor.dtype}"
+
+        shape, count = tuple(tensor.shape), tensor.numel()
+        if not count:
+            made = "torch.tensor([]" if shape == (0,) else f"torch.zeros({shape}"
+            return f"{made}{dtype(torch.float32)})"
+        if spacing := _spacing(tensor, count):
             start, times = spacing
-            end = start + tensor.numel()
-            dtype = "" if tensor.dtype is torch.int64 else f", dtype={tensor.dtype}"
-            ends = f"{start}, {end}" if start else f"{end}"
-            ends, dtype = (f"{ends}.", "") if tensor.dtype is torch.float32 else (ends, dtype)
-            shape = f".reshape{tuple(tensor.shape)}" if tensor.dim() > 1 else ""
-            numbers = f"torch.arange({ends}{dtype})"
-            return (f"({numbers} {times})" if times else numbers) + shape
-        if _is_constant(tensor, tensor.numel()):
+            ends = f"{start}, {start + count}" if start else f"{count}"
+            ends += "." if tensor.dtype is torch.float32 else dtype(torch.int64)
+            numbers = f"torch.arange({ends})"
+            numbers = f"({numbers} {times})" if times else numbers
+            return numbers + (f".reshape{shape}" if len(shape) > 1 else "")
+        if _is_constant(tensor, count):
             number = self._numbers(tensor.flatten()[0])
-            return f"torch.full({tuple(tensor.shape)}, {number}{dtype})"
-        return f"torch.tensor({self._numbers(tensor)}{dtype})"
+            return f"torch.full({shape}, {number}{dtype(*INFERRED)})"
+        return f"torch.tensor({self._numbers(tensor)}{dtype(*INFERRED)})"
 
     def _numbers(self, tensor: torch.Tensor) -> str:
         if tensor.dim():
@@ -145,8 +143,8 @@ class _Writer:
         if math.isinf(value):
             return "torch.inf" if value > 0 else "-torch.inf"
         # rounded up, the largest number would be infinite
-        if self.digits and abs(value) < 0.99 * torch.finfo(dtype).max:
-            text = str(float(f"{value:.{self.digits}g}"))
+        if self._digits and abs(value) < 0.99 * torch.finfo(dtype).max:
+            text = str(float(f"{value:.{self._digits}g}"))
         elif dtype in NUMPYS:
             text = str(NUMPYS[dtype](value))
         else:
@@ -177,8 +175,7 @@ def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
         return None
     start = round(float(whole[0]) / step)
     if step == 1:
-        exact = float(whole[0].abs()) < EXACT
-        counts = exact and torch.equal(whole, torch.arange(stored, dtype=torch.float64) + start)
+        counts = torch.equal(whole, torch.arange(stored, dtype=torch.float64) + start)
         return (start, "") if counts else None
     if tensor.dtype not in (torch.float32, torch.float64):
         return None

@@ -15,7 +15,7 @@ from IPython.display import display
 from grader.verdict import FULL, VERDICT_MIME, PartResult, Status, Verdict, in_points
 
 INDENT = " " * 11
-MARKS = {Status.RIGHT: "ok     ", Status.WRONG: "not yet", Status.NOT_RUN: "not run"}
+MARKS = {Status.RIGHT: "ok", Status.WRONG: "not yet"}
 
 
 class VerdictReport:
@@ -36,10 +36,15 @@ class VerdictReport:
             share = f"({part.earned:g} of {part.points:g})"
             if part.status is Status.NOT_RUN:
                 share = f"({part.points:g} withheld)"
-            lines.append(f"  {MARKS[part.status]}  {part.name}  {share}")
+            mark = MARKS.get(part.status, part.status)
+            lines.append(f"  {mark:<7}  {part.name}  {share}")
             if part.against:
                 lines += _indented(f"held against {part.against}")
-            lines += self._why(part, said)
+            for sentence in self.reasons(part, said):
+                lines += _indented(sentence)
+            if part.example:
+                lines.append(f"{INDENT}for example, to paste into your notebook:")
+                lines += [f"{INDENT}    {line}" for line in part.example.lines()]
         if verdict.status is Status.NOT_ATTEMPTED:
             lines += _indented("not attempted yet")
         if verdict.status not in FULL:
@@ -65,14 +70,6 @@ class VerdictReport:
         for sentence in filter(None, (why, part.hint)):
             told.append("as above" if sentence in said else sentence)
             said.add(sentence)
-        return told
-
-    def _why(self, part: PartResult, said: set[str]) -> list[str]:
-        """Return the lines that explain a part, its example included; see :meth:`reasons`."""
-        told = [line for sentence in self.reasons(part, said) for line in _indented(sentence)]
-        if part.example:
-            told.append(f"{INDENT}for example, to paste into your notebook:")
-            told += [f"{INDENT}    {line}" for line in part.example.lines()]
         return told
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:

@@ -49,7 +49,6 @@ class InProcess:
         self._answerer = Answerer(thing)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`Connection`."""
         sent = codec.unpack(codec.pack({**request, "id": ""}))
         return _checked(codec.unpack(self._answerer.answer(sent)))
 
@@ -73,7 +72,6 @@ class OverSocket:
         self._why = ""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See :class:`Connection`."""
         number = secrets.token_hex(8)
         sent = codec.pack({**request, "id": number})
         self._waits(True)
@@ -162,12 +160,7 @@ class OverSocket:
 
 
 def _checked(reply: Any) -> dict[str, Any]:
-    """Return a reply if it has the form of one.
-
-    Raises:
-        OutOfTime: if it says that the code was interrupted.
-        NotByValue: if it says that the result cannot be sent, or is no reply.
-    """
+    """Return a reply if it has the form of one; raise what it says otherwise."""
     if isinstance(reply, dict):
         if reply.get("interrupted") is True:
             raise OutOfTime

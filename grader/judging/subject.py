@@ -8,6 +8,7 @@ same way whether the code runs in this process or in another.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -81,15 +82,14 @@ class SubjectRaised(Exception):
             description: as :func:`grader.inside.rpc_server.describe` gives it, or anything else.
         """
         said = description if isinstance(description, dict) else {}
-        names = said.get("kinds")
+        names, message = said.get("kinds"), said.get("message")
         names = names[:MAX_KINDS] if isinstance(names, list) else []
         # one line each: a name may stand in a comment that a learner is told to paste
         kinds = [" ".join(seen(k).split())[:100] for k in names if isinstance(k, str)]
-        message = said.get("message")
         text = seen(message) if isinstance(message, str) else ""
         return cls(tuple(kinds) or ("Exception",), text[:1000])
 
-    def in_words(self) -> str:
+    def without_values(self) -> str:
         """Return the message for a report, without the hidden inputs that it may quote.
 
         Numbers of more than one digit become ``#``, except those in torch's messages about shapes.
@@ -100,9 +100,7 @@ class SubjectRaised(Exception):
             message += _without_numbers(self.message[end : sentence.start()]) + sentence[0]
             end = sentence.end()
         message += _without_numbers(self.message[end:])
-        if len(message) > MAX_MESSAGE:
-            message = message[:MAX_MESSAGE] + " …"
-        return message
+        return message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + " …"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +122,9 @@ class CallEffects:
 class Subject:
     """A learner's function, class, value, or dict of functions.
 
+    Whatever calls it raises :class:`SubjectRaised` if the learner's code raised, and NotByValue if
+    a result cannot be sent or a reply is not valid.
+
     Args:
         trace: whether to record the operators that reach the dispatcher.
 
@@ -141,12 +142,7 @@ class Subject:
         self.got: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function by value and return its result; a class returns a :class:`Handle`.
-
-        Raises:
-            SubjectRaised: if the learner's code raised.
-            NotByValue: if its result cannot be sent.
-        """
+        """Call the function by value and return its result; a class returns a :class:`Handle`."""
         return self.run(args, kwargs)
 
     def __getitem__(self, name: str) -> Callable:
@@ -158,10 +154,6 @@ class Subject:
 
         Args:
             of: the function, in an exercise with several.
-
-        Raises:
-            SubjectRaised: if the learner's code raised.
-            NotByValue: if it returned something else.
         """
         return self._generator(args, kwargs, name=of)
 
@@ -169,16 +161,15 @@ class Subject:
         self, driver: str, *args: Any, of: str | None = None, **kwargs: Any
     ) -> RemoteGenerator:
         """Call a driver that returns a generator; see :meth:`drive` and :meth:`generator`."""
-        says = self._declared(driver)
-        made = self._generator(args, kwargs, name=of, driver=driver)
-        made.says = says
-        return made
+        return self._generator(args, kwargs, self._declared(driver), name=of, driver=driver)
 
-    def _generator(self, args: tuple, kwargs: dict, **which: Any) -> RemoteGenerator:
+    def _generator(
+        self, args: tuple, kwargs: dict, says: Declared | None = None, **which: Any
+    ) -> RemoteGenerator:
         made = self.run(args, kwargs, **which, generator=True)
         if not isinstance(made, Handle):
             raise NotByValue(f"{kind_of(made)}: expected a generator")
-        return RemoteGenerator(self, made.made)
+        return RemoteGenerator(self, made.made, says)
 
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
         """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
@@ -191,8 +182,6 @@ class Subject:
             What the driver returned, by value. What it observed is a claim from here on.
 
         Raises:
-            SubjectRaised: if the driver or the learner's code raised.
-            NotByValue: if the result cannot be sent, or is not what the driver declares.
             NoDriver: if there is no such driver, or it does not declare what it returns.
         """
         says = self._declared(driver)
@@ -207,70 +196,40 @@ class Subject:
             says = declared(find_driver(driver))
         except LookupError as error:
             raise NoDriver(str(error)) from error
-        for words in says.observed.values():
-            self.claim(words)
+        self.claims |= dict.fromkeys(says.observed.values())
         return says
 
     def value(self) -> Any:
-        """Return the learner's thing itself, by value.
+        """Return the learner's thing itself, by value."""
+        return self.ask(do="value")["value"]
 
-        Raises:
-            NotByValue: if it cannot be sent.
-        """
-        return self.ask({"do": "value"})["value"]
-
-    def run(
-        self,
-        args: tuple,
-        kwargs: dict,
-        *,
-        name: str | None = None,
-        made: int | None = None,
-        method: str | None = None,
-        driver: str | None = None,
-        generator: bool = False,
-    ) -> Any:
+    def run(self, args: tuple, kwargs: dict, **which: Any) -> Any:
         """Call the learner's code, and record the side effects in ``calls``.
 
         Args:
-            name: the function, in an exercise with several.
-            made: the number of an instance that the learner's class made.
-            method: the method of that instance.
-            driver: the function of ``utils.drivers`` to call instead, with the learner's thing.
-            generator: whether it may return a generator.
+            which: what is called, as :class:`grader.inside.rpc_server.Answerer` describes it, or
+                None for what is not meant.
 
         Returns:
             The result, or a :class:`Handle` to an instance or a generator.
-
-        Raises:
-            SubjectRaised: if the learner's code raised.
-            NotByValue: if the result cannot be sent, or the reply is not valid.
         """
-        asked: dict[str, Any] = {"do": "call", "args": args, "name": name, "made": made}
-        asked |= {"method": method, "driver": driver, "kwargs": kwargs or None}
-        asked |= {"trace": self._trace or None, "generator": generator or None}
-        reply = self.ask({key: value for key, value in asked.items() if value is not None})
+        asked = {"args": args, **which, "kwargs": kwargs or None, "trace": self._trace or None}
+        reply = self.ask(do="call", **{key: v for key, v in asked.items() if v is not None})
         if isinstance(reply.get("made"), int):
             return Handle(self, reply["made"])
         before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
             raise NotByValue("other arguments than it was given")
         came = self.got = reply["value"]
-        changed = [
-            i for i, (b, a) in enumerate(zip(before, after, strict=True)) if not _same_bytes(b, a)
-        ]
+        pairs = enumerate(zip(before, after, strict=True))
+        changed = tuple(i for i, (b, a) in pairs if not _is_unchanged(b, a))
         shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
         ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
-        self.calls.append(CallEffects(tuple(changed), shares, ops))
+        self.calls.append(CallEffects(changed, shares, ops))
         return came
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return the reply.
-
-        Raises:
-            SubjectRaised: if the reply reports an exception.
-            NotByValue: if the result cannot be sent, or the reply is not valid.
-        """
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Send a request and return the reply."""
         reply = self._connection.ask(request)
         if "raised" in reply:
             raise SubjectRaised.of(reply["raised"])
@@ -290,10 +249,6 @@ class Handle:
         """Call a method and return its result; ``"__call__"`` calls the instance itself.
 
         For a method that returns its instance, such as ``eval``, the result is a new handle to it.
-
-        Raises:
-            SubjectRaised: if the method raised or does not exist.
-            NotByValue: if its result cannot be sent.
         """
         return self._subject.run(args, kwargs, made=self.made, method=method)
 
@@ -305,22 +260,13 @@ class Handle:
 
         Returns:
             What :func:`grader.inside.rpc_server.gradients` returns.
-
-        Raises:
-            SubjectRaised: if the forward or the backward pass raised.
         """
-        asked = {"do": "gradients", "made": self.made, "args": args, "upstream": upstream}
-        return self._subject.ask(asked)["value"]
+        asked = {"made": self.made, "args": args, "upstream": upstream}
+        return self._subject.ask(do="gradients", **asked)["value"]
 
     def get(self, attribute: str) -> Any:
-        """Return an attribute's value.
-
-        Raises:
-            SubjectRaised: if the attribute does not exist.
-            NotByValue: if the value cannot be sent.
-        """
-        asked = {"do": "get", "made": self.made, "attribute": attribute}
-        return self._subject.ask(asked)["value"]
+        """Return an attribute's value."""
+        return self._subject.ask(do="get", made=self.made, attribute=attribute)["value"]
 
 
 class RemoteGenerator:
@@ -330,43 +276,32 @@ class RemoteGenerator:
     Which operators its body calls is not recorded.
     """
 
-    def __init__(self, subject: Subject, made: int):
-        self._subject = subject
-        self._made = made
+    def __init__(self, subject: Subject, made: int, says: Declared | None = None):
+        self._subject, self._made = subject, made
+        self._says = says  # what a driver's generator returns in the end
         self._left = MAX_RESUMES
-        self.says: Declared | None = None  # what a driver's generator returns in the end
 
     def resume(self, value: Any = None) -> tuple[str, Any]:
         """Let it run on, with a value for its ``yield``.
 
         Returns:
             ``("yield", x)``, or ``("return", x)`` at its end.
-
-        Raises:
-            SubjectRaised: if it raised.
-            NotByValue: if what it yields cannot be sent, or it was resumed too often.
         """
         if self._left == 0:
             raise NotByValue(f"a generator that goes on after {MAX_RESUMES:,} values")
         self._left -= 1
-        asked = {"do": "resume", "made": self._made, "value": value}
-        came = self._subject.ask(asked)["value"]
+        came = self._subject.ask(do="resume", made=self._made, value=value)["value"]
         if not (isinstance(came, tuple) and len(came) == 2 and came[0] in ("yield", "return")):
             raise NotByValue("no answer")
         self._subject.got = came[1]
-        if self.says and came[0] == "return":
-            _as_declared(self.says, came[1])
+        if self._says and came[0] == "return":
+            _as_declared(self._says, came[1])
         return came[0], came[1]
 
     def take(self, count: int) -> list[Any]:
         """Return the next ``count`` values that it yields; fewer where it ends before."""
-        values = []
-        for _ in range(count):
-            how, value = self.resume()
-            if how == "return":
-                break
-            values.append(value)
-        return values
+        resumed = itertools.takewhile(lambda came: came[0] == "yield", iter(self.resume, None))
+        return [value for _, value in itertools.islice(resumed, count)]
 
 
 def _as_declared(says: Declared, came: Any) -> Any:
@@ -380,35 +315,20 @@ def _without_numbers(text: str) -> str:
 
 
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
-    if not isinstance(tensor, torch.Tensor):
-        return None
-    place = address(tensor)
-    if place == 0:  # an empty storage shares nothing
-        return None
-    for index, argument in enumerate(arguments):
-        if isinstance(argument, torch.Tensor) and address(argument) == place:
-            return index
-    return None
+    places = [address(a) if isinstance(a, torch.Tensor) else 0 for a in arguments]
+    place = address(tensor) if isinstance(tensor, torch.Tensor) else 0  # as of an empty storage
+    return places.index(place) if place and place in places else None
 
 
-def _same_bytes(before: Any, after: Any) -> bool:
+def _is_unchanged(before: Any, after: Any) -> bool:
     """Return whether an argument kept its shape, dtype and values; NaN equals NaN."""
-    if isinstance(before, np.ndarray):
-        return before.shape == after.shape and np.array_equal(
-            before.view(np.uint8) if before.flags.c_contiguous and before.size else before,
-            after.view(np.uint8) if after.flags.c_contiguous and after.size else after,
-        )
     if before.shape != after.shape or before.dtype != after.dtype:
         return False
+    if isinstance(before, np.ndarray):
+        return before.tobytes() == after.tobytes()
     if torch.equal(before, after):  # the fast and usual case; to it, NaN differs from NaN
         return True
-    return bool(
-        torch.isclose(_comparable(before), _comparable(after), rtol=0, atol=0, equal_nan=True).all()
-    )
-
-
-def _comparable(tensor: torch.Tensor) -> torch.Tensor:
-    plain = tensor.detach()
-    if plain.is_complex():
-        return plain.to(torch.complex128)
-    return plain.to(torch.float64 if plain.dtype.is_floating_point else torch.int64)
+    if not (before.is_floating_point() or before.is_complex()):
+        return False
+    one, other = (tensor.detach().to(torch.complex128) for tensor in (before, after))
+    return bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())

@@ -34,7 +34,7 @@ from grader.judging.graded_cell import (
 from grader.judging.learner_source import Written, importable
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
-from grader.run_record import RunRecord, record, record_cell, record_note
+from grader.run_record import RunRecord, record, record_note
 from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.submission.notes import Note, NoteKind
@@ -217,13 +217,13 @@ class Execute(NbGraderExecute):
             cell.outputs = [without_stderr(output) for output in first] if is_grade(cell) else first
             if stop:
                 cell.outputs.append(_error(stop.problem))
-                record_cell(cell, problem=stop.problem)
+                record(cell, problem=stop.problem)
         else:
             hidden, stop = self._verify(parts[1], cell, index)
             cell.outputs = final_outputs(cell, first, hidden, stop)
         # a later cell must not update a display of this one
         self.clear_display_id_mapping(index)
-        record_cell(cell, seconds=round(time.monotonic() - begun, 3))
+        record(cell, seconds=round(time.monotonic() - begun, 3))
         self.nb.cells[index] = cell
 
     def _seek_examples(self, index: int) -> None:
@@ -231,17 +231,15 @@ class Execute(NbGraderExecute):
         if not self._wrong:
             return
         self._may_run_again = False  # all points are known
-        from grader.judging.examiner import ExampleSeeker
-
         last, end = self.nb.cells[index], time.monotonic() + ALL_EXAMPLES_SECONDS
         self.timeout = EXAMPLE_SECONDS
         for report, examiner in self._wrong:
             if self._stopped or time.monotonic() > end:
                 break
             nowhere = NotebookNode(cell_type="code", source="", metadata={}, outputs=[])
-            with ExampleSeeker(examiner, self.km) as seeker:
-                self._run(seeker.question, nowhere, index)
-                report.data.update(seeker.report().data)
+            with examiner.seeking():
+                self._run(examiner.question, nowhere, index)
+                report.data.update(examiner.report_with_examples().data)
         self.clear_display_id_mapping(index)
         self.nb.cells[index] = last
 
@@ -318,7 +316,8 @@ class Execute(NbGraderExecute):
         from grader.judging.examiner import Examiner
 
         points = float(cell.metadata.nbgrader.points)
-        with Examiner(hidden, points, self._seed, self._code, self.km) as examiner:
+        examiner = Examiner(hidden, points, self._seed, self._code, self.km)
+        with examiner.asking():
             outputs, stop = self._run(examiner.question, cell, index)
             if self._raised != TIMED_OUT and not examiner.finished():
                 errors = [output for output in outputs if output.output_type == "error"]

@@ -9,63 +9,33 @@ annotations.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
-Branching = TypeVar("Branching", ast.If, ast.IfExp, ast.While)
 
-COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.GtE, ast.NotEq),
-    ast.LtE: (ast.Lt, ast.Gt, ast.Eq),
-    ast.Gt: (ast.GtE, ast.LtE, ast.NotEq),
-    ast.GtE: (ast.Gt, ast.Lt, ast.Eq),
-    ast.Eq: (ast.NotEq, ast.LtE, ast.GtE),
-    ast.NotEq: (ast.Eq, ast.Lt, ast.Gt),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
-}
-ARITHMETIC: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
-    ast.Add: (ast.Sub, ast.Mult),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Add, ast.FloorDiv),
-    ast.Div: (ast.Mult, ast.FloorDiv),
-    ast.FloorDiv: (ast.Div, ast.Mod),
-    ast.Mod: (ast.FloorDiv,),
-    ast.Pow: (ast.Mult,),
-    ast.MatMult: (ast.Mult,),
-    ast.LShift: (ast.RShift,),
-    ast.RShift: (ast.LShift,),
-    ast.BitAnd: (ast.BitOr, ast.BitXor),
-    ast.BitOr: (ast.BitAnd, ast.BitXor),
-    ast.BitXor: (ast.BitOr,),
-}
+# Operators by their names in ``ast``: each, and those that are put in its place.
+REPLACED = """
+Lt LtE GtE NotEq, LtE Lt Gt Eq, Gt GtE LtE NotEq, GtE Gt Lt Eq, Eq NotEq LtE GtE, NotEq Eq Lt Gt,
+Is IsNot, IsNot Is, In NotIn, NotIn In,
+Add Sub Mult, Sub Add, Mult Add FloorDiv, Div Mult FloorDiv, FloorDiv Div Mod, Mod FloorDiv,
+Pow Mult, MatMult Mult, LShift RShift, RShift LShift,
+BitAnd BitOr BitXor, BitOr BitAnd BitXor, BitXor BitOr
+"""
+ROWS = [[getattr(ast, name) for name in row.split()] for row in REPLACED.split(",")]
+OPERATORS = {operator: others for operator, *others in ROWS}
 # Operators whose operands are also swapped.
 ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 # Functions for which the order of arguments makes no difference.
 SYMMETRIC = {"max", "min", "maximum", "minimum", "promote_types", "equal", "gcd"}
 # Functions, methods and dtypes that are easily confused.
-SIBLINGS = (
-    ("float32", "float64"),
-    ("float16", "bfloat16"),
-    ("int64", "int32"),
-    ("float", "double"),
-    ("long", "int"),
-    ("max", "min"),
-    ("amax", "amin"),
-    ("argmax", "argmin"),
-    ("maximum", "minimum"),
-    ("sum", "mean"),
-    ("any", "all"),
-    ("floor", "ceil"),
-    ("zeros", "ones"),
-    ("zeros_like", "ones_like"),
-)
-TAKEN_FOR = {a: b for one, other in SIBLINGS for a, b in ((one, other), (other, one))}
+SIBLINGS = """
+float32 float64, float16 bfloat16, int64 int32, float double, long int, max min, amax amin,
+argmax argmin, maximum minimum, sum mean, any all, floor ceil, zeros ones, zeros_like ones_like
+"""
+PAIRS = [pair.split() for pair in SIBLINGS.split(",")]
+TAKEN_FOR = {a: b for one, other in PAIRS for a, b in ((one, other), (other, one))}
 TRANSPOSES = {"T", "mT", "H", "mH"}
 # Fields of syntax tree nodes that hold text for a reader.
 SAID = {
@@ -76,8 +46,8 @@ SAID = {
     ast.FunctionDef: ("returns",),
     ast.JoinedStr: ("values",),
 }
-# A keyword argument (of zip) that only makes code check itself.
-SELF_CHECK = "strict"
+# Statements that are not dropped.
+KEPT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)
 
 
 @dataclass(frozen=True)
@@ -101,17 +71,14 @@ class Mutant:
 
     def is_edit(self, old: str, new: str | None) -> bool:
         """Return whether the change replaces ``old`` in one place by ``new``; None for any text."""
-        start = self.was.find(old) if old else -1
-        while start >= 0:
-            before, after = self.was[:start], self.was[start + len(old) :]
-            if new is None:
-                kept = self.now.startswith(before) and self.now.endswith(after)
-                if kept and len(self.now) >= len(before) + len(after):
-                    return True
-            elif before + new + after == self.now:
-                return True
-            start = self.was.find(old, start + 1)
-        return False
+        starts = [k for k in range(len(self.was)) if old and self.was.startswith(old, k)]
+        beside = [(self.was[:k], self.was[k + len(old) :]) for k in starts]
+        if new is not None:
+            return any(before + new + after == self.now for before, after in beside)
+        return any(
+            self.now.startswith(before) and self.now[len(before) :].endswith(after)
+            for before, after in beside
+        )
 
 
 def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
@@ -176,7 +143,12 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_self_check(node: ast.AST) -> bool:
-    return isinstance(node, ast.keyword) and node.arg == SELF_CHECK
+    """Return whether a node is an argument (of zip) that only makes code check itself."""
+    return isinstance(node, ast.keyword) and node.arg == "strict"
+
+
+def _is_target(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
 
 
 def _put(parent: ast.AST, name: str, index: int | None, node: ast.AST) -> None:
@@ -187,59 +159,50 @@ def _put(parent: ast.AST, name: str, index: int | None, node: ast.AST) -> None:
 
 
 def _changed_lines(before: str, after: str) -> tuple[str, str]:
-    was, now = before.splitlines(), after.splitlines()
+    was, now = ([line.strip() for line in text.splitlines()] for text in (before, after))
     while was and now and was[0] == now[0]:
         del was[0], now[0]
     while was and now and was[-1] == now[-1]:
         del was[-1], now[-1]
-    return _stripped(was), _stripped(now)
-
-
-def _stripped(lines: list[str]) -> str:
-    return "\n".join(line.strip() for line in lines)
+    return "\n".join(was), "\n".join(now)
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that may replace a node."""
-    if isinstance(node, ast.stmt):
-        yield from _other_statements(node)
-    elif isinstance(node, ast.comprehension):
-        for k in range(len(node.ifs)):
-            yield _with(node, ifs=_without(node.ifs, k))
-    elif isinstance(node, ast.Slice):
-        yield from _other_slices(node)
-    elif isinstance(node, ast.expr) and not _is_target(node):
-        yield from _other_expressions(node)
-
-
-def _is_target(node: ast.expr) -> bool:
-    return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+    match node:
+        case ast.FunctionDef() | ast.ClassDef():
+            yield from _shorter(node, "decorator_list")
+        case ast.If():
+            yield _with(node, test=ast.Constant(True))
+            yield _with(node, test=ast.Constant(False))
+            yield from _negated(node)
+        case ast.While():
+            yield _with(node, test=ast.Constant(False))
+            yield from _negated(node)
+        case ast.For():
+            yield _with(node, iter=ast.Tuple([], ast.Load()))
+        case ast.With():
+            yield ast.If(ast.Constant(True), node.body, [])
+        case ast.stmt() if not isinstance(node, KEPT):
+            yield from _other_statements(node)
+            yield ast.Pass()
+        case ast.comprehension():
+            yield from _shorter(node, "ifs")
+        case ast.Slice():
+            for name in ("lower", "upper", "step"):
+                if bound := getattr(node, name):
+                    yield _with(node, **{name: None})
+                    for moved in _moved(bound) if name != "step" else ():
+                        yield _with(node, **{name: moved})
+        case ast.expr() if not _is_target(node):
+            yield from _other_expressions(node)
 
 
 def _other_statements(node: ast.stmt) -> Iterator[ast.AST]:
     match node:
-        case ast.FunctionDef() | ast.ClassDef():
-            for k in range(len(node.decorator_list)):
-                yield _with(node, decorator_list=_without(node.decorator_list, k))
-            return
-        case ast.Pass() | ast.Global() | ast.Nonlocal() | ast.Import() | ast.ImportFrom():
-            return
-        case ast.If():
-            yield from _other_branches(node)
-            return
-        case ast.While():
-            yield _with(node, test=ast.Constant(False))
-            yield from _negated(node)
-            return
-        case ast.For():
-            yield _with(node, iter=ast.Tuple([], ast.Load()))
-            return
-        case ast.With():
-            yield ast.If(ast.Constant(True), node.body, [])
-            return
         case ast.AugAssign():
             yield ast.Assign([node.target], node.value, lineno=node.lineno)
-            for op in ARITHMETIC.get(type(node.op), ()):
+            for op in OPERATORS.get(type(node.op), ()):
                 yield _with(node, op=op())
         case ast.Return(value=ast.expr() as value):
             method = ast.Attribute(value, "float", ast.Load())
@@ -248,30 +211,13 @@ def _other_statements(node: ast.stmt) -> Iterator[ast.AST]:
             yield ast.Continue()
         case ast.Continue():
             yield ast.Break()
-    yield ast.Pass()
 
 
-def _other_branches(node: ast.If) -> Iterator[ast.AST]:
-    for taken in (True, False):
-        yield _with(node, test=ast.Constant(taken))
-    yield from _negated(node)
-
-
-def _negated(node: Branching) -> Iterator[Branching]:
+def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
     """Yield the node with its test negated, unless a change of the test itself does that."""
     simple = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
     if not simple and not isinstance(node.test, ast.UnaryOp):
         yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
-
-
-def _other_slices(node: ast.Slice) -> Iterator[ast.Slice]:
-    for name in ("lower", "upper", "step"):
-        bound = getattr(node, name)
-        if bound is not None:
-            yield _with(node, **{name: None})
-            if name != "step":
-                for moved in _moved(bound):
-                    yield _with(node, **{name: moved})
 
 
 def _moved(number: ast.expr) -> Iterator[ast.expr]:
@@ -281,7 +227,7 @@ def _moved(number: ast.expr) -> Iterator[ast.expr]:
         yield ast.BinOp(number, ast.Sub(), ast.Constant(1))
 
 
-def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
+def _other_expressions(node: ast.expr) -> Iterator[ast.AST]:
     match node:
         case ast.Constant(value=bool() as value):
             yield ast.Constant(not value)
@@ -295,16 +241,14 @@ def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
         case ast.UnaryOp():
             yield node.operand
         case ast.BoolOp():
-            for k in range(len(node.values)):
-                rest = _without(node.values, k)
-                yield _with(node, values=rest) if len(rest) > 1 else rest[0]
+            yield from _shorter(node, "values") if len(node.values) > 2 else reversed(node.values)
             yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
         case ast.Compare():
             for k, op in enumerate(node.ops):
-                for other in COMPARISONS[type(op)]:
-                    yield _with(node, ops=[*node.ops[:k], other(), *node.ops[k + 1 :]])
+                for kind in OPERATORS[type(op)]:
+                    yield _with(node, ops=[*node.ops[:k], kind(), *node.ops[k + 1 :]])
         case ast.BinOp():
-            for operator in ARITHMETIC.get(type(node.op), ()):
+            for operator in OPERATORS.get(type(node.op), ()):
                 yield _with(node, op=operator())
             yield node.left
             yield node.right
@@ -321,20 +265,18 @@ def _other_expressions(node: ast.expr) -> Iterator[ast.expr]:
                 yield node.value
             if node.attr in TAKEN_FOR:
                 yield _with(node, attr=TAKEN_FOR[node.attr])
-        case ast.Name():
-            if node.id in TAKEN_FOR:
-                yield _with(node, id=TAKEN_FOR[node.id])
+        case ast.Name() if node.id in TAKEN_FOR:
+            yield _with(node, id=TAKEN_FOR[node.id])
         case ast.Tuple() | ast.List():
-            for k in range(len(node.elts)):
-                yield _with(node, elts=_without(node.elts, k))
-            for k in range(len(node.elts) - 1):
-                yield _with(node, elts=_swapped(node.elts, k))
+            yield from _shorter(node, "elts")
+            yield from _swapped(node, "elts")
         case ast.Dict():
             for k in range(len(node.keys)):
-                yield _with(node, keys=_without(node.keys, k), values=_without(node.values, k))
+                keys, values = ([*n[:k], *n[k + 1 :]] for n in (node.keys, node.values))
+                yield _with(node, keys=keys, values=values)
 
 
-def _other_calls(node: ast.Call) -> Iterator[ast.expr]:
+def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     if isinstance(node.func, ast.Attribute):
         yield node.func.value  # a dropped method call; for a module's function it fails at once
@@ -345,12 +287,11 @@ def _other_calls(node: ast.Call) -> Iterator[ast.expr]:
         yield node.args[0]
     for k, keyword in enumerate(node.keywords):
         if not _is_self_check(keyword):
-            yield _with(node, keywords=_without(node.keywords, k))
+            yield _with(node, keywords=[*node.keywords[:k], *node.keywords[k + 1 :]])
     if len(node.args) > 1:
         yield _with(node, args=node.args[:-1])
     if plain and name not in SYMMETRIC:
-        for k in range(len(node.args) - 1):
-            yield _with(node, args=_swapped(node.args, k))
+        yield from _swapped(node, "args")
     if name == "range":
         for k, arg in enumerate(node.args[:2]):
             for moved in _moved(arg):
@@ -359,15 +300,18 @@ def _other_calls(node: ast.Call) -> Iterator[ast.expr]:
 
 def _with(node: Node, **fields: object) -> Node:
     """Return a copy of a node with other fields; both share their children."""
-    other = copy.copy(node)
-    for name, value in fields.items():
-        setattr(other, name, value)
-    return other
+    return type(node)(**{**vars(node), **fields})
 
 
-def _without(items: list, k: int) -> list:
-    return [*items[:k], *items[k + 1 :]]
+def _shorter(node: Node, field: str) -> Iterator[Node]:
+    """Yield the node without each item of a list in its turn."""
+    items = getattr(node, field)
+    for k in range(len(items)):
+        yield _with(node, **{field: [*items[:k], *items[k + 1 :]]})
 
 
-def _swapped(items: list, k: int) -> list:
-    return [*items[:k], items[k + 1], items[k], *items[k + 2 :]]
+def _swapped(node: Node, field: str) -> Iterator[Node]:
+    """Yield the node with each item of a list and the next exchanged."""
+    items = getattr(node, field)
+    for k in range(len(items) - 1):
+        yield _with(node, **{field: [*items[:k], items[k + 1], items[k], *items[k + 2 :]]})

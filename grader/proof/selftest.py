@@ -14,7 +14,7 @@ import linecache
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -33,7 +33,7 @@ from grader.judging.judge import judge
 from grader.judging.learner_source import Written, names_read_by
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
-from grader.verdict import Cause, Verdict
+from grader.verdict import Cause
 from utils.checks.exercise import Candidate, Check
 
 T = TypeVar("T")
@@ -68,11 +68,7 @@ class LabCode:
         )
 
     def names_after(self, cell: str) -> dict[str, Any]:
-        """Run the given cells and then another cell; return what is then defined, by name.
-
-        Raises:
-            Exception: anything that the cell raises.
-        """
+        """Run the given cells and then another cell; return what is then defined, by name."""
         # A module that can be found under its name, as a compiler's guards want it.
         module = sys.modules[CELLS] = types.ModuleType(CELLS)
         names: dict[str, Any] = vars(module)
@@ -97,22 +93,15 @@ class Proof:
         rejected: the number of misconceptions that earned the predicted points and were named.
         accepted: the number of alternates that earned the expected points.
         faults: a sentence for each candidate with another result.
-        not_run: the parts that could not be run here, and why.
     """
 
-    check: Check
     rejected: int
     accepted: int
     faults: tuple[str, ...]
-    not_run: dict[str, str]
 
 
 def stops(lab: LabCode, exercise: str, cell: str) -> str:
-    """Return the error that the visible cells of an exercise raise for a solution cell, or "".
-
-    Raises:
-        Exception: anything that the solution cell raises.
-    """
+    """Return the error that the visible cells of an exercise raise for a solution cell, or ""."""
     return refusal(lab.visible.get(exercise, ()), lab.names_after(with_inner_classes(cell)))
 
 
@@ -126,44 +115,6 @@ def unseen(check: Check, lab: LabCode) -> list[str]:
     ]
 
 
-def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
-    """Run a check against its candidates, the lab's solution, a stub, and its reference again.
-
-    Args:
-        most: how many alternates, and how many misconceptions, are run; the seed draws them. If
-            0, all of them.
-    """
-    missing = check.not_run()
-    trial = _Trial(check, seed, lab, missing)
-    alternates = drawn(check.alternates, most, f"{seed} {check.name} alternates")
-    mistakes = drawn(check.misconceptions, most, f"{seed} {check.name} misconceptions")
-    right = [f for candidate in alternates if (f := trial.of_alternate(candidate))]
-    wrong = [f for candidate in mistakes if (f := trial.of_misconception(candidate))]
-    others = [f for f in (trial.of_solution(), trial.of_stub(), trial.of_reference()) if f]
-    return Proof(
-        check,
-        rejected=len(mistakes) - len(wrong),
-        accepted=len(alternates) - len(right),
-        faults=(*others, *right, *wrong),
-        not_run=missing,
-    )
-
-
-def prove_often(check: Check, seeds: Sequence[str], lab: LabCode) -> Proof:
-    """Run a check against all of its candidates on several seeds.
-
-    The counts are those of the seed on which the fewest came out as predicted.
-    """
-    proofs = [prove(check, seed, lab) for seed in seeds]
-    faults = [f"{f} (seed {seed})" for seed, p in zip(seeds, proofs, strict=True) for f in p.faults]
-    return dataclasses.replace(
-        proofs[0],
-        rejected=min(p.rejected for p in proofs),
-        accepted=min(p.accepted for p in proofs),
-        faults=tuple(faults),
-    )
-
-
 def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most so many of some things, in their order; all of them if ``most`` is 0."""
     if not most or len(things) <= most:
@@ -172,89 +123,64 @@ def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
     return [things[k] for k in chosen]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Trial:
-    """A check with one seed; each method returns a fault as a sentence, or an empty string."""
+def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
+    """Run a check against its candidates, the lab's solution, a stub, and its reference again.
 
-    check: Check
-    seed: str
-    lab: LabCode
-    missing: dict[str, str]
+    Args:
+        most: how many alternates, and how many misconceptions, are run; the seed draws them. If
+            0, all of them.
+    """
+    missing = check.not_run()
+    solution = lab.solutions.get(check.name, "")
 
-    def of_reference(self) -> str:
-        """Compare the answer key that was used with a fresh one.
-
-        If they agree, the reference is deterministic and keeps no state between calls, and no
-        candidate has changed the outcomes that the next one was compared with.
-        """
-        check = self.check
-        used, fresh = answer_key(check, self.seed), AnswerKey(check, self.seed)
-        for c, again in zip(used.cases, fresh.cases, strict=True):
-            if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
-                return f"{check.name}: the reference, asked again, differs: {why}"
-        return ""
-
-    def of_solution(self) -> str:
-        cell = self.lab.solutions.get(self.check.name)
-        if cell is None:
-            return ""
-        return self._fault("the lab's solution", cell, self.check.earnable(self.missing))
-
-    def of_stub(self) -> str:
-        def stub(*_: Any, **__: Any) -> None:
-            raise NotImplementedError
-
-        right = self.check.right
-        thing = dict.fromkeys(right, stub) if isinstance(right, dict) else stub
-        return self._unexpected("an untouched stub", judge(self.check, thing, self.seed), 0)
-
-    def of_alternate(self, candidate: Candidate) -> str:
-        return self._fault(f"alternate “{candidate.name}”", *self._handed_in(candidate))
-
-    def of_misconception(self, candidate: Candidate) -> str:
-        said = f"misconception “{candidate.name}”"
-        return self._fault(said, *self._handed_in(candidate), named=candidate.name)
-
-    def _handed_in(self, candidate: Candidate) -> tuple[str, float]:
-        cell = candidate.cell(self.check.name, self.lab.solutions.get(self.check.name, ""))
-        return cell, self.check.expects(candidate, self.missing)
-
-    def _fault(self, said: str, cell: str, expected: float, named: str = "") -> str:
-        """Run a solution cell and judge what it defines.
-
-        Args:
-            named: the misconception that must be named, unless a rule is broken; or empty.
-        """
-        check = self.check
+    def fault(said: str, cell: str, expected: float, named: str = "") -> str:
+        """Judge what a solution cell defines; ``named`` is the misconception to be named."""
         try:
-            names = self.lab.names_after(cell)
+            names = lab.names_after(cell)
         except Exception as error:
-            return f"{check.name}: {said} does not run: {type(error).__name__}: {error}"
-        written = Written([*self.lab.given, cell])
-        sources = {name: written.behind(name) for name in check.names}
-        if unknown := _unknown(sources.values(), names):
-            return f"{check.name}: {said} uses {unknown}, which the lab does not define"
-        verdict = judge(check, check.thing_in(names), self.seed, source=written)
-        if unexpected := self._unexpected(said, verdict, expected):
-            return unexpected
-        told = named in verdict.misconceptions or any(
-            part.cause is Cause.RULE_BROKEN for part in verdict.parts
-        )
-        if named and not told:
+            return f"{said} does not run: {type(error).__name__}: {error}"
+        written = Written([*lab.given, cell])
+        read = {n for name in check.names for n in names_read_by(written.behind(name))}
+        if unknown := sorted(n for n in read if n not in names and not hasattr(builtins, n)):
+            return f"{said} uses {', '.join(unknown)}, which the lab does not define"
+        verdict = judge(check, check.thing_in(names), seed, source=written)
+        if verdict.earned != expected:
+            return f"{said} earns {verdict.earned:g}, expected {expected:g}"
+        broken = any(part.cause is Cause.RULE_BROKEN for part in verdict.parts)
+        if named and named not in verdict.misconceptions and not broken:
             took = ", ".join(verdict.misconceptions) or "nothing"
-            return f"{check.name}: {said} is rejected but taken for {took}"
+            return f"{said} is rejected but taken for {took}"
         return ""
 
-    def _unexpected(self, said: str, verdict: Verdict, expected: float) -> str:
-        if verdict.earned == expected:
-            return ""
-        return f"{self.check.name}: {said} earns {verdict.earned:g}, expected {expected:g}"
+    def fault_of(kind: str, candidate: Candidate) -> str:
+        cell, expected = candidate.cell(check.name, solution), check.expects(candidate, missing)
+        named = candidate.name if kind == "misconception" else ""
+        return fault(f"{kind} “{candidate.name}”", cell, expected, named)
+
+    alternates = drawn(check.alternates, most, f"{seed} {check.name} alternates")
+    mistakes = drawn(check.misconceptions, most, f"{seed} {check.name} misconceptions")
+    right = [fault_of("alternate", candidate) for candidate in alternates]
+    wrong = [fault_of("misconception", candidate) for candidate in mistakes]
+    full = check.earnable(missing)
+    others = [fault("the lab's solution", solution, full)] if solution else []
+    stubs = (f"def {name}(*_, **__):\n    raise NotImplementedError" for name in check.names)
+    others.append(fault("an untouched stub", "\n\n\n".join(stubs), 0))
+    others.append(_fault_of_reference(check, seed))
+    faults = tuple(f"{check.name}: {one}" for one in (*others, *right, *wrong) if one)
+    return Proof(wrong.count(""), right.count(""), faults)
 
 
-def _unknown(sources: Iterable[str], names: Mapping[str, Any]) -> str:
-    """Return the global names that code reads and nothing defines, separated by commas."""
-    read = {name for source in sources for name in names_read_by(source)}
-    return ", ".join(sorted(n for n in read if n not in names and not hasattr(builtins, n)))
+def _fault_of_reference(check: Check, seed: str) -> str:
+    """Compare the answer key that was used with a fresh one.
+
+    If they agree, the reference is deterministic and keeps no state between calls, and no candidate
+    has changed the outcomes that the next one was compared with.
+    """
+    used, fresh = answer_key(check, seed), AnswerKey(check, seed)
+    for c, again in zip(used.cases, fresh.cases, strict=True):
+        if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
+            return f"the reference, asked again, differs: {why}"
+    return ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -265,34 +191,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Print the table of all checks; return 1 if one fails on its own candidates.
 
-    Raises:
-        UserError: if there is no exercise to test, or no seed.
+    The counts are those of the seed on which the fewest came out as predicted.
     """
     console = Console()
     faults: list[str] = []
     chosen, seeds = selection(args, root)
     for phase, checks in chosen:
         lab = LabCode.read(phase.lab)
-        with warnings.catch_warnings(action="ignore"):  # wrong solutions cause them
-            proofs = [prove_often(check, seeds, lab) for check in checks]
-            hidden = [len(unseen(check, lab)) for check in checks]
-        console.print(_table(phase.name, proofs, hidden))
-        for proof in proofs:
-            for part, why in proof.not_run.items():
-                console.print(f"[yellow]not run[/yellow] {proof.check.name}, {part}: {why}")
-        faults += [fault for proof in proofs for fault in proof.faults]
+        rows = []
+        for check in checks:
+            with warnings.catch_warnings(action="ignore"):  # wrong solutions cause them
+                proofs = [prove(check, seed, lab) for seed in seeds]
+                hidden = len(unseen(check, lab))
+            for seed, proof in zip(seeds, proofs, strict=True):
+                faults += [f"{fault} (seed {seed})" for fault in proof.faults]
+            rejected, accepted = min(p.rejected for p in proofs), min(p.accepted for p in proofs)
+            rows.append((check, rejected, accepted, hidden))
+        console.print(_table(phase.name, rows))
+        for check in checks:
+            for part, why in check.not_run().items():
+                console.print(f"[yellow]not run[/yellow] {check.name}, {part}: {why}")
     for fault in faults:
         console.print(f"[red]fault[/red] {fault}")
     return 1 if faults else 0
 
 
 def add_selection(parser: argparse.ArgumentParser, seeds: int, prefix: str) -> None:
-    """Add the arguments that say which exercises are tried, and on which seeds.
-
-    Args:
-        seeds: how many seeds there are by default.
-        prefix: what their names begin with by default.
-    """
+    """Add the arguments that say which exercises are tried, and on how many seeds by default."""
     parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
     parser.add_argument("--exercise", action="append", help="only this exercise; may be repeated")
     count = "how many seeds draw the cases (default: %(default)s)"
@@ -326,23 +251,18 @@ def selection(
     return chosen, [f"{args.seed}-{k}" for k in range(args.seeds)]
 
 
-def _table(title: str, proofs: list[Proof], hidden: list[int]) -> Table:
+def _table(title: str, rows: list[tuple[Check, int, int, int]]) -> Table:
+    """Return the table of a lab; a row has what was rejected, accepted, and passes what is seen."""
+    checks, *counts = zip(*rows, strict=True)
+    wrong = [len(check.misconceptions) for check in checks]
+    most = wrong, [len(check.alternates) for check in checks], wrong
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
-    total = sum(p.check.points for p in proofs)
-    rejected = sum(p.rejected for p in proofs), sum(len(p.check.misconceptions) for p in proofs)
-    accepted = sum(p.accepted for p in proofs), sum(len(p.check.alternates) for p in proofs)
-    table.add_column("exercise", f"{len(proofs)} exercises")
-    table.add_column("points", f"{total:g}", justify="right")
-    table.add_column("misconceptions rejected", f"{rejected[0]} of {rejected[1]}", justify="right")
-    table.add_column("alternates accepted", f"{accepted[0]} of {accepted[1]}", justify="right")
-    every = f"{sum(hidden)} of {rejected[1]}"
-    table.add_column("pass all visible cells", every, justify="right")
-    for proof, passing in zip(proofs, hidden, strict=True):
-        table.add_row(
-            proof.check.name,
-            f"{proof.check.points:g}",
-            f"{proof.rejected} of {len(proof.check.misconceptions)}",
-            f"{proof.accepted} of {len(proof.check.alternates)}",
-            f"{passing} of {len(proof.check.misconceptions)}",
-        )
+    table.add_column("exercise", f"{len(checks)} exercises")
+    table.add_column("points", f"{sum(c.points for c in checks):g}", justify="right")
+    names = "misconceptions rejected", "alternates accepted", "pass all visible cells"
+    for name, some, every in zip(names, counts, most, strict=True):
+        table.add_column(name, f"{sum(some)} of {sum(every)}", justify="right")
+    for k, check in enumerate(checks):
+        shares = (f"{some[k]} of {every[k]}" for some, every in zip(counts, most, strict=True))
+        table.add_row(check.name, f"{check.points:g}", *shares)
     return table

@@ -30,10 +30,12 @@ def graded(monkeypatch):
     verdicts = {}
 
     class Graded:
-        def __init__(self, **_):
-            pass
+        def __init__(self, on_cell_start, **_):
+            self.begin = on_cell_start
 
         def preprocess(self, nb, resources):
+            for index, one in enumerate(nb.cells):
+                self.begin(one, index)
             for name, verdict in verdicts.items():
                 cell(nb, name).outputs = [verdict]
             nb.metadata.open_the_hood.setdefault("seed", "ab12")
@@ -84,19 +86,13 @@ def test_exercises_have_their_titles_and_what_is_untouched_is_counted_apart(root
     assert "1 not attempted" in text
 
 
-def test_the_bar_names_the_exercise_whose_cells_run(root):
-    nb, outline = released(SOURCE), read_outline(root, LAB, (LAB,))
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    seen = []
-    with check._Bar(console, outline, nb) as bar:
-        for index, one in enumerate(nb.cells):
-            bar.begin_cell(one, index)
-            [task] = bar.tasks
-            seen.append((task.completed, task.description))
-    graded = [one.metadata.nbgrader.grade_id for one in nb.cells if is_grade(one)]
-    assert list(dict.fromkeys(seen)) == [
-        (number, outline.titles[name]) for number, name in enumerate(graded)
-    ]
+def test_the_exercise_whose_cells_run_is_named(root, graded, tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("rich.status.Status.update", lambda status, said: shown.append(said))
+    run(write(RELEASE, tmp_path / "x.ipynb"), root)
+    outline = read_outline(root, LAB, (LAB,))
+    graded = [one.metadata.nbgrader.grade_id for one in RELEASE.cells if is_grade(one)]
+    assert list(dict.fromkeys(shown)) == [outline.titles[name] for name in graded]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.in_notebook import show_solution, show_verdict
-from grader.judging.card import VerdictCard
+from grader.in_notebook import VerdictCard, show_solution, show_verdict
 from grader.phase_paths import ROOT
 from grader.verdict import VERDICT_MIME, Status
 from tests.live_kernel import live_kernel, run_cell

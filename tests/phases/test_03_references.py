@@ -12,8 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
-from grader.judging.judge import judge, play
+from grader.judging.judge import judge
 from grader.judging.learner_source import Written
+from grader.judging.outcome import play
 from utils.instruments import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
 

@@ -30,5 +30,5 @@ def test_every_small_change_is_noticed_or_explained(phase, check, seeds, full, p
     found = survey(check, seeds, phase.lab, most=most)
     assert found.made >= min(most or FEWEST, FEWEST)
     assert [f"{trial.place()}: {trial.mutant}" for trial in found.survivors] == []
-    assert found.stale == ()
+    assert found.stale == []
     proven.remember(phase.name, what)

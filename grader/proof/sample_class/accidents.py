@@ -1,15 +1,12 @@
-"""Make submissions with typical accidents, such as a syntax error or a deleted cell.
-
-Each function takes a lab and the exercise to which the accident happens, and returns the
-submission with the points that it must earn.
-"""
+"""Make submissions with typical accidents, such as a syntax error or a deleted cell."""
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -22,7 +19,7 @@ FOREVER = "pass"
 
 
 @dataclass(frozen=True)
-class HandedIn:
+class Submission:
     """One submission.
 
     Attributes:
@@ -33,77 +30,73 @@ class HandedIn:
     """
 
     story: str
-    notebook: NotebookNode | bytes
+    notebook: Any
     earns: Mapping[str, float | None]
     filename: str = ""
 
 
-def untouched(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Hand in the release unchanged."""
-    return HandedIn("handed in the untouched lab", copy.deepcopy(lab.release), _nothing(lab))
+def untouched(lab: SampleLab) -> Submission:
+    """Return the release as a submission."""
+    return _without("handed in the untouched lab", lab, lab.exercises)
 
 
-def half_finished(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Solve the first half of the exercises and leave the rest as stubs."""
-    rest = lab.exercises[len(lab.exercises) // 2 :]
-    nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in rest})
-    return HandedIn("got half way", nb, lab.full() | _zero(*rest))
+def make_accidents(lab: SampleLab) -> list[Submission]:
+    """Return a submission for each accident. It happens to one exercise; all get some."""
+    made = []
+    for number, accident in enumerate(ACCIDENTS):
+        made.append(accident(lab, lab.exercises[number % len(lab.exercises)]))
+    return made
 
 
-def syntax_error(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in a cell that does not parse."""
-    nb = lab.solved({exercise.name: f"{exercise.reference}\nreturn ]"})
-    return HandedIn(f"syntax error in {exercise.name}", nb, lab.full() | _zero(exercise))
+Accident = Callable[[SampleLab, SampleExercise], Submission]
 
 
-def exception_in_cell(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in a cell that raises before it defines anything."""
-    nb = lab.solved({exercise.name: f"1 / 0\n\n\n{exercise.reference}"})
-    return HandedIn(f"a cell raises in {exercise.name}", nb, lab.full() | _zero(exercise))
+def _cell(story: str, code: str, loses: bool = True, loses_later: bool = False) -> Accident:
+    """Return an accident in a solution cell.
+
+    Args:
+        story: what happened, with ``{}`` in place of the exercise's name.
+        code: the cell, with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads.
+        loses: whether the exercise loses its points.
+        loses_later: whether those after it do, too.
+    """
+
+    def happen(lab: SampleLab, exercise: SampleExercise) -> Submission:
+        heads = (f"def {name}(*args, **kwargs):\n" for name in exercise.check.names)
+        filled = (
+            code.format(reference=exercise.reference, forever=FOREVER, head=head)
+            for head in (heads if "{head}" in code else [""])
+        )
+        at = lab.exercises.index(exercise)
+        lost = lab.exercises[at : None if loses_later else at + loses]
+        nb = lab.solved({exercise.name: "\n\n\n".join(filled)})
+        return Submission(story.format(exercise.name), nb, lab.full() | _zero(lost))
+
+    return happen
 
 
-def loop_in_function(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in functions that never return."""
-    nb = lab.solved({exercise.name: _instead(exercise, f"while True:\n        {FOREVER}")})
+def _without(story: str, lab: SampleLab, exercises: Iterable[SampleExercise]) -> Submission:
+    """Leave out the answers to some exercises."""
+    nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in exercises})
+    return Submission(story, nb, lab.full() | _zero(exercises))
+
+
+def _got_half_way(lab: SampleLab, _: SampleExercise) -> Submission:
+    return _without("got half way", lab, lab.exercises[len(lab.exercises) // 2 :])
+
+
+def _loops_in_function(lab: SampleLab, exercise: SampleExercise) -> Submission:
+    done = _cell("{} never returns", "{head}    while True:\n        {forever}")(lab, exercise)
     # drop the cells between, so that only the graded cell runs into its time limit
-    first, last = position(nb, exercise.solution_id), position(nb, exercise.name)
-    nb.cells = nb.cells[: first + 1] + nb.cells[last:]
-    return HandedIn(f"{exercise.name} never returns", nb, lab.full() | _zero(exercise))
+    cells = done.notebook.cells
+    first, last = (position(done.notebook, i) for i in (exercise.solution_id, exercise.name))
+    done.notebook.cells = cells[: first + 1] + cells[last:]
+    return done
 
 
-def loop_in_cell(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in a cell that never ends and can be interrupted."""
-    nb = lab.solved({exercise.name: f"while True:\n    {FOREVER}\n\n\n{exercise.reference}"})
-    return HandedIn(f"a cell never ends in {exercise.name}", nb, lab.full() | _zero(exercise))
-
-
-def loop_that_stays(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in a cell that never ends and ignores interrupts, so that no later cell runs."""
-    ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
-    stay = f"{ignore}\nwhile True:\n    {FOREVER}\n"
-    nb = lab.solved({exercise.name: stay})
-    return HandedIn("a loop that can't be interrupted", nb, lab.full() | _from(lab, exercise))
-
-
-def kernel_dies(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in a cell that ends the kernel, so that no later cell runs."""
-    nb = lab.solved({exercise.name: f"import os\nos._exit(1)\n\n\n{exercise.reference}"})
-    return HandedIn(f"the kernel dies in {exercise.name}", nb, lab.full() | _from(lab, exercise))
-
-
-def calls_exit(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in functions that raise SystemExit."""
-    nb = lab.solved({exercise.name: _instead(exercise, "raise SystemExit(0)")})
-    return HandedIn(f"{exercise.name} calls sys.exit", nb, lab.full() | _zero(exercise))
-
-
-def warns(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in right answers whose functions warn at each call, which writes to stderr."""
-    nb = lab.solved()
-    for e in lab.exercises:
-        cell = find(nb, e.solution_id)
-        cell.source = _warning(cell.source, e.functions())
-    return HandedIn("prints warnings everywhere", nb, lab.full())
+def _warns(lab: SampleLab, _: SampleExercise) -> Submission:
+    answers = {e.name: _warning(e.reference, e.functions()) for e in lab.exercises}
+    return Submission("prints warnings everywhere", lab.solved(answers), lab.full())
 
 
 def _warning(source: str, names: Collection[str]) -> str:
@@ -122,131 +115,101 @@ def _warning(source: str, names: Collection[str]) -> str:
     return "\n".join(["import warnings", "", *lines])
 
 
-def prints_much(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Hand in a right answer that also prints ten thousand lines."""
-    nb = lab.solved(
-        {exercise.name: f"{exercise.reference}\n\n\nfor i in range(10_000):\n    print('line', i)"}
-    )
-    return HandedIn("prints ten thousand lines", nb, lab.full())
-
-
-def copies_cells(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
+def _copies_cells(lab: SampleLab, exercise: SampleExercise) -> Submission:
     """Copy cells: an unchanged solution cell above the real one, and a second graded cell."""
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells.insert(at, _copy(find(lab.release, exercise.solution_id), "first-try"))
     nb.cells.append(_copy(find(lab.release, exercise.name), "second-test"))
-    return HandedIn(f"copied cells of {exercise.name}", nb, lab.full())
+    return Submission(f"copied cells of {exercise.name}", nb, lab.full())
 
 
-def deletes_test(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Delete the graded cell; the answer is right."""
+def _deletes_test(lab: SampleLab, exercise: SampleExercise) -> Submission:
     nb = lab.solved()
     del nb.cells[position(nb, exercise.name)]
-    return HandedIn(f"deleted the test of {exercise.name}", nb, lab.full())
+    return Submission(f"deleted the test of {exercise.name}", nb, lab.full())
 
 
-def deletes_answer(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Delete the solution cell and put its code into a new cell."""
+def _moves_answer(lab: SampleLab, exercise: SampleExercise) -> Submission:
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells[at] = nbformat.v4.new_code_cell(nb.cells[at].source)
-    return HandedIn(f"moved {exercise.name} to a new cell", nb, lab.full())
+    return Submission(f"moved {exercise.name} to a new cell", nb, lab.full())
 
 
-def edits_test(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
-    """Leave the answer out and edit the graded cell, so that it claims points."""
-    nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
-    find(nb, exercise.name).source = "1e9"
-    find(nb, exercise.name).metadata.nbgrader.points = 1000
-    return HandedIn(f"edited the test of {exercise.name}", nb, lab.full() | _zero(exercise))
+def _edits_test(lab: SampleLab, exercise: SampleExercise) -> Submission:
+    done = _without(f"edited the test of {exercise.name}", lab, [exercise])
+    find(done.notebook, exercise.name).source = "1e9"
+    find(done.notebook, exercise.name).metadata.nbgrader.points = 1000
+    return done
 
 
-def tags_test(lab: SampleLab, exercise: SampleExercise) -> HandedIn:
+def _tags_test(lab: SampleLab, exercise: SampleExercise) -> Submission:
     """Leave the answer out and tag the graded cell so that nbclient would skip it."""
-    nb = lab.solved({exercise.name: find(lab.release, exercise.solution_id).source})
-    find(nb, exercise.name).metadata["tags"] = ["skip-execution"]
-    return HandedIn(f"tagged the test of {exercise.name}", nb, lab.full() | _zero(exercise))
+    done = _without(f"tagged the test of {exercise.name}", lab, [exercise])
+    find(done.notebook, exercise.name).metadata["tags"] = ["skip-execution"]
+    return done
 
 
-def foreign_schema(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Hand in right answers in a notebook with another nbgrader's schema and no kernelspec."""
+def _saves_foreign_schema(lab: SampleLab, _: SampleExercise) -> Submission:
     nb = lab.solved()
-    nb.metadata = nbformat.from_dict({})
+    nb.metadata = nbformat.from_dict({})  # no kernelspec either
     for cell in nb.cells:
         if "nbgrader" in cell.metadata:
             cell.metadata.nbgrader.schema_version = 99
-    return HandedIn("saved by a newer nbgrader", nb, lab.full())
+    return Submission("saved by a newer nbgrader", nb, lab.full())
 
 
-def misnamed(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Hand in right answers in a file with the name that a browser gives a second download."""
-    return HandedIn("handed in a misnamed file", lab.solved(), lab.full(), f"{lab.name} (1).ipynb")
+def _misnames(lab: SampleLab, _: SampleExercise) -> Submission:
+    second = f"{lab.name} (1).ipynb"  # as a browser names a second download
+    return Submission("handed in a misnamed file", lab.solved(), lab.full(), second)
 
 
-def other_notebook(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Hand in a notebook that is not this lab."""
+def _confuses_notebooks(lab: SampleLab, _: SampleExercise) -> Submission:
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('hola')")])
-    return HandedIn("handed in another notebook", nb, _nothing(lab))
+    return Submission("handed in another notebook", nb, _zero(lab.exercises))
 
 
-def damaged(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Hand in a file that was cut off during its upload."""
+def _cuts_upload(lab: SampleLab, _: SampleExercise) -> Submission:
     data = nbformat.writes(lab.solved()).encode()
-    return HandedIn("the upload was cut off", data[: len(data) // 2], _no_mark(lab))
+    return Submission("the upload was cut off", data[: len(data) // 2], dict.fromkeys(lab.full()))
 
 
-def empty(lab: SampleLab, _: SampleExercise) -> HandedIn:
-    """Hand in an empty file."""
-    return HandedIn("handed in an empty file", b"", _no_mark(lab))
-
-
-ALL = (
-    untouched,
-    half_finished,
-    syntax_error,
-    exception_in_cell,
-    loop_in_function,
-    loop_in_cell,
-    loop_that_stays,
-    kernel_dies,
-    calls_exit,
-    warns,
-    prints_much,
-    copies_cells,
-    deletes_test,
-    deletes_answer,
-    edits_test,
-    tags_test,
-    foreign_schema,
-    misnamed,
-    other_notebook,
-    damaged,
-    empty,
+ACCIDENTS: tuple[Accident, ...] = (
+    lambda lab, _: untouched(lab),
+    _got_half_way,
+    _cell("syntax error in {}", "{reference}\nreturn ]"),
+    _cell("a cell raises in {}", "1 / 0\n\n\n{reference}"),
+    _loops_in_function,
+    _cell("a cell never ends in {}", "while True:\n    {forever}\n\n\n{reference}"),
+    _cell(
+        "a loop that can't be interrupted",
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    {forever}\n",
+        loses_later=True,
+    ),
+    _cell("the kernel dies in {}", "import os\nos._exit(1)\n\n\n{reference}", loses_later=True),
+    _cell("{} calls sys.exit", "{head}    raise SystemExit(0)"),
+    _warns,
+    _cell(
+        "prints ten thousand lines",
+        "{reference}\n\n\nfor i in range(10_000):\n    print('line', i)",
+        loses=False,
+    ),
+    _copies_cells,
+    _deletes_test,
+    _moves_answer,
+    _edits_test,
+    _tags_test,
+    _saves_foreign_schema,
+    _misnames,
+    _confuses_notebooks,
+    _cuts_upload,
+    lambda lab, _: Submission("handed in an empty file", b"", dict.fromkeys(lab.full())),
 )
 
 
-def _zero(*exercises: SampleExercise) -> dict[str, float]:
+def _zero(exercises: Iterable[SampleExercise]) -> dict[str, float]:
     return {exercise.name: 0.0 for exercise in exercises}
-
-
-def _nothing(lab: SampleLab) -> dict[str, float]:
-    return _zero(*lab.exercises)
-
-
-def _no_mark(lab: SampleLab) -> dict[str, None]:
-    return dict.fromkeys(exercise.name for exercise in lab.exercises)
-
-
-def _from(lab: SampleLab, exercise: SampleExercise) -> dict[str, float]:
-    """Return 0 points for an exercise and for all after it."""
-    return _zero(*lab.exercises[lab.exercises.index(exercise) :])
-
-
-def _instead(exercise: SampleExercise, body: str) -> str:
-    """Return the exercise's functions with another body."""
-    functions = (f"def {name}(*args, **kwargs):\n    {body}" for name in exercise.check.names)
-    return "\n\n\n".join(functions)
 
 
 def _copy(cell: NotebookNode, cell_id: str) -> NotebookNode:

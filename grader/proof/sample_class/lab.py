@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -21,7 +23,7 @@ from utils.checks.exercise import Candidate, Check
 SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampleExercise:
     """A graded cell, its check, and the solution cell above it.
 
@@ -29,6 +31,7 @@ class SampleExercise:
         check: the check; its name is the graded cell's ``grade_id``.
         solution_id: the ``grade_id`` of the cell that the learner fills in.
         reference: the solution of the lab's own text.
+        missing: the parts that cannot be run on this machine, and why.
     """
 
     check: Check
@@ -37,8 +40,11 @@ class SampleExercise:
 
     @property
     def name(self) -> str:
-        """The check's name."""
         return self.check.name
+
+    @cached_property
+    def missing(self) -> dict[str, str]:
+        return self.check.not_run()
 
     def functions(self) -> list[str]:
         """Return the names of the functions that a learner defines, without classes and values."""
@@ -50,6 +56,10 @@ class SampleExercise:
         """Return the solution cell of a learner who writes this candidate."""
         return candidate.cell(self.name, self.reference)
 
+    def expects(self, candidate: Candidate) -> float:
+        """Return the points that a candidate must earn on this machine."""
+        return float(self.check.expects(candidate, self.missing))
+
 
 @dataclass(frozen=True)
 class SampleLab:
@@ -59,24 +69,15 @@ class SampleLab:
     release: NotebookNode
     exercises: tuple[SampleExercise, ...]
 
-    @cached_property
-    def missing(self) -> dict[str, dict[str, str]]:
-        """By exercise, the parts that cannot be run on this machine, and why."""
-        return {exercise.name: exercise.check.not_run() for exercise in self.exercises}
-
     def full(self) -> dict[str, float]:
         """Return all points of each exercise that can be earned on this machine."""
-        return {e.name: float(e.check.earnable(self.missing[e.name])) for e in self.exercises}
+        return {e.name: float(e.check.earnable(e.missing)) for e in self.exercises}
 
-    def expects(self, exercise: SampleExercise, candidate: Candidate) -> float:
-        """Return the points that a candidate of an exercise must earn on this machine."""
-        return float(exercise.check.expects(candidate, self.missing[exercise.name]))
-
-    def solved(self, answers: dict[str, str] | None = None) -> NotebookNode:
+    def solved(self, answers: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
         """Return a submission with the reference everywhere, except for ``answers``."""
         nb = copy.deepcopy(self.release)
         for exercise in self.exercises:
-            answer = (answers or {}).get(exercise.name, exercise.reference)
+            answer = answers.get(exercise.name, exercise.reference)
             find(nb, exercise.solution_id).source = answer
         return nb
 

@@ -55,7 +55,7 @@ def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(both
     _, sandboxes = both
     open_air = tmp_path / "course"
     shutil.copytree(sandboxes, open_air)
-    honest = [learner.id for learner in make_class(load_lab(sandboxes, LAB), happenings=())]
+    honest = [learner.id for learner in make_class(load_lab(sandboxes, LAB), accidents=False)]
     assert len(honest) > 4
     done = grade(open_air, "--students", *honest, "--unsafe-no-sandbox", "--regrade", "--workers=1")
     assert done.returncode == 0, done.stdout + done.stderr

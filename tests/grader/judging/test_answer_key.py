@@ -4,9 +4,12 @@ import weakref
 import pytest
 import torch
 
-from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key
-from grader.judging.judge import difference, judge
+from grader.judging.answer_key import AnswerKey, answer_key
+from grader.judging.difference import difference
+from grader.judging.judge import judge
+from grader.judging.outcome import CaseOutcome
 from grader.judging.subject import SubjectRaised
+from tests.grader.one_part import one_part
 from utils.checks.exercise import Case, Check, case
 from utils.drivers import INPUTS_KEPT, NoDriver
 from utils.instruments.world import connect
@@ -79,9 +82,7 @@ def test_an_exception_is_kept_without_what_was_alive_where_it_was_raised():
         seen.append(weakref.ref(local))
         raise ValueError("no")
 
-    check = Check("refuses", parts={"p": 1}, reads="r")
-    check.reference(refuses)
-    check.cases(lambda draw: [case("p", 1, raises="ValueError")])
+    check = one_part("refuses", refuses, lambda draw: [case("p", 1, raises="ValueError")])
     key = AnswerKey(check, "s")
     assert key.right(key.cases[0]).raised.kinds[0] == "ValueError"
     gc.collect()
@@ -89,9 +90,7 @@ def test_an_exception_is_kept_without_what_was_alive_where_it_was_raised():
 
 
 def test_a_reference_that_gives_what_cannot_cross_is_the_graders_fault():
-    check = Check("opaque", parts={"p": 1}, reads="r")
-    check.reference(lambda x: object())
-    check.cases(lambda draw: [case("p", 1)])
+    check = one_part("opaque", lambda x: object(), lambda draw: [case("p", 1)])
     with pytest.raises(ValueError, match="'opaque': its reference returned .* type object"):
         judge(check, lambda x: x, "s")
 
@@ -99,9 +98,11 @@ def test_a_reference_that_gives_what_cannot_cross_is_the_graders_fault():
 @pytest.mark.parametrize("how", ["x.repeat(2**44)", "bytes(2**62)"])
 def test_a_machine_that_ran_short_is_held_against_nobody(how):
     enough = []
-    check = Check("large", parts={"p": 1}, reads="r")
-    check.reference(lambda x: 2 * x if enough else eval(how))
-    check.cases(lambda draw: [case("p", draw.tensor((3,)))])
+    check = one_part(
+        "large",
+        lambda x: 2 * x if enough else eval(how),
+        lambda draw: [case("p", draw.tensor((3,)))],
+    )
     with pytest.raises(MemoryError, match="'large'"):
         judge(check, lambda x: 2 * x, "s")
     enough.append(True)
@@ -118,9 +119,7 @@ def test_a_case_for_which_this_side_has_too_little_memory_is_held_against_nobody
             raise MemoryError
         return came
 
-    check = Check("large", parts={"p": 1}, reads="r")
-    check.reference(lambda x: 2 * x)
-    check.cases(lambda draw: [Case("p", plays)])
+    check = one_part("large", lambda x: 2 * x, lambda draw: [Case("p", plays)])
     with pytest.raises(MemoryError):
         judge(check, lambda x: 2 * x, "s")
     enough.append(True)
@@ -128,9 +127,7 @@ def test_a_case_for_which_this_side_has_too_little_memory_is_held_against_nobody
 
 
 def test_a_misconception_that_needs_too_much_memory_names_nobody():
-    check = Check("modest", parts={"p": 1}, reads="r")
-    check.reference(lambda x: 2 * x)
-    check.cases(lambda draw: [case("p", draw.tensor((3,)))])
+    check = one_part("modest", lambda x: 2 * x, lambda draw: [case("p", draw.tensor((3,)))])
     check.misconception("greedy", "It was repeated.", earns=0)(lambda x: x.repeat(2**44))
     verdict = judge(check, lambda x: x + 1, "s")
     assert (verdict.status, verdict.misconceptions) == ("wrong", [])
@@ -202,16 +199,16 @@ def test_what_ranks_do_together_is_told_like_an_exception():
     ids=["NumPy's", "torch's"],
 )
 def test_too_little_memory_is_known_by_its_type_or_torchs_words(kinds, message):
-    assert CaseOutcome(None, SubjectRaised(kinds, message), ()).ran_short()
-    assert not CaseOutcome(None, SubjectRaised(("ValueError",), "MemoryError"), ()).ran_short()
+    assert CaseOutcome(raised=SubjectRaised(kinds, message)).ran_short()
+    assert not CaseOutcome(raised=SubjectRaised(("ValueError",), "MemoryError")).ran_short()
 
 
 @pytest.mark.parametrize("name", ["functions:nobody", "functions:torch"])
 def test_a_case_that_asks_for_no_driver_is_an_error_of_the_check(name):
     """Before a learner is asked: it would be their loss, or a verdict that hides a claim."""
-    check = Check("asks", parts={"p": 1}, reads="r")
-    check.reference(lambda x: x)
-    check.cases(lambda draw: [Case("p", lambda subject: subject.drive(name, 1))])
+    check = one_part(
+        "asks", lambda x: x, lambda draw: [Case("p", lambda subject: subject.drive(name, 1))]
+    )
     (c,) = (key := AnswerKey(check, "s")).cases
     with pytest.raises(NoDriver):
         key.right(c)

@@ -15,9 +15,10 @@ from grader.judging.rpc_client import InProcess
 from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode
 from grader.verdict import Status
+from tests.grader.one_part import one_part
 from utils.checks.compare import Tolerance, agree
 from utils.checks.draw import SmallDraw
-from utils.checks.exercise import Case, Check, case
+from utils.checks.exercise import Case, case
 
 ROUNDED = Tolerance(2e-3, 1e-3)
 
@@ -28,12 +29,8 @@ def _patient(monkeypatch):
     monkeypatch.setattr(examples, "SECONDS", 3600)
 
 
-def made(thing, cases, wrong=None, **settings):
-    """A check of one part."""
-    check = Check("f", parts={"p": 1}, reads="r", **settings)
-    check.reference(thing)
-    check.cases(cases)
-    return check
+def made(thing, cases, **settings):
+    return one_part("f", thing, cases, **settings)
 
 
 def looked_at(x, look):
@@ -217,9 +214,9 @@ def test_what_an_instance_does_follows_the_lines_that_made_it():
             return self.count + n
 
     assert found(made(Counter, counted), Forgetful) == [
-        "mine = f(0)",
-        "mine.add(1)",
-        "mine.count",
+        "example = f(0)",
+        "example.add(1)",
+        "example.count",
         "# expected 1, got 0",
     ]
 

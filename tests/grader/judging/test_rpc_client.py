@@ -15,6 +15,7 @@ from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
 from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.judging.subject import Subject, SubjectRaised
+from tests.grader.one_part import one_part
 from utils.checks.exercise import Case, Check, case
 
 pytestmark = pytest.mark.slow(12)
@@ -123,13 +124,13 @@ def test_the_judge_gives_the_same_verdict_on_either_side(start):
 
 def test_an_interrupt_ends_the_call_and_not_the_conversation(start):
     connection, process = start("{'slow': slow, 'twice': twice}")
-    check = Check("slow", parts={"p": 1}, reads="r")
-    check.reference(lambda x: x)
-    check.cases(lambda draw: [case("p", 1, of="slow"), case("p", 1, of="twice")])
+    check = one_part(
+        "slow", lambda x: x, lambda draw: [case("p", 1, of="slow"), case("p", 1, of="twice")]
+    )
     Subject(connection)["twice"](1)  # it is there
     threading.Timer(0.3, lambda: process.send_signal(2)).start()
     asked = ask(AnswerKey(check, "s"), connection)
-    assert all("time was up" in got.unusable for _, got in asked)
+    assert all("time was up" in got.unusable for got in asked)
     assert Subject(connection)["twice"](2) == 4
 
 
@@ -211,9 +212,7 @@ def test_a_stream_that_makes_no_sense_is_lost(pair, make):
 )
 def test_a_reply_of_another_form_is_only_a_wrong_answer(pair, reply):
     connection, theirs = pair
-    check = Check("one", parts={"p": 1}, reads="r")
-    check.reference(lambda x: x * 2)
-    check.cases(lambda draw: [case("p", torch.ones(2))])
+    check = one_part("one", lambda x: x * 2, lambda draw: [case("p", torch.ones(2))])
     reply_with(theirs, lambda r: [codec.pack({"id": r["id"], **reply})])
     key = AnswerKey(check, "s")
     verdict = assess(key, ask(key, connection))

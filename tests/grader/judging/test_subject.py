@@ -25,9 +25,21 @@ def test_a_call_reports_damage_and_sharing():
     assert b.sum() == 0, "the trusted tensors are never handed over"
 
 
-def test_nan_inputs_are_not_damage():
-    subject = Subject(InProcess(lambda x: x.sum()))
-    subject(torch.tensor([float("nan"), 1.0]))
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.tensor([float("nan"), 1.0]),
+        torch.full((2, 4), float("nan"))[:, 1:2],
+        torch.full((1, 4), float("nan"))[:, ::3],
+        torch.tensor([float("nan"), 1j]).conj(),
+        torch.tensor([float("nan"), 2.0], dtype=torch.float8_e5m2),
+        torch.full((2,), float("nan"), dtype=torch.bfloat16).requires_grad_(),
+        np.array([[np.nan, 1.0], [2.0, np.nan]]).T[:1],
+    ],
+)
+def test_nan_inputs_are_not_damage(x):
+    subject = Subject(InProcess(lambda x: 1))
+    subject(x)
     assert subject.calls[0].changed == ()
 
 

@@ -3,10 +3,9 @@
 from itertools import zip_longest
 from random import Random
 
-from grader.proof.sample_class import Learner
-from grader.proof.sample_class.accidents import HandedIn, untouched
+from grader.proof.sample_class import Learner, enrol, right
+from grader.proof.sample_class.accidents import Submission, untouched
 from grader.proof.sample_class.lab import SampleExercise, SampleLab, find
-from grader.proof.sample_class.roster import enrol, right
 from utils.checks.exercise import Candidate
 
 # Of one exercise, so many misconceptions are in a sample.
@@ -28,15 +27,15 @@ def make_sample(lab: SampleLab, seed: str) -> list[Learner]:
     """
     columns = zip_longest(*(sampled(exercise, seed) for exercise in lab.exercises))
     mistaken = [_mistaken(lab, column) for column in columns]
-    return enrol(lab, [*right(lab), *mistaken, untouched(lab, lab.exercises[0])])
+    return enrol(lab, [*right(lab), *mistaken, untouched(lab)])
 
 
-def _mistaken(lab: SampleLab, column: tuple[Candidate | None, ...]) -> HandedIn:
+def _mistaken(lab: SampleLab, column: tuple[Candidate | None, ...]) -> Submission:
     """Hand in the untouched lab with these misconceptions, one for each exercise or None."""
-    done = untouched(lab, lab.exercises[0])
+    done = untouched(lab)
     pairs = [pair for pair in zip(lab.exercises, column, strict=True) if pair[1] is not None]
     for exercise, candidate in pairs:
         find(done.notebook, exercise.solution_id).source = exercise.written(candidate)
-        done.earns[exercise.name] = lab.expects(exercise, candidate)
+        done.earns[exercise.name] = exercise.expects(candidate)
     story = f"mistaken in {len(pairs)} of the exercises, the rest untouched"
-    return HandedIn(story, done.notebook, done.earns)
+    return Submission(story, done.notebook, done.earns)

@@ -1,9 +1,9 @@
 """What survives, what is said to make no difference, and what a line that says so must fit."""
 
 import argparse
+import contextlib
 import gc
 import io
-import json
 import signal
 import time
 from functools import lru_cache
@@ -15,7 +15,7 @@ from grader import UserError
 from grader.judging.answer_key import answer_key
 from grader.judging.judge import first_failure, judge
 from grader.judging.rpc_client import InProcess
-from grader.proof.mutants import LATE, _Alarm, _Judge, add_arguments, rights, run, survey
+from grader.proof.mutants import LATE, _Judge, _limit, add_arguments, rights, run, survey
 from grader.proof.mutate import mutants
 from grader.proof.selftest import LabCode
 from utils.checks.exercise import Case, Check, case
@@ -71,14 +71,14 @@ def test_a_change_that_makes_no_difference_survives_until_it_is_explained(lab):
     check = make_check()
     found = survey(check, SEEDS, lab)
     assert changes(found.survivors) == NO_MATTER
-    assert (found.made, found.killed, found.equivalent, found.stale) == (11, 10, (), ())
+    assert (found.made, found.killed, found.equivalent, found.stale) == (11, 10, [], [])
     (trial,) = found.survivors
-    assert (trial.survived, trial.seeds) == (3, 3)
+    assert trial.survived == len(SEEDS)
     assert LAB.splitlines()[int(trial.place().split(":")[1]) - 1] == "    if x > limit:"
 
     check.equivalent((">", ">="), because="at the limit both are the limit")
     found = survey(check, SEEDS, lab)
-    assert (changes(found.equivalent), found.survivors, found.stale) == (NO_MATTER, (), ())
+    assert (changes(found.equivalent), found.survivors, found.stale) == (NO_MATTER, [], [])
 
 
 def test_only_what_the_learner_writes_is_changed(lab):
@@ -104,7 +104,7 @@ def test_alternates_are_changed_too(lab):
     assert survivor.mutant.now == "return top if top <= x else x"
     assert survivor.place() == "alternate “smaller of two”, line 2"
     check.equivalent(("<", "<="), because="they are equal", of="the lab's solution")
-    assert survey(check, SEEDS, lab).stale == ("`<` → `<=` is none of the changes that are tried",)
+    assert survey(check, SEEDS, lab).stale == ["`<` → `<=` is none of the changes that are tried"]
 
 
 def test_a_line_that_fits_no_change_is_stale(lab):
@@ -125,7 +125,7 @@ def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
     check.cases(lambda draw: [case("p", 3, 9), case("p", 11 if draw.integer(0, 1) else 4, 9)])
     seeds = [f"{k}" for k in range(12)]
     found = survey(check, seeds, lab)
-    assert found.stale == ()
+    assert found.stale == []
     often = {t.mutant.now: t.survived for t in found.survivors}
     assert 0 < often["if False:"] < 12
 
@@ -135,22 +135,23 @@ def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
     check.equivalents.clear()
     check.free("x > limit", because="luck")
     found = survey(check, seeds, lab)
-    assert found.stale == ()
+    assert found.stale == []
     assert [t.survived for t in found.equivalent if t.mutant.now == "if False:"] == [1]
     assert {t.mutant.now for t in found.survivors}.isdisjoint({"if x >= limit:", "if False:"})
     check.free("y < limit", because="it is not there")
-    assert survey(check, seeds, lab).stale == (
-        "free `y < limit` is none of the changes that are tried",
-    )
+    assert survey(check, seeds, lab).stale == [
+        "free `y < limit` is none of the changes that are tried"
+    ]
     assert often["if x >= limit:"] == 12
 
 
 def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
     lab.write_text(LAB.replace("if x > limit:", "while x > limit:\n        x -= 1\n    if False:"))
+    began = time.process_time()
     found = survey(make_check(), SEEDS[:1], lab)
+    assert time.process_time() - began < 20
     assert found.killed > 10
     assert not any("x = 1" in now or "x += 1" in now for _, now in changes(found.survivors))
-    assert found.seconds < 20
 
 
 @pytest.mark.slow(2)
@@ -159,12 +160,13 @@ def test_a_loop_without_an_end_is_ended_on_three_seeds_and_not_waited_for_on_oth
 ):
     rung = []
 
-    class Counted(_Alarm):
-        def __exit__(self, *raised):
-            rung.append(self.rang)
-            return super().__exit__(*raised)
+    @contextlib.contextmanager
+    def counted(seconds):
+        with _limit(seconds) as rang:
+            yield rang
+        rung.append(bool(rang))
 
-    monkeypatch.setattr("grader.proof.mutants._Alarm", Counted)
+    monkeypatch.setattr("grader.proof.mutants._limit", counted)
     lab.write_text(LAB.replace("if x > limit:", "while x > limit:\n        x -= 1\n    if False:"))
     check = make_check()
     (right,) = rights(check, lab)
@@ -199,7 +201,7 @@ def test_the_time_limit_holds_where_a_cache_does_not_hold_every_seed(lab, monkey
 
     survivors = survey(check, SEEDS, lab).survivors
     assert changes(survivors) == NO_MATTER
-    assert all(trial.survived == trial.seeds for trial in survivors)
+    assert all(trial.survived == len(SEEDS) for trial in survivors)
 
 
 def test_given_cells_may_take_their_time(lab, monkeypatch):
@@ -235,7 +237,7 @@ def test_the_case_that_told_before_is_asked_first():
 
 
 def test_an_interrupt_from_the_keyboard_is_not_taken_for_the_alarm():
-    with pytest.raises(KeyboardInterrupt), _Alarm(60):
+    with pytest.raises(KeyboardInterrupt), _limit(60):
         signal.raise_signal(signal.SIGINT)
     assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
 
@@ -243,7 +245,7 @@ def test_an_interrupt_from_the_keyboard_is_not_taken_for_the_alarm():
 def test_the_alarm_leaves_no_trace():
     before = signal.getsignal(signal.SIGPROF)
     reached = False
-    with _Alarm(0.05):
+    with _limit(0.05):
         while True:
             pass
         reached = True
@@ -286,18 +288,6 @@ def test_the_command_fails_while_something_survives_or_is_stale(command):
     status, printed = run_with("01")
     assert status == 1
     assert "stale clipped" in printed
-
-
-def test_the_command_prints_json(command, capsys):
-    _, run_with = command
-    status, _ = run_with("--json", "--seeds", "2", "--exercise", "clipped")
-    (found,) = json.loads(capsys.readouterr().out)["01_small"]
-    assert status == 1
-    assert (found["mutants"], found["killed"], found["equivalent"]) == (11, 10, [])
-    assert found["survivors"] == [
-        {"of": "the lab's solution", "line": 12, "was": "if x > limit:",
-         "now": "if x >= limit:", "survived": 2, "seeds": 2}
-    ]  # fmt: skip
 
 
 def test_the_command_refuses_what_it_can_not_do(command):

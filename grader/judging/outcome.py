@@ -1,0 +1,77 @@
+"""Play a case with somebody's code: what comes of it, and what the calls did beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from grader.inside.codec import NotByValue
+from grader.judging.rpc_client import Connection, ConnectionLost, OutOfTime
+from grader.judging.subject import CallEffects, Subject, SubjectRaised
+from grader.verdict import Cause
+from utils.checks.exercise import Case, Check
+from utils.drivers import NoDriver
+from utils.instruments.world import WorldError
+
+OTHER_KIND = "something of another kind than was asked for"
+# In the message of torch's RuntimeError for it, which has no type of its own on a CPU.
+OUT_OF_MEMORY = "can't allocate memory"
+
+
+@dataclasses.dataclass(frozen=True)
+class CaseOutcome:
+    """The outcome of one case: a value or an exception, and the side effects of the calls.
+
+    Attributes:
+        value: what the case returned.
+        raised: what the code raised, or None.
+        calls: the effects of each call.
+        unusable: in words that follow "returned", what came instead of a usable value; or empty.
+        unprocessed: whether the case failed to process what came back.
+        got: what the last call returned, for a case that failed to process it.
+        cause: why there is neither value nor exception, if the code could not be called.
+        claims: what rests on the word of the process that was asked, a few words each.
+    """
+
+    value: Any = None
+    raised: SubjectRaised | None = None
+    calls: tuple[CallEffects, ...] = ()
+    unusable: str = ""
+    unprocessed: bool = False
+    got: Any = None
+    cause: Cause = Cause.NONE
+    claims: tuple[str, ...] = ()
+
+    def ran_short(self) -> bool:
+        """Return whether the machine had too little memory for the case."""
+        raised = self.raised
+        return raised is not None and (
+            MemoryError.__name__ in raised.kinds or OUT_OF_MEMORY in raised.message
+        )
+
+
+def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
+    """Play one case with the code at the other end of ``connection``.
+
+    Raises:
+        OutOfTime: if the code was interrupted.
+        ConnectionLost: if the code can no longer be called.
+        MemoryError: if this process has too little memory.
+        NoDriver: if the case asks for a driver that there is not.
+    """
+    subject = Subject(connection, trace=check.by_hand is not None and check.by_hand.needs_trace)
+    found: dict[str, Any]
+    try:
+        found = {"value": c.play(subject), "got": subject.got}
+    except SubjectRaised as error:  # the traceback would keep the values of its frames alive
+        found = {"raised": error.with_traceback(None)}
+    except WorldError as error:  # what the learner's ranks did together
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        found = {"raised": SubjectRaised.of({"kinds": kinds, "message": str(error)})}
+    except NotByValue as error:
+        found = {"unusable": str(error)}
+    except (OutOfTime, ConnectionLost, MemoryError, NoDriver):
+        raise
+    except Exception:  # the case processes what came back, which may be anything
+        found = {"unusable": OTHER_KIND, "unprocessed": True, "got": subject.got}
+    return CaseOutcome(**found, calls=tuple(subject.calls), claims=tuple(subject.claims))
