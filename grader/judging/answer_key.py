@@ -7,10 +7,12 @@ misconception is computed once and cached.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from grader.inside.codec import NotByValue
+from grader.judging.by_hand import can_be_heard
 from grader.judging.difference import OTHER_KIND, differs
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import Subject, SubjectRaised
@@ -40,6 +42,7 @@ class CaseOutcome:
         got: what the last call returned, for a case that failed to process it.
         cause: why there is neither value nor exception, if the code could not be called.
         claims: what rests on the word of the process that was asked, a few words each.
+        called: what it says that the code called of torch; see :class:`Subject`.
     """
 
     value: Any
@@ -50,6 +53,7 @@ class CaseOutcome:
     got: Any = None
     cause: Cause = Cause.NONE
     claims: tuple[str, ...] = ()
+    called: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def lost(cls, cause: Cause, why: str) -> CaseOutcome:
@@ -143,9 +147,12 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
         MemoryError: if this process has too little memory.
         NoDriver: if the case asks for a driver that there is not.
     """
-    subject = Subject(connection, trace=check.by_hand is not None and check.by_hand.needs_trace)
+    rule = check.by_hand
+    traced = rule is not None and rule.needs_trace
+    subject = Subject(connection, trace=traced, listen=can_be_heard(rule))
     found = _played(c, subject)
-    return dataclasses.replace(found, calls=tuple(subject.calls), claims=tuple(subject.claims))
+    calls, claims = tuple(subject.calls), tuple(subject.claims)
+    return dataclasses.replace(found, calls=calls, claims=claims, called=subject.called)
 
 
 def _played(c: Case, subject: Subject) -> CaseOutcome:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from grader.judging.answer_key import AnswerKey, CaseOutcome, answer_key, play
-from grader.judging.by_hand import RuleReader
+from grader.judging.by_hand import RuleReader, can_be_heard
 from grader.judging.diagnosis import Diagnosis, Played
 from grader.judging.difference import Finding, difference, differs
 from grader.judging.example import find_examples
@@ -174,6 +174,7 @@ def claims_of(key: AnswerKey) -> tuple[str, ...]:
     traced = check.by_hand is not None and check.by_hand.needs_trace
     said = {
         "which operators ran": traced,
+        "which functions of torch were called": can_be_heard(check.by_hand),
         INPUTS_KEPT: not check.changes_inputs,
         "that results share storage with the inputs": check.sharing,
     }
@@ -243,4 +244,4 @@ def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> s
     if refused:
         names = ", ".join(f"`{op.removeprefix('aten.')}`{CALLED_BY.get(op, '')}" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
-    return ""
+    return look.heard(c.of, got.called)

@@ -14,7 +14,7 @@ import linecache
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -30,7 +30,7 @@ from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
 from grader.judging.judge import judge
-from grader.judging.learner_source import Written, names_read_by
+from grader.judging.learner_source import Written
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause, Verdict
@@ -231,8 +231,8 @@ class _Trial:
         except Exception as error:
             return f"{check.name}: {said} does not run: {type(error).__name__}: {error}"
         written = Written([*self.lab.given, cell])
-        sources = {name: written.behind(name) for name in check.names}
-        if unknown := _unknown(sources.values(), names):
+        read = set[str]().union(*map(written.reads, check.names))
+        if unknown := ", ".join(sorted(n for n in read - {*names} if not hasattr(builtins, n))):
             return f"{check.name}: {said} uses {unknown}, which the lab does not define"
         verdict = judge(check, check.thing_in(names), self.seed, source=written)
         if unexpected := self._unexpected(said, verdict, expected):
@@ -249,12 +249,6 @@ class _Trial:
         if verdict.earned == expected:
             return ""
         return f"{self.check.name}: {said} earns {verdict.earned:g}, expected {expected:g}"
-
-
-def _unknown(sources: Iterable[str], names: Mapping[str, Any]) -> str:
-    """Return the global names that code reads and nothing defines, separated by commas."""
-    read = {name for source in sources for name in names_read_by(source)}
-    return ", ".join(sorted(n for n in read if n not in names and not hasattr(builtins, n)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
