@@ -49,7 +49,7 @@ Worker again, for each cell with verify(...). In plain asserts the kernel judges
     judging.outcome         plays a case, here or there, and says what came of it
     judging.rpc_client      calls the learner's functions, by value (judging.subject)
 11. judging.judge           makes the verdict, with judging.difference, .diagnosis and .by_hand
-                            (which reads the cells: .learner_source, .flow, .hostile, .dangers)
+                            (with what .learner_source reads in the cells)
     judging.report          words the verdict; judging.graded_cell writes it into the cell
 12. judging.example         after the last cell: finds small failing calls for the learner
                             (judging.call_text and .literal write them as Python)

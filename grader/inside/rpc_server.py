@@ -1,7 +1,7 @@
 """Answer the grader's calls of the learner's code, in the learner's process. It judges nothing.
 
 A request names what to call and carries the arguments. The reply carries the result, the tensors
-and arrays of the arguments as they are after the call, and the recorded operators. The learner's
+and arrays of the arguments as they are after the call, and what was recorded. The learner's
 code can change what this module says, but only to replies that their functions might have caused.
 """
 
@@ -12,19 +12,29 @@ import importlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from types import GeneratorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.inside import codec
 
 MAX_OPS = 10_000
+# Folders in which no code of a learner's lies.
+HERE = Path(__file__).parents[2]
+OTHERS = tuple(
+    f"{folder}{os.sep}"
+    for folder in (Path(os.__file__).parent, Path(torch.__file__).parents[1], HERE / "grader",
+                   HERE / "utils")
+)  # fmt: skip
 connection = -1  # descriptor of the kernel's end of the socket; set when the kernel starts
 
 
@@ -54,6 +64,8 @@ class Answerer:
     - ``raised``: the exception, as :func:`describe` gives it.
     - ``refused``: why the result cannot be sent.
     - ``interrupted``: True, if the time limit interrupted the code.
+
+    To a request with ``listen`` it has ``called``, too: what :class:`CallRecorder` heard.
     """
 
     def __init__(self, thing: Any):
@@ -65,19 +77,25 @@ class Answerer:
 
         Whatever the learner's code raises becomes part of the reply and is not raised here.
         """
-        number = request["id"]
         reply: dict[str, Any]
+        told: dict[str, Any] = {"id": request["id"]}
+        listening: contextlib.AbstractContextManager = contextlib.nullcontext()
+        if request.get("listen") and request["do"] != "resume":  # which may leave its own modes
+            listening = listener = CallRecorder()
+            told["called"] = listener.lines
         try:
             with _interruptible():
+                with listening:
+                    reply = self._answer(request)
                 # pack inside of the try, because reading the result may run the learner's code
-                return codec.pack({"id": number, **self._answer(request)})
+                return codec.pack(told | reply)
         except KeyboardInterrupt:
             reply = {"interrupted": True}
         except codec.NotByValue as error:
             reply = {"refused": str(error)}
         except BaseException as error:
             reply = {"raised": describe(error)}
-        return codec.pack({"id": number, **reply})
+        return codec.pack(told | reply)
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["do"] == "value":
@@ -322,6 +340,49 @@ class OpRecorder(TorchDispatchMode):
             self._kept.append(made)
             self._inputs |= _addresses(made) - {0}
         return made
+
+
+class CallRecorder(TorchFunctionMode):
+    """Record each function, method and attribute of torch that the learner's code calls or reads.
+
+    It is heard whatever the code calls it by. What a library calls in turn is not, nor is code of
+    the learner's that runs inside of a call of torch, such as a ``backward``.
+
+    Attributes:
+        lines: the line in which the code first called it, by its path, such as ``torch.softmax``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, int] = {}
+        self._heard: set[Any] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in self._heard and len(self.lines) < MAX_OPS:
+            self._hear(func, sys._getframe(1))
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+    def _hear(self, func: Any, frame: Any) -> None:
+        own = getattr(func, "__code__", None)  # in Python it tells of itself, by torch's help
+        while own and frame and frame.f_code is not own:
+            frame = frame.f_back
+        frame = frame.f_back if own and frame else frame
+        while frame and frame.f_code.co_filename == torch._ops.__file__:
+            frame = frame.f_back  # which calls an operator of `torch.ops`
+        if frame and not frame.f_code.co_filename.startswith(OTHERS):
+            self._heard.add(func)
+            self.lines.setdefault(_path(func), frame.f_lineno)
+
+
+def _path(func: Any) -> str:
+    """Return the path of what a function mode is told of, as somebody would write it."""
+    module, name = getattr(func, "__module__", None) or "torch", getattr(func, "__name__", "")
+    if name == "__get__":  # of an attribute, which may be a property
+        attribute = getattr(func.__self__, "fget", func.__self__)
+        return f"torch.Tensor.{getattr(attribute, '__name__', '')}"
+    if hasattr(func, "__objclass__") or module == "torch._tensor":
+        module = "torch.Tensor"
+    return f"{module}.{name}"
 
 
 def _addresses(value: Any) -> set[int]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from grader.judging.answer_key import AnswerKey, answer_key
-from grader.judging.by_hand import RuleReader
+from grader.judging.by_hand import RuleReader, can_be_heard
 from grader.judging.diagnosis import Diagnosis
 from grader.judging.difference import difference, differs
 from grader.judging.example import find_examples
@@ -162,13 +162,14 @@ def claims_of(key: AnswerKey) -> tuple[str, ...]:
     It is what a call shows beside its result, and what the plays of the reference say of drivers:
     no learner's process decides what is said of it.
     """
-    check, shown = key.check, []
-    if check.by_hand is not None and check.by_hand.needs_trace:
-        shown.append("which operators ran")
-    if not check.changes_inputs:
-        shown.append(INPUTS_KEPT)
-    if check.sharing:
-        shown.append("that results share storage with the inputs")
+    check = key.check
+    said = {
+        "which operators ran": check.by_hand is not None and check.by_hand.needs_trace,
+        "which functions of torch were called": can_be_heard(check.by_hand),
+        INPUTS_KEPT: not check.changes_inputs,
+        "that results share storage with the inputs": check.sharing,
+    }
+    shown = [claim for claim, is_made in said.items() if is_made]
     played = [claim for c in key.cases if not c.not_run for claim in key.right(c).claims]
     return tuple(dict.fromkeys(shown + played))
 
@@ -227,4 +228,4 @@ def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> s
     if refused:
         names = ", ".join(f"`{op.removeprefix('aten.')}`{CALLED_BY.get(op, '')}" for op in refused)
         return f"{who} used torch's own {names}; {rule.because}"
-    return ""
+    return look.heard(c.of, got.called)

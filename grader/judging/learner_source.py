@@ -1,4 +1,4 @@
-"""Parse the code cells that ran into statements, with the names that each statement binds.
+"""Read the names in the code cells that ran: what each statement binds, reads and changes.
 
 A cell is parsed as IPython runs it: magics and shell lines become Python first, and the code that a
 magic such as ``%time`` or ``%%capture`` runs is parsed like any other code.
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import re
-import symtable
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,46 +23,79 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Raised for code that does not parse, does not compile, or is nested too deeply.
-UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-# Characters of a cell above which its syntax tree is not cached, because it takes much memory.
+# Characters of a cell above which its names are not cached, because they take much memory.
 LONG = 10_000
-
-# Magics that run their text as code of the notebook.
-PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun"})
-# Magics that change neither the notebook's names nor their meaning.
-QUIET_MAGICS = words(
-    "matplotlib config precision xmode pwd cd ls who who_ls whos history hist lsmagic env pip "
-    "conda html markdown latex svg javascript js HTML SVG bash sh pinfo pinfo2 pdoc psource pycat "
-    "cat writefile autosave colors dirs pdef pfile magic quickref logstop mkdir autoreload pdb "
-    "debug"
+# Magics that run their text as code of the notebook, and those that run other code or bind names.
+PYTHON_MAGICS = words("time timeit capture prun")
+OTHER_MAGICS = words(
+    "run load loadpy load_ext reload_ext edit ed macro rerun recall rep store pylab alias_magic"
 )
 # The one extension that is accepted, because many notebooks begin with it.
 KNOWN_EXTENSION = "load_ext autoreload"
-# Magics that run a file or text, which IPython also accepts without "%" in a one-line cell.
-AUTOMAGIC = re.compile(r"\s*(run|load|load_ext|reload_ext|prun|time|timeit|edit|ed|macro)\s+\S")
+# IPython accepts these without "%" in a cell of one line.
+AUTOMAGIC = re.compile(rf"\s*({'|'.join(OTHER_MAGICS | PYTHON_MAGICS)})\s+\S[^\n]*\s*$")
+
+# Methods that put their arguments into a container.
+GROWS = words("append add insert extend update appendleft extendleft setdefault push put")
+# Functions that give an object the attributes which they are told.
+GIVES = words(
+    "setattr namedtuple NamedTuple make_dataclass SimpleNamespace register_buffer "
+    "register_parameter register_module add_module"
+)
+FILES = re.compile(r"(\w+)\.py\b")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+# Statements that bind their names whenever they run.
+BIND = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,
+        ast.Expr, ast.Delete)  # fmt: skip
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+NOWHERE = 1 << 62  # a place behind all statements
+MOST = 20_000  # statements behind one name
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
-    """A statement at a cell's outermost level, or the head of a compound statement.
+class Use:
+    """A dotted name in the code.
 
     Attributes:
-        node: the statement; of a compound one only the head belongs to this unit.
-        binds: names that it binds; ``*`` for all names of a module.
-        certain: whether it runs whenever its cell does, so that its bindings replace earlier ones.
-        block: a number that is the same for all units of one outermost statement.
-        declared: names that functions in it may bind with a ``global`` statement.
+        root: the global name that it begins with; empty if it begins with anything else.
+        rest: what follows, such as ``.softmax``. Where ``root`` is empty, it is ``.softmax`` for an
+            attribute of some value, and ``torch.softmax`` for what was imported inside a function.
+            It ends in ``.?`` where the name is computed when the code runs.
+        node: the code.
+        stored: whether the attribute is set or deleted.
+    """
+
+    root: str
+    rest: str
+    node: Any
+    stored: bool = False
+
+
+@dataclass(eq=False)
+class Statement:
+    """The names of a statement at a cell's outermost level.
+
+    Attributes:
+        binds: names that it binds whenever its cell runs to its end.
+        may_bind: names that it may bind, or whose objects it may change.
+        stands_for: for names that it binds by an import, or to another dotted name: that name, as
+            in :class:`Use`.
+        uses: the dotted names that it reads, changes or calls, in their order.
+        imports: the path and node of each import, and whether it stands in a ``try``.
+        gives: attributes that it gives to objects of the learner's own.
+        files: names of files of Python code that occur in its strings.
     """
 
     node: ast.stmt
-    binds: frozenset[str]
-    certain: bool
-    block: int
-    declared: frozenset[str]
+    binds: frozenset[str] = frozenset()
+    may_bind: set[str] = field(default_factory=set)
+    stands_for: dict[str, tuple[str, str]] = field(default_factory=dict)
+    uses: list[Use] = field(default_factory=list)
+    imports: list[tuple[str, ast.stmt, bool]] = field(default_factory=list)
+    gives: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +103,17 @@ class CodeCell:
     """A parsed cell.
 
     Attributes:
-        units: its statements, including those inside ``if``, ``for``, ``with`` and ``try``.
         magics: magics that may run anything, such as ``%run other.py``.
         unread: whether it could not be parsed here, although it may have run.
     """
 
-    units: tuple[Unit, ...] = ()
+    statements: tuple[Statement, ...] = ()
     magics: tuple[str, ...] = ()
     unread: bool = False
 
 
 class Written:
-    """The code cells that ran, in order, with their statements and bindings.
+    """The code cells that ran, in order.
 
     Args:
         cells: the sources of the first cells, as for :meth:`add`.
@@ -93,19 +123,14 @@ class Written:
         files: names of the modules beside the notebook.
         cells: for each cell the parsed cell, and the flags ``given`` and ``finished`` of
             :meth:`add`.
-        units: the units of all cells, each with whether it certainly ran.
-        block_of: for each unit, the numbers of its cell and of its block.
-        bindings: for each name, the indices in ``units`` of the units that bind it.
-        declared: the same for names that functions may bind with ``global``.
     """
 
     def __init__(self, cells: Iterable[str] = (), *, files: Iterable[str] = ()):
         self.files = frozenset(name.partition(".")[0] for name in files) - {""}
         self.cells: list[tuple[CodeCell, bool, bool]] = []
-        self.units: list[tuple[Unit, bool]] = []
-        self.block_of: list[tuple[int, int]] = []
-        self.bindings: dict[str, list[int]] = {}
-        self.declared: dict[str, list[int]] = {}
+        self._statements: list[tuple[Statement, bool, bool]] = []
+        self._bound: dict[str, list[int]] = {}
+        self._known: dict[tuple[str, int], frozenset[str]] = {}
         for cell in cells:
             self.add(cell)
 
@@ -116,22 +141,59 @@ class Written:
             given: whether it came with the lab, so that it is trusted.
             finished: whether it ran to its end; if not, any of its statements may not have run.
         """
-        cell = (_read if len(source) > LONG else _read_again)(self._automatic(source))
-        for place, unit in enumerate(cell.units, len(self.units)):
-            self.units.append((unit, unit.certain and finished))
-            self.block_of.append((len(self.cells), unit.block))
-            for name in unit.binds:
-                self.bindings.setdefault(name, []).append(place)
-            for name in unit.declared:
-                self.declared.setdefault(name, []).append(place)
+        cell = (_read if len(source) > LONG else _read_again)(source)
+        for statement in cell.statements:
+            for name in statement.binds | statement.may_bind:
+                self._bound.setdefault(name, []).append(len(self._statements))
+            self._statements.append((statement, given, finished))
         self.cells.append((cell, given, finished))
+        self._known.clear()
 
-    def behind(self, name: str) -> str:
-        """Return the last definition of a name, and of every name that it uses, each once.
+    def statements(self) -> Iterator[tuple[Statement, bool, int]]:
+        """Yield all statements, each with whether it came with the lab, and ``before``.
 
-        A statement that cannot be turned into text is left out.
+        ``before`` is for :meth:`paths`. A function finds what is bound at the end, and a statement
+        at a cell's outermost level what was bound when it ran.
         """
-        return "\n\n".join(self._definitions(name, range(len(self.units))).values())
+        for place, (statement, given, _) in enumerate(self._statements):
+            yield statement, given, _before(statement, place, NOWHERE)
+
+    def behind(self, name: str) -> list[tuple[Statement, bool, int]]:
+        """Return the statements that define a name, and every name that they use.
+
+        They are as :meth:`statements` yields them; what was called when a cell ran comes with what
+        was bound then.
+
+        Raises:
+            RecursionError: if there are too many.
+        """
+        found: dict[tuple[int, int], None] = {}
+        waiting, asked = [(name, NOWHERE)], set[tuple[str, int]]()
+        while waiting:
+            asked.add(reading := waiting.pop())
+            for place in self._definitions(*reading):
+                statement = self._statements[place][0]
+                before = _before(statement, place, reading[1])
+                if len(found) > MOST:
+                    raise RecursionError
+                if (place, before) not in found:
+                    found[place, before] = None
+                    wanted = dict.fromkeys((use.root, before) for use in statement.uses if use.root)
+                    waiting += [name for name in wanted if name not in asked]
+        return [(*self._statements[place][:2], before) for place, before in found]
+
+    def paths(self, use: Use, before: int = NOWHERE) -> frozenset[str]:
+        """Return what a dotted name may stand for: paths such as ``torch.softmax``.
+
+        One that begins with a dot belongs to a value, and an empty one is such a value itself.
+        """
+        if not use.root:
+            return frozenset({use.rest})
+        return frozenset(base + use.rest for base in self._stands_for(use.root, before) or {""})
+
+    def reads(self, name: str) -> set[str]:
+        """Return the global names that the code behind a name reads."""
+        return {use.root for one, _, _ in self.behind(name) for use in one.uses} - {""}
 
     def lines_behind(self, name: str) -> int:
         """Return how many lines of the learner's code a name stands for, with all that it uses.
@@ -139,42 +201,38 @@ class Written:
         A statement counts as one line, whatever it is broken into. Blank lines, comments,
         docstrings, imports, and cells that came with the lab count nothing.
         """
-        labs = {number for number, (_, given, _) in enumerate(self.cells) if given}
-        own = [place for place, (cell, _) in enumerate(self.block_of) if cell not in labs]
-        return sum(map(_lines, self._definitions(name, own)))
+        own = {one.node for one, given, _ in self.behind(name) if not given}
+        return sum(map(_lines, own))
 
-    def _definitions(self, name: str, among: Iterable[int]) -> dict[ast.stmt, str]:
-        """Return the last definition of a name among some units, and of every name that it uses.
+    def _definitions(self, name: str, before: int) -> Iterator[int]:
+        """Yield the places that bind a name, back to the last one that certainly ran."""
+        for place in reversed(self._bound.get(name, ())):
+            if place < before:
+                yield place
+                statement, _, finished = self._statements[place]
+                if finished and name in statement.binds and name != "*":
+                    return
 
-        Each has its text, which is empty if there is none that can be read.
-        """
-        chosen, waiting, seen = set(among), [name], set[str]()
-        found: dict[ast.stmt, str] = {}
-        while waiting:
-            if (read := waiting.pop()) in seen:
-                continue
-            seen.add(read)
-            places = [place for place in self.bindings.get(read, ()) if place in chosen]
-            if places and (statement := self.units[places[-1]][0].node) not in found:
-                found[statement] = ""
-                with contextlib.suppress(*UNREADABLE):
-                    text = ast.unparse(statement)
-                    waiting += names_read_by(text)
-                    found[statement] = text
-        return found
+    def _stands_for(self, name: str, before: int) -> frozenset[str]:
+        if (name, before) not in self._known:
+            found, certain = set[str](), False
+            for place in self._definitions(name, before):
+                statement, _, finished = self._statements[place]
+                certain = finished and name in statement.binds
+                if name in statement.stands_for:
+                    root, rest = statement.stands_for[name]
+                    bases = self._stands_for(root, place) or {""} if root else {""}
+                    found |= {base + rest for base in bases}
+            if not certain and name != "*":
+                found |= {f"{module}.{name}" for module in self._stands_for("*", before)}
+                if hasattr(builtins, name) or name in ("get_ipython", "__builtins__"):
+                    found.add(f"builtins.{name}")
+            self._known[name, before] = frozenset(found)
+        return self._known[name, before]
 
-    def _automatic(self, source: str) -> str:
-        """Add the "%" that IPython implies: ``run other.py`` becomes ``%run other.py``."""
-        found = AUTOMAGIC.match(source)
-        alone = "\n" not in source.strip()
-        if (
-            found is None
-            or not alone
-            or found[1] in self.bindings
-            or re.match(r"\s*\w+\s*=[^=]", source)
-        ):
-            return source
-        return f"%{source.strip()}"
+
+def _before(statement: Statement, place: int, asked: int) -> int:
+    return asked if isinstance(statement.node, Definition) else place
 
 
 def _lines(statement: ast.stmt) -> int:
@@ -195,16 +253,13 @@ def _lines(statement: ast.stmt) -> int:
 
 def _read(source: str) -> CodeCell:
     """Parse a cell."""
+    magics: list[str] = []
     try:
-        tree = ast.parse(source)
-    except (RecursionError, MemoryError):
-        return CodeCell(unread=True)
-    except (SyntaxError, ValueError):
-        tree = None
-    try:
-        magics: list[str] = []
-        body = tree.body if tree is not None else _of_ipython(source, magics, 0)
-        return CodeCell(tuple(_units(body)), tuple(magics))
+        try:
+            body = ast.parse(source).body
+        except (SyntaxError, ValueError):
+            body = _of_ipython(f"%{source}" if AUTOMAGIC.match(source) else source, magics)
+        return CodeCell(tuple(_Names(statement).found for statement in body), tuple(magics))
     except (RecursionError, MemoryError):
         return CodeCell(unread=True)
     except Exception:  # IPython could not parse it either, so nothing ran
@@ -215,49 +270,37 @@ def _read(source: str) -> CodeCell:
 _read_again = lru_cache(maxsize=256)(_read)
 
 
-def _of_ipython(source: str, magics: list[str], depth: int) -> list[ast.stmt]:
-    """Return the statements of a cell that is not plain Python, as IPython transforms it.
+def _of_ipython(source: str, magics: list[str], depth: int = 0) -> list[ast.stmt]:
+    """Return the statements of a cell that is not plain Python, and those that its magics run.
 
     Args:
         magics: gets the magics that may run anything.
         depth: the number of magics around ``source``.
     """
-    tree = ast.parse(TransformerManager().transform_cell(source))
-    return [new for old in tree.body for new in _without_magic(old, magics, depth)]
+    body: list[ast.stmt] = []
+    for statement in ast.parse(TransformerManager().transform_cell(source)).body:
+        body.append(statement)
+        calls: list[Any] = [node for node in ast.walk(statement) if _asks_ipython(node)]
+        for call in calls:
+            kind, call.func = call.func.attr, ast.Name("str", ast.Load())  # it returns text
+            if kind in ("system", "getoutput"):
+                continue
+            name, *rest = (argument.value for argument in call.args)
+            text = "\n".join(rest[-1:]) if kind == "run_cell_magic" else "".join(rest)
+            if name in PYTHON_MAGICS and depth < 4:
+                if kind == "run_line_magic":
+                    text = re.sub(r"^(\s*-\w+(\s+\d+)?)+\s*", "", text)
+                elif name in ("time", "timeit") and not rest[0].startswith("-"):
+                    text = f"{rest[0]}\n{text}"
+                body += (inner := _of_ipython(text, magics, depth + 1))
+                if isinstance(statement, ast.Assign) and isinstance(inner[-1], ast.Expr):
+                    statement.value = inner[-1].value  # as in x = %time f()
+            elif name in OTHER_MAGICS and f"{name} {text}".strip() != KNOWN_EXTENSION:
+                magics.append(f"%{name} {text}".strip().splitlines()[0])
+    return body
 
 
-def _without_magic(statement: ast.stmt, magics: list[str], depth: int) -> list[ast.stmt]:
-    """Return a statement with each magic replaced by the code that it runs."""
-    body = getattr(statement, "body", None)
-    if isinstance(body, list):
-        whole: Any = statement
-        whole.body = [new for old in body for new in _without_magic(old, magics, depth)]
-        return [statement]
-    call: Any = getattr(statement, "value", None)
-    if not _asks_ipython(call):
-        return [statement]
-    kind = call.func.attr
-    if kind in ("system", "getoutput"):
-        call.func = ast.copy_location(ast.Name("str", ast.Load()), call.func)  # it returns text
-        return [statement]
-    name, *rest = (argument.value for argument in call.args)
-    text = "\n".join(rest[-1:]) if kind == "run_cell_magic" else "".join(rest)
-    if name in PYTHON_MAGICS and depth < 4:
-        if kind == "run_line_magic":
-            text = re.sub(r"^(\s*-\w+(\s+\d+)?)+\s*", "", text)
-        elif name in ("time", "timeit") and rest[0].strip() and not rest[0].startswith("-"):
-            text = f"{rest[0]}\n{text}"
-        inner = _of_ipython(text, magics, depth + 1)
-        if isinstance(statement, ast.Assign):  # as in x = %time f()
-            return [*inner, ast.copy_location(ast.Assign(statement.targets, call), statement)]
-        return inner
-    if name not in QUIET_MAGICS and f"{name} {text}".strip() != KNOWN_EXTENSION:
-        magics.append(f"%{name} {text}".strip().splitlines()[0])
-    call.func = ast.copy_location(ast.Name("str", ast.Load()), call.func)
-    return [statement]
-
-
-def _asks_ipython(call: ast.expr | None) -> bool:
+def _asks_ipython(call: Any) -> bool:
     """Return whether this is the call that IPython writes for a magic or a shell line."""
     return (
         isinstance(call, ast.Call)
@@ -270,67 +313,190 @@ def _asks_ipython(call: ast.expr | None) -> bool:
     )
 
 
-def _units(body: list[ast.stmt], certain: bool = True, block: int = 0) -> Iterator[Unit]:
-    """Yield the units of statements, and those inside their ``if``, ``for``, ``with``, ``try``."""
-    for number, statement in enumerate(body):
-        within = block or number + 1
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for alias in statement.names:
-                one = ast.copy_location(_of_one(statement, alias), statement)
-                yield Unit(one, _named_by(alias), certain, within, frozenset())
-            continue
-        inside = () if isinstance(statement, (Function, ast.ClassDef)) else list(_parts(statement))
-        heads = [statement] if not inside else _head(statement)
-        sure = certain and not isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.Match))
-        declared = frozenset() if inside else _declared_in(statement)
-        yield Unit(statement, frozenset(bound_in(heads)), sure, within, declared)
-        for part, always in inside:
-            yield from _units(part, certain and always, within)
+class _Names(ast.NodeVisitor):
+    """Find the names of a statement. Annotations are not read.
+
+    Attributes:
+        found: the names.
+    """
+
+    def __init__(self, statement: ast.stmt):
+        self.found = Statement(statement)
+        # For each scope around a node, but for the notebook's, what its names stand for, as in
+        # :class:`Use`. The names of a class are not seen in its methods.
+        self._scopes: list[tuple[bool, dict[str, tuple[str, str]]]] = []
+        self._tried = 0
+        bound = frozenset(bound_in([statement]))
+        if isinstance(statement, BIND):
+            self.found.binds = bound
+        else:
+            self.found.may_bind |= bound
+        self.visit(statement)
+
+    def _names(self, name: str) -> tuple[str, str]:
+        for depth, (of_class, names) in enumerate(reversed(self._scopes)):
+            if name in names and (depth == 0 or not of_class):
+                return names[name]
+        return name, ""
+
+    def _set(self, name: str, stands_for: tuple[str, str]) -> None:
+        """Note what a name stands for, in the scope that binds it."""
+        if self._scopes and name in self._scopes[-1][1]:
+            self._scopes[-1][1][name] = stands_for
+        elif not self._scopes or name in self.found.may_bind:
+            self.found.stands_for[name] = stands_for
+
+    def _use(self, node: Any, extra: str = "", *, stored: bool = False, whole: Any = None) -> None:
+        base, parts = _parts(node)
+        root, rest = self._names(base.id) if isinstance(base, ast.Name) else ("", "")
+        if not isinstance(base, ast.Name):
+            self.visit(base)
+        rest += parts + extra
+        if root or rest:
+            self.found.uses.append(Use(root, rest, whole or node, stored))
+
+    def _changes(self, node: ast.AST) -> None:
+        """Note that the object which an expression begins with may be changed."""
+        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        if isinstance(node, ast.Name) and (root := self._names(node.id)[0]):
+            self.found.may_bind.add(root)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._use(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        stored = not isinstance(node.ctx, ast.Load)
+        if stored:
+            self._changes(node)
+            self.found.gives.add(node.attr)
+        self._use(node, stored=stored)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._changes(node)
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.found.files |= set(FILES.findall(node.value))
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if _looked_up(node):
+            self._use(node)
+            return
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if called in ("methodcaller", "attrgetter"):
+            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            self.found.uses += [Use("", f".{name!s}", node) for name in names]
+        elif called in GROWS and isinstance(node.func, ast.Attribute):
+            self._changes(node.func.value)
+        elif called in ("setattr", "delattr") and node.args:
+            self._changes(node.args[0])
+            self._use(node.args[0], ".?", stored=True, whole=node)
+        elif called in ("getattr", "vars") and node.args:
+            self._use(node.args[0], ".?" if called == "getattr" else ".__dict__", whole=node)
+        elif called == "vars":
+            self.found.uses.append(Use("", "builtins.globals", node))
+        if called in GIVES:
+            said = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+            self.found.gives.update(re.findall(r"\w+", " ".join(map(repr, said))))
+            self.found.gives.update(word.arg for word in node.keywords if word.arg)
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            self._set(alias.asname or root, ("", alias.name if alias.asname else root))
+            self.found.imports.append((alias.name, node, self._tried > 0))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            path = module if alias.name == "*" else f"{module}.{alias.name}"
+            self._set(alias.asname or alias.name, ("", path))
+            self.found.imports.append((path, node, self._tried > 0))
+
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
+        self._tried += 1
+        self.generic_visit(node)
+        self._tried -= 1
+
+    visit_TryStar = visit_Try
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.found.may_bind |= set(node.names)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.generic_visit(node)
+        if isinstance(node.value, (ast.Name, ast.Attribute, ast.Call)):
+            base, parts = _parts(node.value)
+            for target in node.targets:
+                if isinstance(target, ast.Name) and isinstance(base, ast.Name):
+                    root, rest = self._names(base.id)
+                    self._set(target.id, (root, rest + parts))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.visit(node.target)
+        if node.value:
+            self.visit(node.value)
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self._visit_all([*getattr(node, "decorator_list", ()), *node.args.defaults])
+        self._visit_all([default for default in node.args.kw_defaults if default])
+        body = node.body if isinstance(node.body, list) else [node.body]
+        given = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        self._inside(body, given | bound_in(body))
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
+        bound = bound_in(node.body)
+        self.found.gives |= bound
+        self._inside(node.body, bound, of_class=True)
+
+    def visit_ListComp(self, node: Any) -> None:
+        self.visit(node.generators[0].iter)
+        inside = [*ast.iter_child_nodes(node)]
+        self._inside(inside, bound_in(g.target for g in node.generators))
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
+
+    def _inside(self, nodes: list[Any], names: set[str], of_class: bool = False) -> None:
+        """Visit nodes in a scope of their own that binds some names."""
+        waiting, outer = list(nodes), set[str]()
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, (ast.Global, ast.Nonlocal)):
+                outer |= set(node.names)
+            elif not isinstance(node, (Definition, ast.Lambda)):
+                waiting += ast.iter_child_nodes(node)
+        self._scopes.append((of_class, dict.fromkeys(names - outer, ("", ""))))
+        self._visit_all(nodes)
+        self._scopes.pop()
+
+    def _visit_all(self, nodes: list[Any]) -> None:
+        for node in nodes:
+            self.visit(node)
 
 
-def _of_one(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-    if isinstance(statement, ast.Import):
-        return ast.Import([alias])
-    return ast.ImportFrom(statement.module, [alias], statement.level)
+def _parts(node: Any) -> tuple[ast.expr, str]:
+    """Split a dotted name into the expression that it begins with, and the rest with its dots."""
+    if isinstance(node, ast.Attribute):
+        base, rest = _parts(node.value)
+        return base, f"{rest}.{node.attr}"
+    if _looked_up(node):
+        base, rest = _parts(node.args[0])
+        return base, f"{rest}.{node.args[1].value}"
+    return node, ""
 
 
-def _named_by(alias: ast.alias) -> frozenset[str]:
-    return frozenset({alias.asname or alias.name.partition(".")[0]})
-
-
-def _parts(statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], bool]]:
-    """Yield the bodies of a compound statement, each with whether it always runs."""
-    if isinstance(statement, (ast.With, ast.AsyncWith)):
-        yield statement.body, False  # a context manager may end its block early without an error
-    elif isinstance(statement, (ast.If, ast.For, ast.AsyncFor, ast.While)):
-        yield statement.body, False
-        yield statement.orelse, False
-    elif isinstance(statement, (ast.Try, ast.TryStar)):
-        yield statement.body, False
-        for handler in statement.handlers:
-            yield handler.body, False
-        yield statement.orelse, False
-        yield statement.finalbody, True
-    elif isinstance(statement, ast.Match):
-        for case in statement.cases:
-            yield case.body, False
-
-
-def _head(statement: ast.stmt) -> list[ast.AST]:
-    """Return the parts of a compound statement that are outside of its bodies."""
-    heads: list[ast.AST] = []
-    for name, value in ast.iter_fields(statement):
-        if name in ("body", "orelse", "finalbody"):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.ExceptHandler):
-                heads += [ast.Name(child.name, ast.Store())] if child.name else []
-                heads += [child.type] if child.type else []
-            elif isinstance(child, ast.match_case):
-                heads += [child.pattern] + ([child.guard] if child.guard else [])
-            elif isinstance(child, ast.AST):
-                heads.append(child)
-    return heads
+def _looked_up(node: Any) -> bool:
+    """Return whether this is a call of ``getattr`` with a literal name."""
+    called = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
+    return called and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
 
 
 def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
@@ -338,56 +504,21 @@ def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
     waiting = list(nodes)
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, (Function, ast.ClassDef)):
+        node: Any = waiting.pop()
+        if isinstance(node, Definition):
             names.add(node.name)
-            waiting += node.decorator_list
-            if isinstance(node, ast.ClassDef):
-                waiting += [*node.bases, *(word.value for word in node.keywords)]
-            else:
-                waiting += [d for d in (*node.args.defaults, *node.args.kw_defaults) if d]
-            continue
-        if isinstance(node, ast.Lambda):
-            waiting += [d for d in (*node.args.defaults, *node.args.kw_defaults) if d]
-            continue
-        if isinstance(node, COMPREHENSIONS):
-            inner = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
-            names |= {n.target.id for n in inner}
-            continue
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.alias):
-            names |= _named_by(node)
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name:
-            names.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            names.add(node.rest)
-        waiting += ast.iter_child_nodes(node)
-    return names
-
-
-def _declared_in(statement: ast.stmt) -> frozenset[str]:
-    """Return the global names that functions inside of a statement declare and may bind."""
-    found = (node.names for node in ast.walk(statement) if isinstance(node, ast.Global))
-    return frozenset(name for names in found for name in names)
-
-
-def names_read_by(code: str) -> list[str]:
-    """Return the global names that code reads, without the local names of functions.
-
-    Raises:
-        SyntaxError: if the code does not parse.
-    """
-    names, waiting = [], [symtable.symtable(code, "<cell>", "exec")]
-    while waiting:
-        scope = waiting.pop()
-        waiting += scope.get_children()
-        at_top = scope.get_type() == "module"
-        names += [
-            symbol.get_name()
-            for symbol in scope.get_symbols()
-            if symbol.is_referenced() and (at_top or symbol.is_global())
-        ]
+        elif isinstance(node, COMPREHENSIONS):
+            names |= {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+        elif not isinstance(node, ast.Lambda):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+            elif isinstance(node, ast.alias):
+                names.add(node.asname or node.name.partition(".")[0])
+            elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name:
+                names.add(node.name)
+            elif isinstance(node, ast.MatchMapping) and node.rest:
+                names.add(node.rest)
+            waiting += ast.iter_child_nodes(node)
     return names
 
 
@@ -398,8 +529,3 @@ def importable(folder: Path) -> list[str]:
     except OSError:
         return []
     return [p.name for p in found if p.suffix in (".py", ".pyc", ".so", ".zip") or p.is_dir()]
-
-
-def is_builtin(name: str) -> bool:
-    """Return whether a name is built into Python or IPython."""
-    return hasattr(builtins, name) or name == "get_ipython"

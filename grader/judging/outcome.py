@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from grader.inside.codec import NotByValue
+from grader.judging.by_hand import can_be_heard
 from grader.judging.rpc_client import Connection, ConnectionLost, OutOfTime
 from grader.judging.subject import CallEffects, Subject, SubjectRaised
 from grader.verdict import Cause
@@ -31,6 +33,7 @@ class CaseOutcome:
         got: what the last call returned, for a case that failed to process it.
         cause: why there is neither value nor exception, if the code could not be called.
         claims: what rests on the word of the process that was asked, a few words each.
+        called: what it says that the code called of torch; see :class:`Subject`.
     """
 
     value: Any = None
@@ -41,6 +44,7 @@ class CaseOutcome:
     got: Any = None
     cause: Cause = Cause.NONE
     claims: tuple[str, ...] = ()
+    called: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def ran_short(self) -> bool:
         """Return whether the machine had too little memory for the case."""
@@ -59,7 +63,9 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
         MemoryError: if this process has too little memory.
         NoDriver: if the case asks for a driver that there is not.
     """
-    subject = Subject(connection, trace=check.by_hand is not None and check.by_hand.needs_trace)
+    rule = check.by_hand
+    traced = rule is not None and rule.needs_trace
+    subject = Subject(connection, trace=traced, listen=can_be_heard(rule))
     found: dict[str, Any]
     try:
         found = {"value": c.play(subject), "got": subject.got}
@@ -74,4 +80,5 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
         raise
     except Exception:  # the case processes what came back, which may be anything
         found = {"unusable": OTHER_KIND, "unprocessed": True, "got": subject.got}
-    return CaseOutcome(**found, calls=tuple(subject.calls), claims=tuple(subject.claims))
+    calls, claims = tuple(subject.calls), tuple(subject.claims)
+    return CaseOutcome(**found, calls=calls, claims=claims, called=subject.called)

@@ -26,6 +26,7 @@ from utils.drivers import Declared, NoDriver, declared
 MAX_MESSAGE = 240
 MAX_KINDS = 32
 MAX_RESUMES = 10_000  # of one generator
+PATH, MAX_LINE = re.compile(r"[A-Za-z_0-9.]{1,100}"), 1_000_000
 NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?")
 # torch's messages about shapes and dimensions. They help and reveal no value. Of the message about
 # an index that is out of bounds, the index is left out, because it may be a value.
@@ -127,16 +128,20 @@ class Subject:
 
     Args:
         trace: whether to record the operators that reach the dispatcher.
+        listen: whether to record which of torch's functions the learner's code calls.
 
     Attributes:
         calls: one :class:`CallEffects` for each call so far.
         got: what the last call returned.
         claims: what rests on the word of the learner's process, a few words each, as keys.
+        called: the lines in which the learner's code called functions and methods of torch, by
+            their paths, if it was listened to.
     """
 
-    def __init__(self, connection: Connection, *, trace: bool = False):
+    def __init__(self, connection: Connection, *, trace: bool = False, listen: bool = False):
         self._connection = connection
-        self._trace = trace
+        self._trace, self._listen = trace, listen
+        self.called: dict[str, int] = {}
         self.claims: dict[str, None] = {}
         self.calls: list[CallEffects] = []
         self.got: Any = None
@@ -230,7 +235,12 @@ class Subject:
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Send a request and return the reply."""
-        reply = self._connection.ask(request)
+        reply = self._connection.ask(request | ({"listen": True} if self._listen else {}))
+        if isinstance(called := reply.get("called"), dict):
+            for path, line in called.items():
+                known = isinstance(path, str) and PATH.fullmatch(path) and type(line) is int
+                if known and 0 < line < MAX_LINE:
+                    self.called.setdefault(path, line)
         if "raised" in reply:
             raise SubjectRaised.of(reply["raised"])
         if not ("made" in reply or "value" in reply):

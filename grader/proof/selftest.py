@@ -30,7 +30,7 @@ from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
 from grader.judging.judge import judge
-from grader.judging.learner_source import Written, names_read_by
+from grader.judging.learner_source import Written
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause
@@ -140,8 +140,8 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
         except Exception as error:
             return f"{said} does not run: {type(error).__name__}: {error}"
         written = Written([*lab.given, cell])
-        read = {n for name in check.names for n in names_read_by(written.behind(name))}
-        if unknown := sorted(n for n in read if n not in names and not hasattr(builtins, n)):
+        read = set[str]().union(*map(written.reads, check.names))
+        if unknown := sorted(n for n in read - {*names} if not hasattr(builtins, n)):
             return f"{said} uses {', '.join(unknown)}, which the lab does not define"
         verdict = judge(check, check.thing_in(names), seed, source=written)
         if verdict.earned != expected:

@@ -49,6 +49,12 @@ def switches_the_record_off(work: Work) -> None:
     )
 
 
+@attack(tells="called `unfold` when it ran, in line 2")
+def calls_by_a_name_that_is_put_together(work: Work) -> None:
+    """Calls a forbidden method whose name stands nowhere."""
+    work.answer("corner", "def corner(x):\n    return getattr(x, 'un' + 'fold')(0, 2, 1)[0]")
+
+
 @attack(tells="belongs to the grader")
 def replaces_the_recorder(work: Work) -> None:
     """Replaces the recorder of operators by one that records nothing."""

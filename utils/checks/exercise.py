@@ -146,21 +146,17 @@ class ByHand:
             ``aten.as_strided``. Operators on the learner's own tensors are not examined.
         forbid_ops: operators that may not touch an input's storage.
         forbid_names: names that the answer may not use of a library, or as attributes of values
-            that a library made or the grader passed. A name or pattern such as ``*softmax*``
-            applies to every part of a dotted name outside of NumPy; one with a dot, such as
-            ``torch.autograd.*`` or ``numpy.broadcast*``, to the whole of it. The learner's own
-            functions, classes and attributes may have such names.
+            that are not the learner's own, whether it is read in the cells or called when they
+            run. A name or pattern such as ``*softmax*`` applies to every part of a dotted name
+            outside of NumPy; one with a dot, such as ``torch.autograd.*`` or
+            ``numpy.broadcast*``, to the whole of it. The learner's own functions, classes and
+            attributes may have such names.
         allow_names: dotted names or patterns that are allowed in any case, with everything below
             them, such as the module of dispatch modes if the exercise is to write one.
-        tensors: whether the grader passes tensors or arrays. Attributes of plain values are not
-            examined, because they give nothing that a rule forbids.
         looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
-            the grader passes.
+            the grader passes; in no other one may a name be computed.
         max_lines: if given, how many lines the answer may have, with its helpers. A statement is
             one line, however it is broken; blank lines, comments, docstrings and imports are free.
-        attributes: whether the exercise is about attributes. The answer may then access its own
-            objects by ``__dict__``, ``object.__setattr__`` and the like, and by names that are
-            computed when the code runs.
     """
 
     because: str
@@ -168,9 +164,7 @@ class ByHand:
     forbid_ops: frozenset[str] = frozenset()
     forbid_names: frozenset[str] = frozenset()
     allow_names: frozenset[str] = frozenset()
-    tensors: bool = True
     looks_up: str = ""
-    attributes: bool = False
     max_lines: int | None = None
 
     @property

@@ -15,7 +15,6 @@ broadcast = Check(
         forbid_names=ASKS_WHERE
         | {"*broadcast*", "expand*", "meshgrid", "*empty*", "zeros*", "ones*"}
         | {"numpy.*broadcast*", "numpy.nditer", "numpy.meshgrid"},
-        tensors=False,
     ),
 )
 

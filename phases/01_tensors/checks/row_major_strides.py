@@ -16,7 +16,6 @@ row_major_strides = Check(
         "the exercise is to find the strides, not to ask a tensor or an array for them",
         forbid_names=ASKS_WHERE
         | {"view", "reshape", "unflatten", "numpy.reshape", "numpy.*ravel*", "numpy.indices"},
-        tensors=False,
     ),
 )
 

@@ -19,7 +19,6 @@ view_strides = Check(
         "the exercise is to decide it from the numbers; torch would decide it for you",
         forbid_names=ASKS_WHERE
         | {"view*", "reshape*", "unflatten", "*empty*", "numpy.reshape", "numpy.*ravel*"},
-        tensors=False,
     ),
 )
 

@@ -4,13 +4,13 @@ import torch
 
 from utils.checks.exercise import Case, Check
 
-from .shared import BY_HAND_WITH_NUMBERS
+from .shared import BY_HAND
 
 scalar_adjoints = Check(
     "scalar_adjoints",
     parts={"down to the fork": 1, "where two paths meet": 1},
     reads="Three lines, by hand",
-    by_hand=BY_HAND_WITH_NUMBERS,
+    by_hand=BY_HAND,
 )
 
 

@@ -1,7 +1,5 @@
 """What several exercises of lab 02 need."""
 
-import dataclasses
-
 import torch
 
 from utils.checks.compare import Tolerance
@@ -32,7 +30,6 @@ BY_HAND = ByHand(
     "the exercise is to derive the gradient; autograd may check you, but not answer for you",
     forbid_names=AUTOGRAD,
 )
-BY_HAND_WITH_NUMBERS = dataclasses.replace(BY_HAND, tensors=False)
 LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 FLOATS = (torch.float32, torch.float64)
 # each layout once, and each dtype twice

@@ -25,7 +25,6 @@ run_module = Check(
         "module knows of its parts yourself, with `nn.Parameter` alone",
         forbid_names=frozenset({"torch.nn.*", "torch.ao.*", "utils.drivers.module_spec.*", "utils.minigpt.*"}),
         allow_names=frozenset({"torch.nn.Parameter", "torch.nn.parameter", "utils.drivers.module_spec.drive"}),
-        attributes=True,
     ),
 )
 

@@ -14,7 +14,6 @@ count_graphs = Check(
         forbid_names=frozenset(
             {"compile", "*dynamo*", "count_as_torch_does", "drivers", "driver", "*inductor*"}
         ),
-        tensors=False,
     ),
 )
 

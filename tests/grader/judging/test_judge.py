@@ -530,7 +530,7 @@ def test_tracing_does_not_import_the_compiler():
     code = (
         "import sys, torch; from grader.judging.rpc_client import InProcess; "
         "from grader.judging.subject import Subject; "
-        "Subject(InProcess(lambda x: x + 1), trace=True)(torch.ones(2)); "
+        "Subject(InProcess(lambda x: x + 1), trace=True, listen=True)(torch.ones(2)); "
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,28 +1,25 @@
-import ast
-
 import pytest
 
 from grader.judging.learner_source import Written
 
-
-def written(name, cells):
-    return Written(cells).behind(name)
-
-
 HELPED = ["def stride(t):\n    return t.stride()\n", "def f(t):\n    return stride(t)\n"]
 
 
+def lines(name, cells):
+    """The lines of all that a name stands for."""
+    return [one.node.lineno for one, _, _ in Written(cells).behind(name)]
+
+
 def test_the_last_definition_counts():
-    cells = ["def f():\n    return 1\n", "def f():\n    return 2\n"]
-    assert written("f", cells) == "def f():\n    return 2"
-    assert written("g", cells) == ""
+    cells = ["def f():\n    return 1\n", "\n\ndef f():\n    return 2\n"]
+    assert lines("f", cells) == [3]
+    assert lines("g", cells) == []
 
 
 def test_helpers_come_along_each_once():
-    text = written("f", [*HELPED, "unused = 3"])
-    assert "t.stride()" in text
-    assert "unused" not in text
-    assert text.count("def ") == 2
+    written = Written([*HELPED, "unused = 3"])
+    assert written.reads("f") == {"stride"}
+    assert written.lines_behind("f") == 4
 
 
 @pytest.mark.parametrize(
@@ -33,40 +30,41 @@ def test_helpers_come_along_each_once():
         "g = lambda t: f(t)",
         "if True:\n    def g(t):\n        return f(t)",
         "try:\n    pass\nfinally:\n    g = f",
+        "for g in [f]:\n    pass",
         "%%time\ndef g(t):\n    return f(t)",
+        "x = %time (g := f)",
         "class g:\n    def __call__(self, t):\n        return f(t)",
+        "g = []\ng.append(f)",
+        "g = {}\ng['f'] = f",
+        "def later():\n    global g\n    g = f",
     ],
 )
 def test_however_it_is_bound(last):
-    assert "t.stride()" in written("g", [*HELPED, last])
+    assert {"f", "stride"} <= Written([*HELPED, last]).reads("g")
 
 
 def test_cells_that_never_ran_are_passed_over():
-    assert written("f", ["def f(:\n", "!ls", "x = !ls"]) == ""
-    assert written("f", [*HELPED, "def f(:"]) != ""
+    assert lines("f", ["def f(:\n", "!ls", "x = !ls"]) == []
+    assert lines("f", [*HELPED, "def f(:"]) == [1, 1]
 
 
 def test_functions_that_call_each_other_come_to_an_end():
-    assert written("a", ["def a():\n    b()", "def b():\n    a()"]).count("def ") == 2
+    assert lines("a", ["def a():\n    b()", "def b():\n    a()"]) == [1, 1]
 
 
 def test_arguments_and_variables_of_a_function_are_its_own():
-    cells = ["x = 1 .stride()\ny = x", "def f(x):\n    y = x\n    return [z for z in y]", "z = x"]
-    assert written("f", cells).count("=") == 1
+    code = """
+def f(x, *, w=5):
+    y = x
+    from math import tau
+    class Of:
+        z = 3
+        def g(self): return z
+    return [v for v in y] + [u := w, u, tau, lambda k: k]
+"""
+    assert Written([code]).reads("f") == {"z"}
 
 
-def test_what_stands_in_an_if_still_parses():
-    cell = "if True:\n    def g(t):\n        u = t\n        return u"
-    ast.parse(written("g", [cell]))
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "def f(x):\n    def g():\n        nonlocal nothing",
-        "def f(x):\n    x = 1\n    global x",
-        "f = " + "not " * 2000 + "1",
-    ],
-)
-def test_what_parses_and_does_not_compile_is_left_out(statement):
-    assert written("f", [*HELPED, statement]) == ""
+def test_what_is_too_deep_is_not_read():
+    deep = "f = " + "not " * 2000 + "1"
+    assert lines("f", [*HELPED, deep]) == [1, 1]

@@ -219,6 +219,15 @@ def test_a_reply_of_another_form_is_only_a_wrong_answer(pair, reply):
     assert (verdict.status, verdict.earned) == ("wrong", 0)
 
 
+def test_only_paths_and_lines_are_taken_for_calls(pair):
+    connection, theirs = pair
+    called = {"torch.exp": 3, "a b": 1, "x" * 101: 1, 4: 4, "zero": 0, "late": 10**9, "yes": True}
+    reply_with(theirs, lambda r: [codec.pack({"id": r["id"], "value": 1, "called": called})])
+    subject = Subject(connection, listen=True)
+    assert subject.value() == 1
+    assert subject.called == {"torch.exp": 3}
+
+
 def test_all_answers_together_are_bounded(pair, monkeypatch):
     monkeypatch.setattr("grader.judging.rpc_client.MAX_TOTAL", 1000)
     connection = OverSocket(pair[0]._end)

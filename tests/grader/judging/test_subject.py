@@ -59,6 +59,19 @@ def test_operators_are_traced_on_request():
     assert subject.calls[0].ops == ("aten.t", "aten.mm")
 
 
+def test_calls_are_heard_on_request_also_where_it_raises():
+    def code(x):
+        x.t().softmax(-1)
+        raise ValueError(torch.exp(x))
+
+    subject = Subject(InProcess(code), listen=True)
+    with pytest.raises(SubjectRaised):
+        subject(torch.ones(2, 2))
+    line = code.__code__.co_firstlineno
+    assert list(subject.called) == ["torch.Tensor.t", "torch.Tensor.softmax", "torch.exp"]
+    assert [at - line for at in subject.called.values()] == [1, 1, 2]
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), NotImplementedError()])
 def test_exceptions_are_described_by_value(error):
     def raises():

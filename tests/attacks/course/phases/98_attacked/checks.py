@@ -51,7 +51,11 @@ corner = Check(
     parts={"a view": 2},
     reads="Views",
     sharing=True,
-    by_hand=ByHand("the strides are yours to find", forbid_ops=frozenset({"aten.slice"})),
+    by_hand=ByHand(
+        "the strides are yours to find",
+        forbid_ops=frozenset({"aten.slice"}),
+        forbid_names=frozenset({"unfold"}),
+    ),
 )
 
 
