@@ -45,8 +45,8 @@ with contextlib.suppress(ModuleNotFoundError):
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
-# nbgrader's own steps, and two: `lesson_url` in pyproject.toml says where a lab's links lead, and
-# by the stamp `python -m grader work` tells what a learner has written into a release.
+# nbgrader's own steps, and one: `lesson_url` in pyproject.toml says where a lab's links lead, and
+# by fingerprints `python -m grader work` tells what a learner has written into a release.
 c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.IncludeHeaderFooter",
     "nbgrader.preprocessors.InstantiateTests",
@@ -60,8 +60,7 @@ c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.ClearMarkScheme",
     "nbgrader.preprocessors.ComputeChecksums",
     "nbgrader.preprocessors.CheckCellMetadata",
-    "grader.preprocessors.LessonLinks",
-    "grader.preprocessors.Stamp",
+    "grader.preprocessors.Release",
 ]
 
 # The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission,

@@ -72,9 +72,9 @@ read links lessons where `lesson_links` says (`submission.release_assignment`). 
 values of any shape. `nbgrader` starts nbgrader's command line faster, `nbgrader_tables` a new
 gradebook.
 
-Beside grading. `build` makes the notebooks from the texts in phases/ and refuses what would hurt a
-class; `site` makes the static site from the notebooks; `proof` tests the checks and makes the
-sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
+Beside grading. `authoring` makes the notebooks from the texts in phases/ and refuses what would
+hurt a class; `site` makes the static site from the notebooks; `proof` tests the checks and makes
+the sample class. `check`, `demo` and `work` are commands of one module. `in_notebook` and `verify`
 judge in a person's own notebook, where `solutions` shows a worked solution. `verdict` and
 `run_record` are the data that the steps hand on, the second under the key of `metadata`.
 `phase_paths` knows where things are, `whole_file` writes files that are never half written,

@@ -21,9 +21,9 @@ from grader.inside.long_lived import long_lived
 from grader.whole_file import why_not_written
 
 COMMANDS = {
-    "build": ("grader.build.command", "turn the text in phases/ into notebooks, or check them"),
+    "build": ("grader.authoring.command", "turn the text in phases/ into notebooks, or check them"),
     "site": ("grader.site.command", "make the course's static site from the built notebooks"),
-    "bundle": ("grader.build.bundle", "make the learner's archive"),
+    "bundle": ("grader.authoring.bundle", "make the learner's archive"),
     "work": ("grader.work", "make or refresh a learner's copies of lessons and labs, in work/"),
     "check": ("grader.check", "grade one notebook without a sandbox and record nothing"),
     "selftest": (

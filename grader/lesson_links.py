@@ -74,10 +74,16 @@ def settle(cell: NotebookNode, url: str) -> bool:
     Returns:
         Whether the cell changed. nbgrader's checksum of its text is kept true.
     """
+
+    def settled(link: re.Match[str]) -> str:
+        if not link["there"]:
+            return link[0]
+        return f"[{link['text']}]({_on_site(link['page'], url)})" if url else in_words(link[0])
+
     if cell.cell_type != "markdown":
         return False
     before = cell.source
-    cell.source = LINK.sub(lambda link: _settled(link, url), before)
+    cell.source = LINK.sub(settled, before)
     if cell.source != before and "checksum" in cell.metadata.get("nbgrader", {}):
         cell.metadata.nbgrader.checksum = compute_checksum(cell)
     return cell.source != before
@@ -85,19 +91,7 @@ def settle(cell: NotebookNode, url: str) -> bool:
 
 def in_words(text: str) -> str:
     """Return a text with its links to lessons as words, by which versions of a lab are compared."""
-    return LINK.sub(_words, text)
-
-
-def _settled(link: re.Match[str], url: str) -> str:
-    if not link["there"]:
-        return link[0]
-    if not url:
-        return _words(link)
-    return f"[{link['text']}]({_on_site(link['page'], url)})"
-
-
-def _words(link: re.Match[str]) -> str:
-    return f"“{link['text']}”" if link["section"] else link["text"]
+    return LINK.sub(lambda link: f"“{link['text']}”" if link["section"] else link["text"], text)
 
 
 def _on_site(page: str, url: str) -> str:

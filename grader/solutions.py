@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.build.text import parse
+from grader.authoring.text import parse
 from grader.phase_paths import PhasePaths
 from utils.checks.exercise import Check
 
@@ -21,12 +21,7 @@ LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # to a lesson, from the lab's f
 
 @dataclass(frozen=True)
 class Words:
-    """A section of a file of solutions.
-
-    Attributes:
-        why: why the lab's solution is as it is, in Markdown.
-        others: the same for alternates, by name, in the order of the file.
-    """
+    """Why the lab's solution of an exercise is as it is, and the alternates by name; Markdown."""
 
     why: str
     others: dict[str, str] = field(default_factory=dict)
@@ -57,15 +52,12 @@ def worked(phase: PhasePaths, check: Check) -> str:
     if words is None or code is None:
         raise LookupError(f"there is no worked solution of {check.name!r}")
     alternates = {one.name: one for one in check.alternates}
+    fenced = "```python\n{}\n```".format
     parts = [
         f"<details><summary>A worked solution of <code>{check.name}</code>, and why</summary>",
-        _fenced(MARK.sub("", code)),
+        fenced(MARK.sub("", code).strip()),
         words.why,
     ]
     for name, why in words.others.items():
-        parts += [f"**Another way: {name}**", _fenced(alternates[name].source()), why]
+        parts += [f"**Another way: {name}**", fenced(alternates[name].source().strip()), why]
     return LINK.sub(r"\1", "\n\n".join([*parts, "</details>"]))
-
-
-def _fenced(code: str) -> str:
-    return f"```python\n{code.strip()}\n```"

@@ -31,7 +31,8 @@ SYSTEMS = (
 # Used by their command or as a plug-in, never imported by name.
 # Used by no module of ours: tools, and accelerate, without which transformers has no Trainer.
 TOOLS = {
-    *("accelerate", "furo", "ipykernel", "jupyterlab", "mypy", "psycopg", "pytest-xdist", "ruff"),
+    *("accelerate", "furo", "ipykernel", "jupyterlab", "mypy", "myst-parser", "psycopg"),
+    *("pytest-xdist", "ruff"),
 }
 
 

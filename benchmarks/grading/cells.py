@@ -13,7 +13,7 @@ import nbformat
 from jupyter_client.asynchronous import AsyncKernelClient
 
 from benchmarks.grading.course import Course
-from grader.build.execute import this_python
+from grader.authoring.execute import this_python
 from grader.submission.rebuild import rebuild
 from grader.verify import SEED_VARIABLE
 from utils.notebook.audience import TEXT_ONLY

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import nbformat
 
-from grader.build.notebook import to_notebook
-from grader.build.text import parse
+from grader.authoring.notebook import to_notebook
+from grader.authoring.text import parse
 from grader.course import enter_lab
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import load_lab, make_class

@@ -1,7 +1,7 @@
 """Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
 The cases of the grading run stay hidden. After the verdict, the check draws other cases from a
-public seed. :class:`utils.checks.draw.SmallDraw` keeps them small. They still have every property that a
+public seed. :class:`SmallDraw` keeps them small. They still have every property that a
 generator guarantees, such as sizes that fit together. The right result is computed on this side,
 and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
 the same way becomes the example. A call through a driver becomes a call of that driver, and a

@@ -4,7 +4,7 @@
 (with ``links``) makes what they wrote safe to show, as it does again with the outputs of
 ``execute``. For feedback, ``grades`` reads the marks, ``feedback`` removes what a learner must not
 read (``self_judged``: also what plain hidden tests would print), and ``page`` writes the page.
-``lesson_links`` and ``stamp`` are steps of making a release.
+``release`` is a step of making a release.
 
 ``nbgrader_config.py`` names them as attributes of this package. Each is imported at its first use,
 so that a command that needs no torch, such as feedback, does not import it.
@@ -18,9 +18,8 @@ STEPS = {
     "Execute": "execute",
     "FeedbackExporter": "page",
     "GetGrades": "grades",
-    "LessonLinks": "lesson_links",
+    "Release": "release",
     "Sanitize": "sanitize",
-    "Stamp": "stamp",
     "SubmissionExporter": "exporter",
 }
 __all__ = list(STEPS)

@@ -41,11 +41,7 @@ HARMLESS = re.compile(
 
 
 def mathml(tex: str, display: str) -> str:
-    """Return a formula as MathML; the converter keeps the backslash of an underscore in text.
-
-    Args:
-        display: ``inline`` or ``block``.
-    """
+    """Return a formula as MathML; the converter keeps the backslash of an underscore in text."""
     return str(convert(tex, display=display)).replace(r"\_", "_")
 
 
@@ -66,15 +62,12 @@ class Renderer(IPythonRenderer):
     """nbconvert's renderer of markdown, with formulas as MathML."""
 
     def inline_math(self, body: str) -> str:
-        """Render ``$...$``."""
         return harmless(body, "inline")
 
     def block_math(self, body: str) -> str:
-        """Render ``$$...$$``."""
         return harmless(body, "block")
 
     def latex_environment(self, name: str, body: str) -> str:
-        r"""Render ``\begin{...}``."""
         return harmless(f"\\begin{{{name}}}{body}\\end{{{name}}}", "block")
 
 

@@ -28,8 +28,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from grader import UserError
-from grader.build.cells import regions_of
-from grader.build.text import parse
+from grader.authoring.regions import regions_of
+from grader.authoring.text import parse
 from grader.judging.answer_key import answer_key
 from grader.judging.judge import first_failure, one_thread
 from grader.judging.rpc_client import InProcess, OutOfTime

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from grader import UserError
-from grader.build.text import parse
+from grader.authoring.text import parse
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from grader.build.cells import BEGIN_HIDDEN
+from grader.authoring.regions import BEGIN_HIDDEN
 
 # Functions that never report a mistake to a program are skipped: figures, the verdict, and runs
 # over gloo, which print their result.

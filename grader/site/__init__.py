@@ -1,7 +1,7 @@
 """`python -m grader site`: the course as a static site, from the same notebooks.
 
-`pages` says which notebooks are pages and copies each for Sphinx; `parser` turns a copy into a
-document, with `folds` around what a prediction hides, and `outputs` for what cells show: figures,
-drills as forms (`drills`), views whose pictures `frames` made beforehand. `static` is what the
-browser gets beside the pages; `links` looks whether everything leads somewhere.
+`pages` says which notebooks are pages; `markdown` writes each as MyST Markdown, with what its cells
+show, and `build` has Sphinx make the page. The pictures of views that move are made beforehand by
+`frames`. `static` is what the browser gets beside the pages; `links` looks whether everything leads
+somewhere.
 """

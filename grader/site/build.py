@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import filecmp
-import hashlib
 import io
+import re
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from grader import UserError
 from grader.judging.graded_cell import plain
 from grader.phase_paths import choose
+from grader.preprocessors.formulas import mathml
 from grader.site.frames import VIEWS as VIEWS_FILE
-from grader.site.frames import Views, frames_of, read_views
-from grader.site.links import faults, sweep
-from grader.site.outputs import IMAGES, VIEWS
-from grader.site.pages import INDEX, LABS, LESSONS, Page, pages, stage
+from grader.site.frames import frames_of, read_views
+from grader.site.links import faults
+from grader.site.markdown import VIEWS, page_markdown
+from grader.site.pages import INDEX, LESSONS, pages
+from grader.whole_file import write_whole
 from utils.notebook.style import GRADIENT, INK, RULE, STORAGE, VIEW
 
 STATIC = Path(__file__).parent / "static"
 TITLE = "Open the Hood"
-DOWNLOADS = "_downloads"
+PINNED = r'"(torch|triton)==([\d.]+)'
+DOWNLOADS, MADE = "_downloads", ".buildinfo"  # Sphinx writes the second
 # What stands below the title of a lab, and of a lesson.
 DOWNLOAD = (
     "[Download this lab]({}) as a notebook. It imports the course's package `utils`, so it runs in "
@@ -41,7 +42,7 @@ EXECUTED = (
     "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
     "[get a kernel](../run.html).*"
 )
-# The figures' own colours (utils/notebook/style.py), and how the site marks what they stand for.
+# The figures' own colours (utils.notebook.style), which is also how the site marks what they stand for.
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
     "font-stack--monospace": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
@@ -98,74 +99,46 @@ def build(
     every = pages(root)
     chosen = set() if moving == [] else set(choose(root, list(moving or [])))
     lessons = [p.phase for p in every if not (p.is_lab or p.is_words) and p.phase in chosen]
-    views = frames_of(lessons, folder / "frames", say, workers)
+    pictures = frames_of(lessons, folder / "frames", say, workers)
     drawn = time.perf_counter()
-    staged = set()
-    code = own_digest()
-    titles = [[one.title, one.docname] for one in every]
-    executed = " and ".join(" ".join(pin) for pin in pins(root))
+    clear(site, MADE)
+    clear(sources, "index.md")
+    pinned = re.findall(PINNED, (root / "pyproject.toml").read_text(encoding="utf-8"))
+    executed = " and ".join(map(" ".join, pinned))
     for page in every:
-        # Every page shows the contents and its neighbours, so it is made again when they change.
-        more: dict[str, Any] = {"code": code, "contents": titles}
+        top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
         if page.is_lab:
-            more["top"] = DOWNLOAD.format(f"../{DOWNLOADS}/{page.notebook.name}")
-            copy(page.notebook, site / DOWNLOADS)
+            (site / DOWNLOADS).mkdir(exist_ok=True)
+            shutil.copy(page.notebook, site / DOWNLOADS)
+            top = DOWNLOAD.format(f"../{DOWNLOADS}/{page.notebook.name}")
         elif page.docname.startswith(f"{LESSONS}/"):
-            moving_too = ", and the views move" if page.phase in views else ""
-            more["top"] = EXECUTED.format(executed, moving_too)
+            top = EXECUTED.format(executed, ", and the views move" if views else "")
         elif page.docname == INDEX:
-            more["top"] = START_HERE
-        if not page.is_lab and not page.is_words and page.phase in views:
-            more["views"] = publish(views[page.phase], site / VIEWS)
-        staged.add(stage(page, sources, more))
-    for path in set(sources.rglob("*.ipynb")) - staged:
-        path.unlink()
+            top = START_HERE
+        if views:
+            leave = shutil.ignore_patterns(VIEWS_FILE)
+            shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
+        moved = read_views(views) if views else {}
+        text = page_markdown(page, top, moved, site)
+        write_whole(sources / f"{page.docname}.md", text.encode())
     run_sphinx(sources, site, folder, workers)
-    forget(site, every)
     if wrong := list(faults(site)):
         raise UserError("\n".join(["the site's links are not in order:", *wrong]))
-    sweep(site, (IMAGES, VIEWS))
     took = time.perf_counter() - drawn
     say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
     return site
 
 
-def pins(root: Path) -> list[tuple[str, str]]:
-    """Return the packages that a reader asks for first, each with its pinned version."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found = {Requirement(one).name: Requirement(one) for one in project["dependencies"]}
-    return [(name, str(found[name].specifier).lstrip("=")) for name in ("torch", "triton")]
-
-
-def forget(site: Path, every: Sequence[Page]) -> None:
-    """Remove the pages and downloads of earlier builds that are none any more; Sphinx keeps them.
-
-    Args:
-        every: the pages that the site has now.
-    """
-    addresses = {site / f"{page.docname}.html" for page in every}
-    downloads = {site / DOWNLOADS / page.notebook.name for page in every if page.is_lab}
-    for folder in (LESSONS, LABS):
-        for path in set((site / folder).glob("*.html")) - addresses:
-            path.unlink()
-    for path in set((site / DOWNLOADS).glob("*")) - downloads:
-        path.unlink()
-
-
-def own_digest() -> str:
-    """Return a digest of this package, so that a page is made again when what makes it changes."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+def clear(folder: Path, made: str) -> None:
+    """Empty a folder of an earlier build, and make it if it is missing."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / made).exists():
+        raise UserError(f"{folder} holds something else than a site: move it away")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
 
 def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
-    """Turn the copied notebooks into pages.
-
-    Raises:
-        UserError: with Sphinx's warnings, if it has any.
-    """
+    """Turn the copied notebooks into pages."""
     warnings = io.StringIO()
     app = Sphinx(
         sources,
@@ -176,6 +149,7 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
         confoverrides=settings(),
         status=None,
         warning=warnings,
+        freshenv=True,
         parallel=workers,
     )
     app.build()
@@ -183,29 +157,28 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
         raise UserError(f"Sphinx could not make every page:\n{warned}")
 
 
-def publish(folder: Path, into: Path) -> Views:
-    """Copy the pictures of a lesson's views to the site, and return the views."""
-    for path in folder.iterdir():
-        if path.name != VIEWS_FILE:
-            copy(path, into)
-    return read_views(folder)
-
-
-def copy(path: Path, into: Path) -> None:
-    """Copy a file into a folder, unless the same is there."""
-    into.mkdir(parents=True, exist_ok=True)
-    if not (into / path.name).exists() or not filecmp.cmp(path, into / path.name, shallow=False):
-        shutil.copyfile(path, into / path.name)
-
-
 def settings() -> dict[str, object]:
-    """Return Sphinx's configuration."""
     return {
-        "extensions": ["grader.site.extension", "sphinx.ext.githubpages"],
+        "extensions": ["myst_parser", "sphinx.ext.githubpages", __name__],
+        "myst_enable_extensions": ["dollarmath", "strikethrough"],
+        # as JupyterLab reads Markdown
+        "myst_dmath_allow_labels": False,
+        "myst_dmath_double_inline": True,
+        "myst_disable_syntax": [
+            *("myst_block_break", "myst_line_comment", "myst_role", "myst_target"),
+            *("footnote_def", "footnote_ref"),
+        ],
+        "suppress_warnings": ["myst.strikethrough"],  # it is well shown in HTML
+        "myst_all_links_external": True,
+        "myst_heading_anchors": 6,
+        "myst_heading_slug_func": "grader.phase_paths.slug",
+        "myst_update_mathjax": False,
         "project": TITLE,
         "html_title": TITLE,
         "html_theme": "furo",
         "html_static_path": [str(STATIC)],
+        "html_css_files": ["hood.css"],
+        "html_js_files": [("hood.js", {"defer": "defer"})],
         "html_favicon": str(STATIC / "hood.svg"),
         "html_copy_source": False,
         "html_show_copyright": False,
@@ -228,6 +201,36 @@ def settings() -> dict[str, object]:
         "html_use_index": False,
         "html_domain_indices": False,
         "highlight_language": "none",
-        "myst_gfm_only": True,
         "pygments_style": "github-light",
     }
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register math as MathML and the pages' languages; this module is a Sphinx extension."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("builder-inited", dark_code, priority=100)  # before Furo writes the style
+    app.connect("html-page-context", say_language)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def visit_math(self: Any, node: nodes.math) -> None:
+    """Write math in a line: browsers set MathML themselves, without a script."""
+    self.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def visit_math_block(self: Any, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
+
+def dark_code(app: Sphinx) -> None:
+    """Choose the colours of code on a dark page, a setting that only the loaded theme knows."""
+    app.config["pygments_dark_style"] = "github-dark"
+
+
+def say_language(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Name the language of a translated lesson's page."""
+    context["language"] = app.env.metadata[pagename].get("language", "en")

@@ -17,16 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import track
 
-from grader.build.digest import lesson_digest
-from grader.build.execute import run_page
-from grader.build.notebook import to_notebook
-from grader.build.problems import Refused
-from grader.build.steps import read_texts
-from grader.build.text import Text
+from grader.authoring.digest import lesson_digest
+from grader.authoring.execute import run_page
+from grader.authoring.notebook import to_notebook
+from grader.authoring.problems import Refused
+from grader.authoring.steps import read_texts
+from grader.authoring.text import Text
 from grader.phase_paths import PhasePaths
-from grader.whole_file import write_whole
 from utils.notebook.audience import FRAMES
 from utils.views._frames import MIME
 
@@ -60,16 +59,10 @@ def frames_of(
         run_page(notebook, text, phase.root, {FRAMES: "1"})
         keep(notebook, folders[phase])
 
-    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with (
-        ThreadPoolExecutor(workers) as pool,
-        Progress(*shown, TimeRemainingColumn(), disable=not missing) as bar,
-    ):
-        task = bar.add_task(
-            "executing lessons, for the pictures of their views", total=len(missing)
-        )
+    with ThreadPoolExecutor(workers) as pool:
         made = {pool.submit(make, *each): each[0] for each in missing}
-        for done in as_completed(made):
+        words = "executing lessons, for the pictures of their views"
+        for done in track(as_completed(made), words, total=len(made), disable=not made):
             phase = made[done]
             try:
                 done.result()
@@ -77,7 +70,6 @@ def frames_of(
                 del folders[phase]
                 why = "; ".join(map(str, refused.problems[:1]))
                 say(f"{phase.relative(phase.page)}: its views don't move, since {why}")
-            bar.advance(task)
     for phase, folder in folders.items():
         for old in set(cache.glob(f"{phase.page.stem}-*")) - {folder}:
             shutil.rmtree(old)
@@ -95,27 +87,25 @@ def keep(notebook: NotebookNode, folder: Path) -> None:
             frames = output.get("data", {}).get(MIME)
             if frames is None:
                 continue
-            base = write(base64.b64decode(frames["base"]), "png", fresh)
+            picture = base64.b64decode(frames["base"])
             moving = {"pictures": frames["pictures"], "frames": frames["frames"]}
-            name = hashlib.sha256(json.dumps(moving).encode()).hexdigest()[:16]
+            base, name = f"{digest(picture)}.png", digest(json.dumps(moving).encode())
             script = f"hood.views[{json.dumps(name)}] = {json.dumps(moving, ensure_ascii=False)};\n"
-            write_whole(fresh / f"{name}.js", script.encode())
+            (fresh / base).write_bytes(picture)
+            (fresh / f"{name}.js").write_text(script, encoding="utf-8")
             views.setdefault(cell.id, {})[str(number)] = {
                 "name": name,
                 "base": base,
                 "controls": frames["controls"],
                 "places": list(frames["frames"]),
             }
-    write_whole(fresh / VIEWS, json.dumps(views).encode())
+    (fresh / VIEWS).write_text(json.dumps(views), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(fresh, folder)
 
 
-def write(content: bytes, suffix: str, folder: Path) -> str:
-    """Write a file that is named after its content, and return its name."""
-    name = f"{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
-    write_whole(folder / name, content)
-    return name
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def read_views(folder: Path) -> Views:

@@ -26,7 +26,6 @@ class Found(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the element's anchor, link and file."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
         if tag == "a" and given.get("href"):
@@ -36,21 +35,15 @@ class Found(HTMLParser):
         self.loads |= {given[name] for name in ("src", "data-src") if given.get(name)}
 
 
-def read_pages(site: Path) -> dict[str, Found]:
-    """Return what each page of the site holds, by its path."""
-    found: dict[str, Found] = {}
-    for path in sorted(site.rglob("*.html")):
-        page = found[path.relative_to(site).as_posix()] = Found()
-        page.feed(path.read_text(encoding="utf-8"))
-    return found
-
-
 def faults(site: Path) -> Iterator[str]:
     """Yield what is wrong with the site's links, a line each.
 
     A link may lead to another site, but nothing that a browser loads by itself may come from one.
     """
-    found = read_pages(site)
+    found: dict[str, Found] = {}
+    for path in sorted(site.rglob("*.html")):
+        page = found[path.relative_to(site).as_posix()] = Found()
+        page.feed(path.read_text(encoding="utf-8"))
     for name, page in found.items():
         for address in sorted(page.loads):
             if FOREIGN.match(address) and not address.startswith("data:"):
@@ -72,16 +65,5 @@ def faults(site: Path) -> Iterator[str]:
 
 
 def target(page: str, address: str) -> str:
-    """Return the file, relative to the site's root, that an address on a page means."""
     path = unquote(address.partition("#")[0].partition("?")[0])
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
-
-
-def sweep(site: Path, folders: tuple[str, ...]) -> None:
-    """Remove the files in these folders of the site that no page loads any more."""
-    pages = read_pages(site).items()
-    used = {target(name, address) for name, page in pages for address in page.loads}
-    for folder in folders:
-        for path in (site / folder).glob("*"):
-            if path.relative_to(site).as_posix() not in used:
-                path.unlink()

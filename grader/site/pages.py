@@ -1,28 +1,22 @@
-"""The site's pages: which notebook each shows, where it stands, and where links between them lead.
-
-A page is a built notebook. It is copied into a folder that Sphinx reads, with what the site adds
-under the key SITE of its metadata, so that a page depends on its copy alone.
-"""
+"""The site's pages: which notebook each shows, where it stands, and where links lead."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import unquote
 
+import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell, new_notebook
+from nbformat.v4 import new_markdown_cell
 
 from grader import UserError
-from grader.build.notebook import read, stamp, to_bytes
+from grader.authoring.notebook import read, stamp
 from grader.phase_paths import START, PhasePaths, phases, slug, translations
-from grader.whole_file import write_whole
 
-SITE = "site"
 INDEX = "index"
 LESSONS, LABS = "lessons", "labs"
 # Pages of the site alone, in phases/.
@@ -58,17 +52,22 @@ class Page:
         return self.docname.startswith(f"{LABS}/")
 
     @property
-    def language(self) -> str:
-        """The language of the page's text."""
-        return self.phase.language or "en"
+    def path(self) -> str:
+        """The notebook's path from the project's root; words link as a notebook of lessons does."""
+        if self.is_words:
+            return f"notebooks/{self.docname}.ipynb"
+        return self.phase.relative(self.notebook)
+
+    def cells(self) -> list[NotebookNode]:
+        """Return the notebook's cells as they are built, or the words as one cell."""
+        text = self.notebook.read_text(encoding="utf-8")
+        if self.is_words:
+            return [new_markdown_cell(text)]
+        return list(nbformat.reads(text, as_version=4).cells)
 
 
 def pages(root: Path) -> list[Page]:
-    """Return the site's pages, in the order of the contents, the start page first.
-
-    Raises:
-        UserError: when a notebook has not been built.
-    """
+    """Return the site's pages, in the order of the contents, the start page first."""
     found: list[Page] = []
     top: list[Page] = []
     for phase in phases(root):
@@ -79,22 +78,15 @@ def pages(root: Path) -> list[Page]:
         top += first
         found += [*first, *under] if lessons else first
     start = PhasePaths(root, START)
-    words = [words_page(start, root / "phases" / f"{name}.md") for name in WORDS]
+    words = []
+    for path in (root / "phases" / f"{name}.md" for name in WORDS):
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        words.append(Page(path.stem, start, path, title))
     return [page_of(start, start.page, [*top, *words]), *found, *words]
 
 
-def words_page(start: PhasePaths, path: Path) -> Page:
-    """Return the page of a file of Markdown, which begins with its title."""
-    title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-    return Page(path.stem, start, path, title)
-
-
 def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Page:
-    """Return the page that shows a notebook.
-
-    Raises:
-        UserError: when the notebook has not been built.
-    """
+    """Return the page that shows a notebook."""
     shown = phase.relative(notebook)
     built = read(notebook)
     if built is None:
@@ -112,11 +104,7 @@ def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Pa
 
 
 def docname_of(path: str) -> str | None:
-    """Return the address of the page that shows a notebook; None for any other file.
-
-    Args:
-        path: relative to the project's root, such as ``notebooks/01_tensors.ipynb``.
-    """
+    """Return the address of the page that shows a file of the project; None for other files."""
     match PurePosixPath(path).parts:
         case ("notebooks", name) if name.endswith(".ipynb"):
             stem = name.removesuffix(".ipynb")
@@ -129,9 +117,8 @@ def docname_of(path: str) -> str | None:
 def link(href: str, notebook: str, docname: str) -> str:
     """Return where a link of a notebook leads on the site, relative to its page.
 
-    Links to other notebooks become links to their pages. A fragment is a heading's text with dashes
-    for spaces, or the id of the cell that it begins (:func:`grader.phase_paths.anchor`). Anything
-    else is returned as it is.
+    A link to another notebook becomes one to its page, and its fragment, the text or the id of a
+    heading's cell, the heading's anchor. Anything else is returned as it is.
 
     Args:
         notebook: the notebook's path, relative to the project's root.
@@ -150,30 +137,3 @@ def uri(target: str, docname: str) -> str:
     """Return the relative address of one page, or file, from another page."""
     suffix = "" if PurePosixPath(target).suffix in (".png", ".js", ".ipynb") else ".html"
     return posixpath.relpath(target + suffix, posixpath.dirname(docname) or ".")
-
-
-def stage(page: Page, folder: Path, more: Mapping[str, Any]) -> Path:
-    """Copy a page's notebook into the folder that Sphinx reads, unless the same is there already.
-
-    Args:
-        more: what the site knows about the page and its notebook does not.
-    """
-    notebook: NotebookNode | None
-    if page.is_words:
-        text = new_markdown_cell(page.notebook.read_text(encoding="utf-8"), id=page.docname)
-        notebook = new_notebook(cells=[text])
-    else:
-        notebook = read(page.notebook)
-    assert notebook is not None
-    notebook.metadata[SITE] = {
-        # a page of words links as a notebook beside the lessons would
-        "notebook": f"notebooks/{page.docname}.ipynb"
-        if page.is_words
-        else page.phase.relative(page.notebook),
-        "language": page.language,
-        "below": list(page.below),
-        **more,
-    }
-    path = folder / f"{page.docname}.ipynb"
-    write_whole(path, to_bytes(notebook))
-    return path

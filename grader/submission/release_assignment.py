@@ -7,7 +7,7 @@ from pathlib import Path
 from nbgrader.exchange.default import ExchangeReleaseAssignment
 
 from grader import UserError
-from grader.build.notebook import read, to_bytes
+from grader.authoring.notebook import read, to_bytes
 from grader.lesson_links import lesson_url, settle
 
 

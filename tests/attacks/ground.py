@@ -33,8 +33,8 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
-from grader.build.notebook import to_notebook
-from grader.build.text import parse
+from grader.authoring.notebook import to_notebook
+from grader.authoring.text import parse
 from grader.course import nbgrader_config
 from grader.judging import examiner
 from grader.judging.catalogue import find_check

@@ -13,9 +13,9 @@ import nbformat.v4
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from grader.build.digest import lesson_digest
-from grader.build.notebook import read
-from grader.build.steps import read_texts
+from grader.authoring.digest import lesson_digest
+from grader.authoring.notebook import read
+from grader.authoring.steps import read_texts
 from grader.phase_paths import ROOT, phases
 from grader.site.frames import keep
 from grader.site.pages import slug

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from nbformat.notebooknode import NotebookNode
 
-from grader.build.notebook import to_notebook
-from grader.build.text import parse
+from grader.authoring.notebook import to_notebook
+from grader.authoring.text import parse
 from grader.phase_paths import ROOT
 from grader.sandbox.compiled_headers import prepared_headers
 

@@ -14,14 +14,14 @@ from nbgrader.utils import compute_checksum
 
 from grader import work
 from grader.metadata import KEY, MAY_RAISE, fingerprint_of
-from grader.preprocessors.stamp import Stamp
+from grader.preprocessors.release import Release
 from grader.submission.notebook import read_submission
 from grader.submission.rebuild import rebuild
 from grader.whole_file import write_whole
 from tests.grader.tiny import CONFIG, LAB, cell, released, source_notebook, write
 from utils.notebook.course import PHASES, ROOT
 
-RELEASE = Stamp(config=CONFIG).preprocess(released(source_notebook()), {})[0]
+RELEASE = Release(config=CONFIG).preprocess(released(source_notebook()), {})[0]
 ANSWER = "def twice(x):\n    return 2 * x\n"
 
 
@@ -70,7 +70,7 @@ def change(root, **sources):
 
 def stamped(nb):
     """A lab as the last steps of Generate Assignment leave it."""
-    for step in (ComputeChecksums, Stamp):
+    for step in (ComputeChecksums, Release):
         nb, _ = step(config=CONFIG).preprocess(nb, {})
     return nb
 

@@ -13,8 +13,8 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChecksums
 
-from grader.build.notebook import to_notebook
-from grader.build.text import parse
+from grader.authoring.notebook import to_notebook
+from grader.authoring.text import parse
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
 from grader.submission.rebuild import as_recorded

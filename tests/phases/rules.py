@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from grader.build.text import parse
+from grader.authoring.text import parse
 from grader.phase_paths import PhasePaths
 
 HINTS = re.compile(r"<details>.*?</details>", re.DOTALL)

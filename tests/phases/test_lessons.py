@@ -9,8 +9,9 @@ import jupytext
 import nbformat
 import pytest
 
-from grader.build.notebook import read
-from grader.build.predictions import OPEN, fold_answers
+from grader.additions import OPEN
+from grader.authoring.folds import fold_answers
+from grader.authoring.notebook import read
 from grader.metadata import CELLS, KEY, fingerprint_of
 from grader.phase_paths import phases
 from utils import views

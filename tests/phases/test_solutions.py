@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.build.text import parse
+from grader.authoring.text import parse
 from grader.judging.catalogue import load_checks
 from grader.phase_paths import ROOT, phases
 from grader.solutions import FILE, read_words, worked

@@ -16,7 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution
 
 from grader import UserError
-from grader.build.release import generate
+from grader.authoring.release import generate
 from grader.judging.catalogue import load_checks
 from utils.checks.exercise import Candidate, Check
 

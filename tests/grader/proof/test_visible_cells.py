@@ -1,6 +1,6 @@
 """What the visible cells of an exercise say of a solution."""
 
-from grader.build.text import TextCell
+from grader.authoring.text import TextCell
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 
 CELLS = [

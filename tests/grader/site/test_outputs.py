@@ -5,14 +5,17 @@ import io
 from matplotlib.figure import Figure
 from PIL import Image
 
-from grader.site.outputs import Place, html
+from grader.phase_paths import ROOT, PhasePaths
+from grader.site.markdown import html
+from grader.site.pages import page_of
 from utils.notebook.figures import mime_bundle
 
 
 def test_a_figure_as_the_course_writes_it_becomes_a_file_without_the_notebooks_style(tmp_path):
     figure = Figure(figsize=(4, 2))
-    place = Place("lessons/01_tensors", "notebooks/01_tensors.ipynb", tmp_path)
-    page = html(mime_bundle(figure, alt="a <line>")["text/html"], None, place)
+    phase = PhasePaths(ROOT, "01_tensors")
+    bundle = mime_bundle(figure, alt="a <line>")
+    page = html(bundle["text/html"], None, page_of(phase, phase.page), tmp_path)
     (picture,) = (tmp_path / "_images").iterdir()
     assert Image.open(io.BytesIO(picture.read_bytes())).size == (800, 400)
     assert page == (

@@ -3,19 +3,19 @@
 import base64
 import json
 import re
-from pathlib import Path
 
 import pytest
-from markdown_it.token import Token
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from grader import UserError
+from grader.authoring.folds import fold_answers
+from grader.authoring.notebook import to_bytes
 from grader.phase_paths import PhasePaths, slug
 from grader.preprocessors.formulas import mathml
-from grader.site.build import DOWNLOADS, forget
-from grader.site.drills import form
-from grader.site.folds import CODE, DRILL, OUTPUTS, folded
-from grader.site.links import faults, sweep
-from grader.site.pages import Page, docname_of, link, uri
-from grader.site.parser import markdown_parser
+from grader.site.build import clear, run_sphinx
+from grader.site.links import faults
+from grader.site.markdown import html, page_markdown
+from grader.site.pages import docname_of, link, page_of, uri
 from utils.notebook import drills
 
 
@@ -69,25 +69,20 @@ def test_an_anchor_is_the_heading_in_lower_case():
     assert slug("Resumen en español") == "resumen-en-espanol"
 
 
-def page(*cells):
-    """The page's blocks in short, with the fold in brackets.
+def code(printed="", tags=()):
+    outputs = [new_output("stream", text=printed)] if printed else []
+    return new_code_cell("c", outputs=outputs, metadata={"tags": list(tags)})
 
-    A cell of more than one letter is markdown; c is code, o are outputs, d is a drill.
-    """
-    kinds = {"c": CODE, "o": OUTPUTS, "d": DRILL}
-    tokens = []
-    for cell in cells:
-        kind = kinds.get(cell)
-        tokens += [Token(kind, "", 0)] if kind else markdown_parser().parse(cell)
-    short = []
-    for token in folded(tokens, "en"):
-        if token.type in kinds.values():
-            short.append(next(key for key, value in kinds.items() if value == token.type))
-        elif token.type == "inline":
-            short.append(token.content.split()[0])
-        elif token.type.startswith("fold"):
-            short.append("[" if token.type == "fold_open" else "]")
-    return " ".join(short)
+
+def made(tmp_path, *cells, language=""):
+    """The Markdown of a lesson's page with these cells: words, or code cells."""
+    phase = PhasePaths(tmp_path, "01_rows", language)
+    nodes = [new_markdown_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+    notebook = new_notebook(cells=[new_markdown_cell("# Rows"), *nodes])
+    fold_answers(notebook)
+    phase.page.parent.mkdir(exist_ok=True)
+    phase.page.write_bytes(to_bytes(notebook))
+    return page_markdown(page_of(phase, phase.page), "", {}, tmp_path)
 
 
 ASK = "**Predict.** What is printed?"
@@ -96,25 +91,27 @@ ASK = "**Predict.** What is printed?"
 @pytest.mark.parametrize(
     ("cells", "shown"),
     [
-        (["Now.\n\n" + ASK, "c", "o", "Five.\n\nNext."], "Now. **Predict.** c [ o Five. ] Next."),
-        (["It adds. **Predict** it.", "c", "o"], "It c [ o ]"),
-        ([ASK, "c", "c", "o", "Five."], "**Predict.** c c [ o Five. ]"),
-        ([ASK, "c", "o", "c", "o", "Five."], "**Predict.** c [ o c o Five. ]"),
-        ([ASK, "c", "o", "d", "Five."], "**Predict.** c [ o ] d Five."),
-        ([ASK, "c", "o", "## Next\n\nFive."], "**Predict.** c [ o ] Next Five."),
-        (
-            [ASK, "c", "o", "Three:\n\n- one\n- two\n\nNext."],
-            "**Predict.** c [ o Three: one two ] Next.",
-        ),
-        ([ASK, "c", "o", "Then:", "c", "o"], "**Predict.** c [ o Then: ] c o"),
-        ([ASK, "c", "o", ASK, "c", "o"], "**Predict.** c [ o ] **Predict.** c [ o ]"),
-        ([ASK, "## Next", "c", "o"], "**Predict.** Next c o"),
-        (["Where one begins with **Predict**, settle.", "c", "o", "A."], "Where c o A."),
-        (["Predict nothing.", "c", "o", "A."], "Predict c o A."),
+        ([ASK, code("o"), "Five.\n\nNext."], "**Predict.** c [ o Five. ] Next."),
+        ([ASK, code(), code("o"), "Five."], "**Predict.** c c [ o Five. ]"),
+        ([ASK, code("o"), code("o"), "Five."], "**Predict.** c [ o c o Five. ]"),
+        ([ASK, code("o"), code("d", ["hide-input"]), "Five."], "**Predict.** c [ o ] d Five."),
+        ([ASK, code("o"), "## Next\n\nFive."], "**Predict.** c [ o ] ## Five."),
+        ([ASK, code("o"), "So:\n\n- one\n\nNext."], "**Predict.** c [ o So: - ] Next."),
+        ([ASK, code("o")], "**Predict.** c [ o ]"),
+        (["Predict nothing.", code("o"), "A."], "Predict c o A."),
     ],
 )
-def test_what_follows_a_prediction_is_folded(cells, shown):
-    assert page(*cells) == shown
+def test_what_follows_a_prediction_is_one_fold(cells, shown, tmp_path):
+    lines = made(tmp_path, *cells).split("# Rows\n")[1].split("\n")
+    words = [line.split()[0] for line in lines if line and not line.startswith(("```", ":class"))]
+    short = " ".join(words).replace("<details", "[").replace("</details>", "]")
+    assert short == shown
+
+
+def test_the_page_of_a_translation_says_so(tmp_path):
+    text = made(tmp_path, ASK, code("o"), language="es")
+    assert text.startswith("---\nlanguage: es\n---\n")
+    assert "<summary>Mostrar qué ocurre</summary>" in text
 
 
 def paper(ask, *args, **kwargs):
@@ -127,13 +124,18 @@ def paper(ask, *args, **kwargs):
     return found["text/html"]
 
 
+def asked(markup):
+    """The form that the site makes of a drill's paper form."""
+    return html(markup, None, None, None)
+
+
 def decoded(markup):
     (encoded,) = re.findall(r'data-drill="([^"]+)"', markup)
     return json.loads(base64.b64decode(encoded))
 
 
 def test_a_drill_about_a_number_keeps_its_answer_to_itself():
-    made = form(
+    made = asked(
         paper(
             drills.number,
             "How many `bytes`?",
@@ -158,7 +160,7 @@ def test_a_drill_about_a_number_keeps_its_answer_to_itself():
 
 def test_a_choice_keeps_its_reasons_to_itself():
     options = {"`a`": "It is a < b.", "b, or “c”": "It is.", "neither": "No."}
-    made = form(paper(drills.choice, "Which?", options, "b, or “c”"))
+    made = asked(paper(drills.choice, "Which?", options, "b, or “c”"))
     assert re.findall(r'<button type="button">(.*?)</button>', made) == [
         "<code>a</code>",
         "b, or “c”",
@@ -181,15 +183,6 @@ def test_math_is_set_without_a_script():
     assert "<mfrac>" in made
     assert "<msqrt>" in made
     assert "<mtext>grad_output</mtext>" in made
-
-
-def test_dollars_are_math_only_in_pairs_and_never_in_code():
-    kinds = [
-        [token.type for token in markdown_parser().parse(text)[1].children]
-        for text in ("so $x^2$ it is", "`$x$` and `$y$`", "one $ alone")
-    ]
-    assert "math_inline" in kinds[0]
-    assert "math_inline" not in kinds[1] + kinds[2]
 
 
 def site(folder, **pages):
@@ -227,26 +220,32 @@ def test_a_link_to_nowhere_and_a_foreign_file_are_found(tmp_path):
     ]
 
 
-def test_what_no_page_loads_any_more_is_swept_away(tmp_path):
-    (tmp_path / "_images").mkdir()
-    for name in ("old.png", "new.png"):
-        (tmp_path / "_images" / name).touch()
-    sweep(site(tmp_path, a='<img src="_images/new.png">'), ("_images",))
-    assert [path.name for path in (tmp_path / "_images").iterdir()] == ["new.png"]
+def test_a_page_of_an_earlier_build_is_gone_and_a_folder_of_others_stays(tmp_path):
+    earlier = tmp_path / "html"
+    earlier.mkdir()
+    for name in ("old.html", "made"):
+        (earlier / name).touch()
+    clear(earlier, "made")
+    assert list(earlier.iterdir()) == []
+    (earlier / "thesis.html").touch()
+    with pytest.raises(UserError, match="holds something else than a site"):
+        clear(earlier, "made")
+    assert (earlier / "thesis.html").exists()
 
 
-def test_a_page_of_an_earlier_build_is_forgotten(tmp_path):
-    for name in ("lessons/01_a.html", "lessons/02_b.html", "labs/02_b.html", "labs/01_a.html"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / DOWNLOADS).mkdir()
-    for name in ("01_a.ipynb", "02_b.ipynb"):
-        (tmp_path / DOWNLOADS / name).touch()
-    phase = PhasePaths(tmp_path, "02_b")
-    kept = [
-        Page("lessons/02_b", phase, Path("02_b.ipynb"), "B"),
-        Page("labs/02_b", phase, Path("02_b.ipynb"), "B"),
-    ]
-    forget(tmp_path, kept)
-    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {"lessons/02_b.html", "labs/02_b.html", f"{DOWNLOADS}/02_b.ipynb"}
+def test_sphinx_reads_markdown_as_jupyterlab_does(tmp_path):
+    sources = tmp_path / "pages"
+    sources.mkdir()
+    words = (
+        "# A\n\nSo $x^2$ it is, `$x$` and `$y$`, one $ alone, ~~no~~.\n\n"
+        "## When `view` works\n\n% is no comment, {a}`b` no role, [^1] no note.\n\n"
+        "[on](#when-view-works)\n"
+    )
+    (sources / "index.md").write_text(words)
+    run_sphinx(sources, tmp_path / "html", tmp_path, 1)
+    page = (tmp_path / "html" / "index.html").read_text().partition("<article")[2]
+    assert page.count("<math") == 1
+    assert "one $ alone, <s>no</s>" in page
+    assert 'id="when-view-works"' in page
+    assert "% is no comment, {a}<code" in page
+    assert list(faults(tmp_path / "html")) == []

@@ -17,7 +17,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters import base
 
 from grader import UserError
-from grader.build.release import course_config
+from grader.authoring.release import course_config
 from grader.submission.nbgrader_guard import guard
 from tests.grader.tiny import (
     LAB,

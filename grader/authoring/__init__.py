@@ -1,0 +1,17 @@
+"""Build the notebooks that people open from the texts in `phases/`.
+
+    phases/NN_name/lesson.py -> notebooks/NN_name.ipynb          executed, outputs kept
+    phases/NN_name/lab.py    -> source/NN_name/NN_name.ipynb     instructor's version
+                             -> release/NN_name/NN_name.ipynb    learner's version, by nbgrader
+    phases/start.py          -> notebooks/start.ipynb            executed like a lesson
+
+`steps.build` goes through it: a text is parsed (`text`) and checked, all problems at once (`rules`,
+`leaks`); to refuse something new, yield a `Problem` there. A cell's header
+becomes nbgrader's metadata (`notebook`). A lesson is executed (`execute`) where its text, the part
+of `utils` that it imports, or its saved outputs changed (`digest`), and gets what JupyterLab folds
+(`folds`). A lab goes through nbgrader's generate_assignment (`release`). Files are written whole,
+and only when their bytes change.
+
+The way back is `steps.bring_home`: text -> notebook -> text is the identity. `review` compares the
+committed notebooks with what the texts build, and `bundle` packs the learner's archive.
+"""

@@ -1,0 +1,155 @@
+"""The text form of a lesson or lab: jupytext's py:percent, below a YAML header in comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import jupytext
+import nbformat.v4
+import yaml
+from jupytext.cell_reader import DoublePercentScriptCellReader
+
+from grader.authoring.problems import Problem
+from grader.metadata import KEY, fingerprint
+
+FENCE = "# ---"
+CELL_HEADER = re.compile(r"# %%(?:\s|$)")
+ROLES = ("given", "solution", "test", "task")
+HEADER_KEYS = (*ROLES, "points", "tags")
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
+# Keys that jupytext adds to a cell's metadata about the layout of the text, not its content.
+LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
+
+
+@dataclass(frozen=True)
+class TextCell:
+    """A cell as a text has it, whether it was read from a text or from a notebook.
+
+    Attributes:
+        kind: "code" or "markdown" ("raw" is read, and refused by the rules).
+        source: without the cell's header, and without blank lines at its end.
+        header: the keys in the cell's header, such as {"test": "as_rows", "points": 2}.
+        line: the header's line in the text, from 1; 0 for a cell read from a notebook.
+        look: what jupytext notes about the cell's layout.
+    """
+
+    kind: str
+    source: str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    line: int = field(default=0, compare=False)
+    look: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def name(self) -> str | None:
+        """The exercise that it belongs to: the value of given, solution, test or task."""
+        return next((self.header[role] for role in ROLES if role in self.header), None)
+
+    @property
+    def fingerprint(self) -> str:
+        """Eight hex digits of a hash of kind, header and source; equal for equal cells."""
+        return fingerprint(self.kind, self.source, self.header)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A parsed text.
+
+    Attributes:
+        path: its path, relative to the project's root.
+        prefix: everything above its first cell.
+        kernelspec: the kernel in its header.
+        course: the `open_the_hood` settings in its header.
+        cells: its cells.
+        problems: what could not be parsed.
+    """
+
+    path: str
+    prefix: str
+    kernelspec: Mapping[str, Any]
+    course: Mapping[str, Any]
+    cells: tuple[TextCell, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
+    """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
+    # A markdown cell in triple quotes has one more line above its source.
+    quoted = len(cell.look.get("cell_marker", "")) == 3
+    line = cell.line if index is None else cell.line + 1 + quoted + index
+    return Problem(text.path, line, message)
+
+
+@lru_cache(maxsize=64)  # a lab's text is read for each of its exercises
+def parse(path: str, content: str) -> Text:
+    """Parse a py:percent text. What cannot be read is reported in `problems`, with its line."""
+    lines = content.splitlines()
+    metadata, start, problems = read_header(path, lines)
+    while start < len(lines) and not lines[start]:
+        start += 1
+    prefix, cells = "".join(f"{line}\n" for line in lines[:start]), []
+    while start < len(lines):
+        node, size = DoublePercentScriptCellReader(FORMAT, "python").read(lines[start:])
+        if not CELL_HEADER.match(lines[start]):
+            problems.append(Problem(path, start + 1, "text above the first `# %%` cell header"))
+        header = {key: node.metadata[key] for key in HEADER_KEYS if key in node.metadata}
+        look = {key: node.metadata[key] for key in LOOK if key in node.metadata}
+        for key in sorted(node.metadata.keys() - {*HEADER_KEYS, *LOOK}):
+            message = f"unknown header key {key!r} ({node.metadata[key]!r}); known: "
+            message += ", ".join(HEADER_KEYS)
+            if key == "incorrectly_encoded_metadata":
+                message = f'header {node.metadata[key]!r} is not understood: write key="value"'
+            problems.append(Problem(path, start + 1, message))
+        source = node.source.rstrip("\n")
+        cells.append(TextCell(node.cell_type, source, header, start + 1, look))
+        start += size
+    kernel, course = metadata.get("kernelspec") or KERNEL, metadata.get(KEY) or {}
+    return Text(path, prefix, kernel, course, tuple(cells), tuple(problems))
+
+
+def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, list[Problem]]:
+    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index.
+
+    Keys except kernelspec and open_the_hood are refused.
+    """
+    if FENCE not in lines[:1] or FENCE not in lines[1:]:
+        return {}, 0, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
+    end = lines.index(FENCE, 1)
+    header = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[1:end])
+    line, message = 1, "the YAML header needs jupyter: open_the_hood: {title: ...}"
+    try:
+        metadata = yaml.safe_load(header)["jupyter"]
+        metadata[KEY]["title"]
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark else 1
+        said = getattr(error, "problem", None) or str(error).split("\n")[0]
+        message = f"the YAML header can't be read: {said}"
+    except (KeyError, TypeError):
+        pass
+    else:
+        unknown = sorted(set(metadata) - {"kernelspec", KEY})
+        found = [Problem(path, 1, f"unknown key {key!r} in the YAML header") for key in unknown]
+        return metadata, end + 1, found
+    return {}, end + 1, [Problem(path, line, message)]
+
+
+def assemble(text: Text, cells: Iterable[TextCell]) -> str:
+    """Return the text with these cells, as jupytext writes it.
+
+    A cell that the text has already keeps its layout, so a text's own cells give the same bytes.
+    """
+    looks = {cell.fingerprint: cell.look for cell in text.cells}
+    nodes = []
+    for cell in cells:
+        make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
+        header = {key: cell.header[key] for key in HEADER_KEYS if key in cell.header}
+        look = looks.get(cell.fingerprint, {"lines_to_next_cell": 1})
+        nodes.append(make(cell.source, metadata={**header, **look}))
+    settings = {"notebook_metadata_filter": "-all", "cell_metadata_filter": "all"}
+    notebook = nbformat.v4.new_notebook(cells=nodes, metadata={"jupytext": settings})
+    return text.prefix + jupytext.writes(notebook, fmt=dict(FORMAT)).strip("\n") + "\n"

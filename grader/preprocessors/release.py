@@ -1,0 +1,33 @@
+"""A step of ``nbgrader generate_assignment``: what a release has for those who solve it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from grader.lesson_links import lesson_url, settle
+from grader.metadata import CELLS, KEY, MAY_RAISE, fingerprint_of
+
+
+class Release(NbGraderPreprocessor):
+    """Finish a release: links lead to the site, Run All goes on, and the cells are known again.
+
+    Without the setting ``lesson_url`` the links stay. An exercise's check and its graded cell may
+    raise, since a stub does. Of all cells the fingerprints are written into the metadata, when all
+    of them are final: by them :mod:`grader.work` tells what a learner has written into the release.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Change the cells and the notebook's metadata, in place."""
+        url = lesson_url()
+        for cell in nb.cells:
+            if url:
+                settle(cell, url)
+            nbgrader = cell.metadata.get("nbgrader")
+            if cell.cell_type == "code" and (not nbgrader or nbgrader.get("grade")):
+                cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), MAY_RAISE})
+        cells = " ".join(map(fingerprint_of, nb.cells))
+        nb.metadata[KEY] = nb.metadata.get(KEY, {}) | {CELLS: cells}
+        return nb, resources

@@ -1,0 +1,222 @@
+"""A notebook as MyST Markdown: its words as they are, code cells with their outputs, and folds.
+
+What answers a prediction is folded in the notebook already (`grader.authoring.folds`), its outputs
+and its words apart; here both are one fold. A drill answers without a kernel: its paper form
+becomes a form that a script judges.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+
+from grader.additions import OPEN, without_button
+from grader.authoring.folds import without_blank
+from grader.authoring.notebook import HIDE_INPUT
+from grader.judging.graded_cell import plain
+from grader.site.frames import Views, digest
+from grader.site.pages import Page, link, uri
+from grader.whole_file import write_whole
+
+IMAGES, VIEWS = "_images", "_views"
+FENCE = "`" * 20  # longer than any in a cell
+# As utils.notebook.figures writes it.
+IMAGE = re.compile(
+    r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
+    r"(?:<span[^<>]*></span>)?(?:<style>[^<]*</style>)?"  # the site has its own
+)
+LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
+# As utils.notebook.drills writes it.
+DRILL = re.compile(
+    r'<div role="note" data-drill="([^"]*)" style="[^"]*"><div>(.*?)</div>(.*)</div>'
+)
+ANSWER = re.compile(
+    r"<details[^>]*><summary[^>]*>(.*?)</summary><div[^>]*>(.*?)</div></details>", re.DOTALL
+)
+SUMMARY = {"en": "Show what happens", "es": "Mostrar qué ocurre"}
+END = "</details>"
+HREF = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
+View = dict[str, Any]  # as grader.site.frames describes it
+
+
+def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
+    """Return a page's text for Sphinx; the pictures of its outputs are written into the site.
+
+    The source of a drill is left out, because the answer stands in it.
+
+    Args:
+        top: what stands below the first cell.
+        views: the views that move, by the id of their cell.
+    """
+    language = page.phase.language or "en"
+    parts = [f"---\nlanguage: {language}\n---"]
+    fold = f'<details class="prediction"><summary>{SUMMARY.get(language, SUMMARY["en"])}'
+    opened = False
+    for index, cell in enumerate(page.cells()):
+        if cell.cell_type == "markdown":
+            words = without_button(cell.source)
+            if opened:
+                # the words that answer end their own fold
+                answer = words.startswith(OPEN)
+                words = words.removeprefix(OPEN) if answer else f"{END}\n\n{words}"
+            opened = False
+            parts.append(HREF.sub(lambda href: link(href[0], page.path, page.docname), words))
+            if index == 0:
+                parts += [top, contents(page)]
+            continue
+        drill = is_drill(cell)
+        if drill and opened:
+            parts.append(END)
+            opened = False
+        if not drill:
+            parts.append(block("code-block", "ipython3", "source", cell.source.rstrip("\n")))
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden") and not opened:
+            parts.append(f"{fold}</summary>")
+            opened = True
+        parts += shown(cell, page, views.get(cell.id, {}), site)
+    return "\n\n".join([*parts, END] if opened else parts) + "\n"
+
+
+def contents(page: Page) -> str:
+    """Return a hidden list of the pages below this one, from which Sphinx makes the contents."""
+    if not page.below:
+        return ""
+    entries = "\n".join(f"{title} </{docname}>" for title, docname in page.below)
+    return f"```{{toctree}}\n:hidden:\n:titlesonly:\n\n{entries}\n```"
+
+
+def is_drill(cell: NotebookNode) -> bool:
+    """Return whether a code cell asks a question, so that its source holds the answer."""
+    return cell.cell_type == "code" and HIDE_INPUT in cell.metadata.get("tags", [])
+
+
+def shown(cell: NotebookNode, page: Page, views: dict[str, View], site: Path) -> list[str]:
+    """Return the outputs of a code cell.
+
+    Args:
+        views: the cell's views that can move, by the number of their output.
+        site: the folder that pictures are written to.
+    """
+    found = []
+    for number, output in enumerate(without_blank(cell.outputs)):
+        if output.output_type == "stream":
+            found.append(text(output.text, output.name))
+        elif output.output_type == "error":
+            found.append(text("\n".join(output.traceback), "stderr"))
+        elif "text/html" in output.data:
+            markup = html(output.data["text/html"], views.get(str(number)), page, site)
+            found.append(block("raw", "html", "", markup))
+        else:
+            found.append(text(output.data.get("text/plain", ""), "stdout"))
+    return found
+
+
+def text(words: str, stream: str) -> str:
+    """Return text that a cell printed, without the colours of a terminal."""
+    return block("code-block", "none", f"output {stream}", plain(words).rstrip("\n"))
+
+
+def block(directive: str, argument: str, classes: str, content: str) -> str:
+    """Return a directive of MyST Markdown."""
+    option = f":class: {classes}\n\n" if classes else ""
+    return f"{FENCE}{{{directive}}} {argument}\n{option}{content}\n{FENCE}"
+
+
+def html(markup: str, view: View | None, page: Page, site: Path) -> str:
+    """Return an HTML output as the site shows it."""
+    if drill := DRILL.fullmatch(markup):
+        return form(drill)
+    markup = LINK.sub(lambda found: link(found[0], page.path, page.docname), markup)
+    if view and (image := IMAGE.fullmatch(markup)):
+        return moving(view, image[1], page, site)
+    return f'<div class="shown">{IMAGE.sub(lambda image: still(image, page, site), markup)}</div>'
+
+
+def form(drill: re.Match[str]) -> str:
+    """Return the form for a drill's paper form, with what the script answers encoded in it.
+
+    Encoded, because a reader who searches the page, or looks at its source, should find no answer.
+    """
+    judged: dict[str, Any] = json.loads(base64.b64decode(drill[1]))
+    answers = ANSWER.findall(drill[3])
+    if "answer" in judged:
+        judged["reason"], *reasons = (words for _, words in answers)
+        judged["wrong"] = list(zip(judged["wrong"], reasons, strict=True))
+        hint = f"a number, in {judged['unit']}" if judged["unit"] else "a number"
+        controls = (
+            f'<input type="text" inputmode="decimal" autocomplete="off" aria-label="{hint}" '
+            f'placeholder="{hint}"><button type="submit">Check</button>'
+        )
+    else:
+        judged["options"] = [words for _, words in answers]
+        controls = "".join(f'<button type="button">{option}</button>' for option, _ in answers)
+    encoded = base64.b64encode(json.dumps(judged).encode()).decode()
+    return (
+        f'<form class="drill" data-drill="{encoded}"><p class="question">{drill[2]}</p>'
+        f'<div class="answers">{controls}</div><output></output></form>'
+    )
+
+
+def still(image: re.Match[str], page: Page, site: Path) -> str:
+    """Return a figure, with its picture as a file of its own."""
+    alt, data = image.groups()
+    content = base64.b64decode(data)
+    address = f"{IMAGES}/{digest(content)}.png"
+    write_whole(site / address, content)
+    return f'<figure class="card">{picture(site, address, alt, page)}</figure>'
+
+
+def picture(site: Path, address: str, alt: str, page: Page) -> str:
+    """Return an image that is loaded when the reader comes near; `alt` is escaped already."""
+    # the size stands in a PNG's first chunk
+    width, height = struct.unpack(">II", (site / address).read_bytes()[16:24])
+    return (
+        f'<img alt="{alt}" src="{uri(address, page.docname)}" width="{width // 2}" '
+        f'height="{height // 2}" loading="lazy" decoding="async">'
+    )
+
+
+def moving(view: View, alt: str, page: Page, site: Path) -> str:
+    """Return a view with its controls; its pictures are loaded when the reader touches one."""
+    base = f"{VIEWS}/{view['base']}"
+    script = uri(f"{VIEWS}/{view['name']}.js", page.docname)
+    places = [[int(at) for at in key.split(",")] for key in view["places"]]
+    controls = "".join(
+        control(one, sorted({key[at] for key in places})) for at, one in enumerate(view["controls"])
+    )
+    return (
+        f'<div class="view" data-view="{view["name"]}" data-src="{script}" '
+        f'data-places="{json.dumps(places, separators=(",", ":"))}">'
+        f'<div class="controls">{controls}</div><figure class="card"><div class="stage">'
+        f"{picture(site, base, alt, page)}</div></figure>"
+        '<p role="status"></p></div>'
+    )
+
+
+def control(described: dict[str, Any], offered: list[int]) -> str:
+    """Return the control of a view, for those of its places that have pictures."""
+    labels, start = described["labels"], described["start"]
+    name = escape(described["name"])
+    if described["kind"] == "Checkbox":
+        field = f'<input type="checkbox"{" checked" * start}> {name}'
+    elif described["kind"] in ("IntSlider", "SelectionSlider"):
+        field = (
+            f'<span>{name}</span><input type="range" min="0" max="{len(offered) - 1}" '
+            f'value="{offered.index(start)}" autocomplete="off">'
+            f'<span class="value" aria-hidden="true">{escape(labels[start])}</span>'
+        )
+    else:
+        options = "".join(
+            f'<option value="{at}"{" selected" * (place == start)}>{escape(labels[place])}</option>'
+            for at, place in enumerate(offered)
+        )
+        field = f'<span>{name}</span><select autocomplete="off">{options}</select>'
+    data = escape(json.dumps(labels))
+    return f'<label data-control data-start="{start}" data-labels="{data}">{field}</label>'
