@@ -22,7 +22,7 @@ from grader.solutions import worked
 from grader.verdict import FULL, Cause, PartResult, Status, Verdict, in_points
 from grader.verify import judged
 from utils.notebook import cell_clock
-from utils.notebook.style import GRADIENT, MUTED, VIEW
+from utils.notebook.style import MUTED, RIGHT, WRONG
 
 # JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
 CARD = (
@@ -37,7 +37,7 @@ CODE = (
     "font-size:var(--jp-code-font-size,13px);color:inherit;"
     "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
 )
-COLOURS = {Status.RIGHT: VIEW.colour, Status.WRONG: GRADIENT.colour}
+COLOURS = {Status.RIGHT: RIGHT, Status.WRONG: WRONG}
 
 
 class CellStopped(Exception):
@@ -117,7 +117,7 @@ class VerdictCard(VerdictReport):
             if self.link:
                 where = f'<a href="{html.escape(self.link)}">{where}</a>'
             inner.append(f"<div>To read: {where}</div>")
-        edge = VIEW.colour if full else GRADIENT.colour if attempted else MUTED
+        edge = RIGHT if full else WRONG if attempted else MUTED
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
 
     def _bar(self) -> str:

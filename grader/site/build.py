@@ -23,7 +23,17 @@ from grader.site.links import faults
 from grader.site.markdown import VIEWS, page_markdown
 from grader.site.pages import INDEX, LESSONS, pages
 from grader.whole_file import write_whole
-from utils.notebook.style import GRADIENT, INK, RULE, STORAGE, VIEW
+from utils.notebook.style import (
+    GRADIENT,
+    INK,
+    RIGHT,
+    RIGHT_TINT,
+    RULE,
+    STORAGE,
+    VIEW,
+    WRONG,
+    WRONG_TINT,
+)
 
 STATIC = Path(__file__).parent / "static"
 TITLE = "Open the Hood"
@@ -42,7 +52,7 @@ EXECUTED = (
     "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
     "[get a kernel](../run.html).*"
 )
-# The figures' own colours (utils.notebook.style), which is also how the site marks what they stand for.
+# The figures' own colours (`style`), with which the site marks what they stand for, too.
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
     "font-stack--monospace": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
@@ -51,6 +61,10 @@ LIGHT = {
     "hood-view-tint": VIEW.tint,
     "hood-gradient": GRADIENT.colour,
     "hood-gradient-tint": GRADIENT.tint,
+    "hood-right": RIGHT,
+    "hood-right-tint": RIGHT_TINT,
+    "hood-wrong": WRONG,
+    "hood-wrong-tint": WRONG_TINT,
     "hood-rule": RULE,
     "hood-figure": "none",
     "color-brand-primary": STORAGE.colour,
@@ -66,6 +80,10 @@ DARK = {
     "hood-view-tint": "#163a31",
     "hood-gradient": "#f0916b",
     "hood-gradient-tint": "#47251a",
+    "hood-right": "#7fcf87",
+    "hood-right-tint": "#1d3a20",
+    "hood-wrong": "#f58a94",
+    "hood-wrong-tint": "#4a1c22",
     "hood-rule": "#34383d",
     "hood-figure": "invert(0.9) hue-rotate(180deg)",
     "color-brand-primary": "#6db3ea",

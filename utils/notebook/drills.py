@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from utils.notebook.audience import can_move
 from utils.notebook.figures import in_ipython
-from utils.notebook.style import GRADIENT, INK, MUTED, VIEW
+from utils.notebook.style import INK, MUTED, RIGHT, RIGHT_TINT, WRONG, WRONG_TINT
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
 
-RIGHT, WRONG, UNREAD = VIEW.colour, GRADIENT.colour, MUTED
+UNREAD = MUTED
 # JupyterLab's own variables where they exist, so that a drill follows the light and the dark theme.
 CARD = (
     "border-left: 4px solid {edge}; padding: 2px 0 2px 14px; margin: 8px 0; max-width: 760px; "
@@ -140,7 +140,7 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
 
             def chosen(pressed: widgets.Button) -> None:
                 tone, words = verdict(option)
-                pressed.style.button_color = VIEW.tint if tone == RIGHT else GRADIENT.tint
+                pressed.style.button_color = RIGHT_TINT if tone == RIGHT else WRONG_TINT
                 pressed.style.text_color = INK
                 feedback.value = _card(tone, f"{option}: {words}")
 

@@ -52,6 +52,9 @@ VIEW = Part("view", "#0b7a5e", "#d3ece3", "#ffffff", "8")
 GRADIENT = Part("gradient", "#c2471b", "#f8ddd0", "#ffffff", "<")
 KERNEL = Part("kernel", "#e3a018", "#faebc6", INK, "h")
 PARAMETER = Part("parameter", "#a63f86", "#f4deec", "#ffffff", "o")
+# Of answers, where words say the same. Neither is the colour of a thing in a figure.
+RIGHT, RIGHT_TINT = "#2e7d32", "#d7ecd9"
+WRONG, WRONG_TINT = "#c62838", "#f8d9dc"
 PARTS = {part.name: part for part in (STORAGE, VIEW, GRADIENT, KERNEL, PARAMETER)}
 
 

@@ -96,8 +96,8 @@ def test_choice_explains_each_option(widget):
     assert "That would be a copy." in feedback(box)
     right.click()
     assert "Right." in feedback(box)
-    assert right.style.button_color == drills.VIEW.tint
-    assert wrong.style.button_color == drills.GRADIENT.tint
+    assert right.style.button_color == drills.RIGHT_TINT
+    assert wrong.style.button_color == drills.WRONG_TINT
 
 
 @pytest.mark.parametrize("answer", [True, False])
