@@ -207,18 +207,18 @@ class Verdict:
         """The problem without the learner's own words."""
         return UNDEFINED if self.cause is Cause.UNDEFINED_NAME else self.problem
 
-    def unexampled(self) -> list[str]:
-        """Return the names of the parts that should get an example.
+    def unexampled(self) -> dict[str, str]:
+        """Return the problems of the parts that should get an example, by the parts' names.
 
         These are the wrong parts that broke no rule: the first with each misconception, and all
-        without one. The list is empty after a timeout, because an example would time out again.
+        without one. There are none after a timeout, because an example would time out again.
         """
         if any(part.cause is Cause.TIMEOUT for part in self.parts):
-            return []
+            return {}
         first = {p.misconception: p for p in reversed(self.parts)}
         wrong = [p for p in self.parts if p.status is Status.WRONG]
         told = [p for p in wrong if not p.misconception or first[p.misconception] is p]
-        return [p.name for p in told if p.cause is not Cause.RULE_BROKEN]
+        return {p.name: p.problem for p in told if p.cause is not Cause.RULE_BROKEN}
 
     def with_examples(self, found: Mapping[str, Example]) -> Verdict:
         """Return the same verdict with examples added, by part name."""

@@ -126,13 +126,13 @@ class Examiner:
         assert self._verdict is not None
         return self._output(self._verdict.with_examples(self._answers()))
 
-    def unexampled(self) -> list[str]:
-        """Return the parts for which to search examples.
+    def unexampled(self) -> dict[str, str]:
+        """Return the problems of the parts for which to search examples, by the parts' names.
 
         There are none if the hidden part passes the learner's code under another name than the
         check uses, because the example's call would not run in the notebook.
         """
-        return self._verdict.unexampled() if self._verdict and self._named else []
+        return self._verdict.unexampled() if self._verdict and self._named else {}
 
     @contextlib.contextmanager
     def _talking(self, talk: Callable[[Connection], Any]) -> Iterator[None]:

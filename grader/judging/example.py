@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
+import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +53,7 @@ PARTS = 3  # parts of one exercise that get an example
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
 DIGITS = 4  # of results with a fraction, as torch prints them
+DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)|complex(?:64|128)|u?int(?:8|16|32|64)|bool)\b")
 UNLIKELY = 7919  # no number of a lab is that far from another
 
 
@@ -60,22 +63,23 @@ def fresh_seed() -> str:
 
 
 def find_examples(
-    key: AnswerKey, connection: Connection, parts: Sequence[str], seed: str
+    key: AnswerKey, connection: Connection, problems: Mapping[str, str], seed: str
 ) -> dict[str, Example]:
     """Find a small case that the code fails, for each part.
 
     Args:
-        parts: the parts that lost their points; only the first ``PARTS`` count.
+        problems: what the verdict says of the parts that lost their points; only the first
+            ``PARTS`` count. A case of the dtype that it names goes before others.
 
     Returns:
         The examples by part, for those parts for which one was found in time.
     """
-    parts = parts[:PARTS]
+    problems = dict(itertools.islice(problems.items(), PARTS))
     found: dict[str, Example] = {}
     end, left = time.process_time() + SECONDS, CALLS
     begun = time.monotonic()
     with contextlib.suppress(OutOfTime, KeyboardInterrupt, ConnectionLost, MemoryError):
-        for small in _smallest(key, parts, seed):
+        for small in _smallest(key, problems, seed):
             if small.case.part in found:
                 continue
             late = time.monotonic() - begun > BY_THE_CLOCK * SECONDS
@@ -95,7 +99,7 @@ def find_examples(
             if example:
                 left -= 1
                 found[small.case.part] = dataclasses.replace(example, seed=seed)
-                if len(found) == len(parts):
+                if len(found) == len(problems):
                     break
     return found
 
@@ -396,15 +400,21 @@ def _plain(value: Any) -> Any:
     return plain.clone(memory_format=torch.contiguous_format)
 
 
-def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_SmallCase]:
+def _smallest(key: AnswerKey, problems: Mapping[str, str], seed: str) -> Iterator[_SmallCase]:
     """Yield cases of these parts that can be shown: small ones first, those of every seed last."""
     check, corners, seen = key.check, [], set()
-    if not set(parts) & _shown_parts(check):
+    if not set(problems) & _shown_parts(check):
         return
+
+    def order(small: _SmallCase) -> tuple[bool, int, str]:
+        said = DTYPE.search(problems[small.case.part])
+        written = set(DTYPE.findall(small.text)) or {"float32"}
+        return bool(said and said[0] not in written), len(small.text), small.text
+
     hidden = _hidden(key)
     for k, reach in enumerate(REACHES):
-        drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in parts)
-        for small in sorted(_shown(check, drawn), key=_size):
+        drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in problems)
+        for small in sorted(_shown(check, drawn), key=order):
             if small.text in seen:
                 continue
             seen.add(small.text)
@@ -412,11 +422,7 @@ def _smallest(key: AnswerKey, parts: Sequence[str], seed: str) -> Iterator[_Smal
                 yield small
             elif all(asked in _asked_always(check) for asked in small.asked):
                 corners.append(small)
-    yield from sorted(corners, key=_size)
-
-
-def _size(small: _SmallCase) -> tuple[int, str]:
-    return len(small.text), small.text
+    yield from sorted(corners, key=order)
 
 
 def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:

@@ -224,7 +224,7 @@ class Subject:
             return Handle(self, reply["made"])
         before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
-            raise NotByValue("other arguments than it was given")
+            raise NotByValue("after changing which tensors its arguments hold")
         came = self.got = reply["value"]
         pairs = enumerate(zip(before, after, strict=True))
         changed = tuple(i for i, (b, a) in pairs if not _is_unchanged(b, a))
@@ -321,7 +321,8 @@ def _as_declared(says: Declared, came: Any) -> Any:
 
 
 def _without_numbers(text: str) -> str:
-    return NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
+    said = NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
+    return "a number" if said == "#" else said  # as of a KeyError
 
 
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:

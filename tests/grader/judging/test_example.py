@@ -174,11 +174,11 @@ def test_tries_and_the_time_are_bounded(monkeypatch):
     check = made(lambda n: n, lambda draw: [case("p", draw.integer(0, 10**6)) for _ in range(99)])
     calls = []
     key = AnswerKey(check, "run")
-    assert find_examples(key, InProcess(lambda n: calls.append(n) or n), ["p"], "public") == {}
+    assert find_examples(key, InProcess(lambda n: calls.append(n) or n), {"p": ""}, "public") == {}
     assert 0 < len(calls) <= CALLS
     monkeypatch.setattr(examples, "SECONDS", -1)
     calls.clear()
-    find_examples(key, InProcess(lambda n: calls.append(n) or n), ["p"], "public")
+    find_examples(key, InProcess(lambda n: calls.append(n) or n), {"p": ""}, "public")
     assert calls == []
 
 
@@ -382,3 +382,19 @@ def _is_true(one, wrong, right):
             half = getattr(value, "dtype", None) in (torch.bfloat16, torch.float16)
             digits = Tolerance(1e-2, 1e-3) if half else ROUNDED
             yield one.others or agree(value, eval(said, dict(names)), tolerance=digits)
+
+
+def test_an_example_has_the_dtype_of_which_the_verdict_tells():
+    dtypes = torch.float64, torch.float32
+    check = made(
+        lambda x: 2 * x,
+        lambda draw: [
+            case("p", draw.tensor((2,), dtype), shown=f"two numbers, {str(dtype)[6:]}")
+            for dtype in dtypes
+        ],
+    )
+    key = AnswerKey(check, "run")
+    for dtype in ("float64", "float32"):
+        said = {"p": f"two numbers, {dtype}: 2 of 2 entries differ"}
+        example = find_examples(key, InProcess(lambda x: x), said, "public")["p"]
+        assert ("float64" in example.call) == (dtype == "float64")
