@@ -62,7 +62,7 @@ class Canvas:
         self._inks: list[str] = []
         self.unseen = text_only()
         lines = wrap(title, INNER, size=TITLE)
-        self.top = MARGIN + 8 + LEADING * len(lines)
+        self.top: float = MARGIN + 8 + LEADING * len(lines)
         if self.unseen:
             return
         self._axes = self.figure.add_axes((0, 0, 1, 1))

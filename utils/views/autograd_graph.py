@@ -91,17 +91,17 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> Drawing:
     names = {key: f"{node.name} {k}" for k, (key, node) in enumerate(nodes.items(), 1)}
     told = []
     for key, node in nodes.items():
-        wide, x, row = widths[key], places.x[key], y(places.row[key])
+        wide, x, above = widths[key], places.x[key], y(places.row[key])
         fill = PARAMETER.tint if node.leaf else GRADIENT.tint if node.detail else IDLE
-        canvas.box((x - wide / 2, row, wide, HIGH), fill, edge=CARD, radius=7)
+        canvas.box((x - wide / 2, above, wide, HIGH), fill, edge=CARD, radius=7)
         name = cut(node.name, wide - 10, size=12, middle=False)
-        canvas.text(x, row + HIGH / 2 - 9, name, ha="center", size=12)
+        canvas.text(x, above + HIGH / 2 - 9, name, ha="center", size=12)
         colour = PARAMETER.colour if node.leaf else STORAGE.colour
         if node.detail in ("", FREED):
             colour = MUTED
         detail = node.detail or "saves nothing"
         words = cut(detail, wide - 8, size=SMALL, middle=False)
-        canvas.text(x, row + HIGH / 2 + 10, words, colour, "center", size=SMALL)
+        canvas.text(x, above + HIGH / 2 + 10, words, colour, "center", size=SMALL)
         leads = ", ".join(names[source] for source in inputs[key])
         told.append(f"{names[key]} ({detail}){f' leads to {leads}' if leads else ''}")
     # Where the shapes in the picture come to more than the title says.

@@ -117,9 +117,9 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
             boxes = [(LEFT + k * cell, y + 1, cell, ROW - 2) for k in some]
             canvas.boxes(boxes, fill, edge=RULE, line=0.6)
     low = top + 2 * shown * ROW + GAP
-    x, y = (0.5, context + 0.5), (strip.with_cache[0] / 2, 2 * strip.without[-1])
-    plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=y, log=True)
-    powers = range(math.ceil(math.log10(y[0])), int(math.log10(y[1])) + 1)
+    x, span = (0.5, context + 0.5), (strip.with_cache[0] / 2, 2 * strip.without[-1])
+    plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=span, log=True)
+    powers = range(math.ceil(math.log10(span[0])), int(math.log10(span[1])) + 1)
     plot.grid_y([10.0**p for p in powers], lambda power: si(power, "FLOP"))
     canvas.text(LEFT, low - 38, "FLOPs of the step that reads this word:", MUTED)
     canvas.text(LEFT, low - 18, "all words once more", GRADIENT.colour)

@@ -141,8 +141,8 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
     words = [f"{first} before"] * bool(first) + [f"+ {after} more"] * bool(after > 0)
     if words:
         outer = "outermost calls, with what is inside them"
-        at = MARGIN + 8, top + ROW * len(shown) + 8
-        canvas.text(*at, f"{', '.join(words)} {outer}", MUTED, size=SMALL)
+        y = top + ROW * len(shown) + 8
+        canvas.text(MARGIN + 8, y, f"{', '.join(words)} {outer}", MUTED, size=SMALL)
     below = top + ROW * max(rows, len(shown)) + (34 if len(calls) > MOST else 14)
     slots_told = _draw_lit(canvas, shown[lit].call, below + 8)
     longest = max(len(call.path) for _, call in every)

@@ -101,7 +101,7 @@ def _draw_points(canvas: Canvas, top: float, seen: Points, unseen: Points, line:
     path = ((at, line[0] * at + line[1]) for at in np.linspace(*x, 200).tolist())
     inside = [point for point in path if y[0] <= point[1] <= y[1]]
     if inside:
-        axes.curve(*zip(*inside, strict=True), INK)
+        axes.curve([at for at, _ in inside], [value for _, value in inside], INK)
     kinds = ((seen, STORAGE, "learnt from", 0), (unseen, VIEW, "not seen", 130))
     for points, part, name, left in kinds:
         for px, py in zip(*points, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from utils.instruments.traces import Allocation, Event
@@ -89,16 +89,15 @@ def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
         raise ValueError("memory_timeline: nothing to show; profile with profile_memory=True")
     nodes = tree(event for event in events if event.lane == "cpu")
     starts = [node.start for node in nodes]
-    open_: dict[int, tuple[int, int, str, str]] = {}
+    open_: dict[int, Block] = {}
     blocks = []
     for change in sorted(allocations, key=lambda allocation: allocation.time):
         if change.bytes > 0:
             maker = _maker(nodes, starts, change.time)
-            open_[change.address] = (change.time, change.bytes, *maker)
+            open_[change.address] = Block(change.time, None, change.bytes, *maker)
         elif change.address in open_:
-            start, *made = open_.pop(change.address)
-            blocks.append(Block(start, change.time, *made))
-    blocks += [Block(start, None, *made) for start, *made in open_.values()]
+            blocks.append(replace(open_.pop(change.address), end=change.time))
+    blocks += open_.values()
     times = [allocation.time for allocation in allocations]
     first = min([*times, *starts])
     last = max([*times, *(node.end for node in nodes)])

@@ -102,8 +102,8 @@ def draw(table: Refusals, version: str, proof: str) -> Drawing:
         said = [table[name][one] for one in proofs]
         cells = [(x + 1 - wide / 2, y, wide - 2, ROW - 2) for x in xs]
         canvas.boxes(cells, [GRADIENT.colour if one else VIEW.tint for one in said])
-        for x, one in zip(xs, said, strict=True):
-            passes = one is None
+        for x, words in zip(xs, said, strict=True):
+            passes = words is None
             ink = INK if passes else GRADIENT.on
             told = "passes" if passes else "refuses"
             canvas.text(x, middle, told, ink, "center", size=SMALL)

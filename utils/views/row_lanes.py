@@ -65,7 +65,7 @@ def draw(columns: int) -> Drawing:
     path = [(16, 0.0)]  # below, the teeth are too narrow to be told apart
     for power in range(5, MOST.bit_length()):
         path += [(2 ** (power - 1), 0), (2 ** (power - 1), 0.5), (2**power, 0)]
-    axes.curve(*zip(*path, strict=True), STORAGE.colour)
+    axes.curve([x for x, _ in path], [y for _, y in path], STORAGE.colour)
     axes.cursor(columns)
     canvas.marker(
         axes.px(columns), axes.py(idle(columns)), KERNEL.marker, 13, KERNEL.colour, edge=INK

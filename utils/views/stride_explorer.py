@@ -233,7 +233,8 @@ class _Sheet:
     def _draw_grid(self) -> None:
         canvas, layout = self.canvas, self.layout
         kept = self._windows()[3 - min(3, len(layout.shape)) :]
-        block = plain(self.tensor[(*self.leading, *(slice(w.start, w.stop) for w in kept))])
+        place: Any = (*self.leading, *(slice(w.start, w.stop) for w in kept))
+        block = plain(self.tensor[place])
         same: list[Box] = []
         boxes: list[Box] = []
         fills = []

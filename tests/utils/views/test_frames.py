@@ -35,8 +35,8 @@ def test_a_long_range_is_thinned_evenly_and_keeps_its_ends_and_its_start():
     found = sorted(at for (at,) in places([steps(600, 7)]))
     assert len(found) == MOST
     assert {0, 7, 599} <= set(found)
-    steps = np.diff(found)
-    assert steps.max() <= 2 * 600 / MOST
+    gaps = np.diff(found)
+    assert gaps.max() <= 2 * 600 / MOST
 
 
 def test_ranges_that_are_thinned_together_can_be_combined():
