@@ -95,8 +95,7 @@ def draw(x: Tensor, out: Tensor, training: bool) -> Drawing:
     canvas.note(MARGIN + LABEL_W, y - 14, key)
     mode = "training" if training else "eval"
     return canvas.finish(
-        y + 14,
-        f"A layer in {mode} mode over {len(out)} calls. {canvas.title} {'; '.join(told)}.",
+        y + 14, f"A layer in {mode} mode over {len(out)} calls. {canvas.title} {'; '.join(told)}."
     )
 
 

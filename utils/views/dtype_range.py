@@ -14,13 +14,7 @@ from utils.views._numbers import number, raised
 from utils.views._text_outlines import text_width
 from utils.views._view import present
 
-DTYPES = (
-    torch.float32,
-    torch.bfloat16,
-    torch.float16,
-    torch.float8_e5m2,
-    torch.float8_e4m3fn,
-)
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float8_e5m2, torch.float8_e4m3fn)
 LEFT, RIGHT, ROW, BAR_H = 146, 630, 44, 18
 PRECISION_X = 794
 

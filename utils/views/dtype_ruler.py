@@ -14,13 +14,7 @@ from utils.views._numbers import listed, number
 from utils.views._text_outlines import text_width
 from utils.views._view import Control, present
 
-DTYPES = (
-    torch.float32,
-    torch.float16,
-    torch.bfloat16,
-    torch.float8_e4m3fn,
-    torch.float8_e5m2,
-)
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 LEFT, WIDE, FIELD_GAP = 146, 412, 4  # the bits and, below them, the rulers; CSS pixels
 STORED_X, ERROR_X, GAP_X = 660, 730, 794  # the right ends of the columns of numbers
 ROW, BIT_H, RULER_ROW, TICK_H = 44, 24, 30, 14

@@ -20,9 +20,7 @@ Line = tuple[float, float]
 
 
 def fitted_line(
-    seen: tuple[ArrayLike, ArrayLike],
-    unseen: tuple[ArrayLike, ArrayLike],
-    lines: Sequence[Line],
+    seen: tuple[ArrayLike, ArrayLike], unseen: tuple[ArrayLike, ArrayLike], lines: Sequence[Line]
 ) -> None:
     """Show points and the line y = w x + b as it was after each step; live, the step moves.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -159,16 +159,14 @@ def _plain(tensor: Tensor) -> bool:
 
 @lru_cache
 def _make(device: str, dtype: torch.dtype, grad: bool, inference: bool, conj: bool) -> Tensor:
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(inference))
-        # A node made for a fake CUDA tensor aborts the process where PyTorch has no CUDA.
-        stack.enter_context(torch.no_grad())
-        if device == FAKE:
-            # Loaded when it is asked for: it takes a second of CPU.
-            from torch._subclasses import FakeTensorMode
+    fake: Any = nullcontext()
+    if device == FAKE:
+        # Loaded when it is asked for: it takes a second of CPU.
+        from torch._subclasses import FakeTensorMode
 
-            stack.enter_context(FakeTensorMode())
-            device = "cuda"
+        fake, device = FakeTensorMode(), "cuda"
+    # A node made for a fake CUDA tensor aborts the process where PyTorch has no CUDA.
+    with torch.inference_mode(inference), torch.no_grad(), fake:
         tensor = torch.empty(2, 2, dtype=dtype, device=device)
         return (tensor.conj() if conj else tensor).requires_grad_(grad)
 
@@ -183,26 +181,22 @@ def _autocast_device(device: str) -> str:
 
 
 @contextmanager
-def _autocast(device: str, on: bool) -> Iterator[None]:
-    """What `torch.autocast` switches, also for a device that this machine does not have."""
-    before = torch.is_autocast_enabled(device)
-    torch.set_autocast_enabled(device, on)
-    try:
-        yield
-    finally:
-        torch.set_autocast_enabled(device, before)
-
-
-@contextmanager
 def contexts(wanted: Situation, device: str) -> Iterator[None]:
     """The contexts of a situation, really entered, for a tensor on `device`."""
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(wanted.inference_mode))
-        stack.enter_context(torch.set_grad_enabled(not wanted.no_grad))
-        stack.enter_context(_autocast(_autocast_device(device), wanted.autocast))
-        if wanted.mode:
-            stack.enter_context(_Listens())
-        yield
+    device = _autocast_device(device)
+    before = torch.is_autocast_enabled(device)
+    listens: Any = _Listens() if wanted.mode else nullcontext()
+    with (
+        torch.inference_mode(wanted.inference_mode),
+        torch.set_grad_enabled(not wanted.no_grad),
+        listens,
+    ):
+        # What `torch.autocast` switches, also for a device that this machine does not have.
+        torch.set_autocast_enabled(device, wanted.autocast)
+        try:
+            yield
+        finally:
+            torch.set_autocast_enabled(device, before)
 
 
 def places(tensor: Tensor, given: Tensor) -> list[str]:
