@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import PathCollection
@@ -28,22 +27,11 @@ TITLE, TEXT, SMALL = 18, 14, 11  # font sizes in CSS pixels; 14 is 7 where the s
 LEADING = 25  # from one line of a title to the next
 LINE = 21  # from one line of a paragraph to the next
 DASHES = (0, (3, 2.4))
+PLAIN = "{:g}".format
 
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
 Drawing = tuple[Figure, str]
-Method = TypeVar("Method", bound=Callable[..., None])
-
-
-def _draws(method: Method) -> Method:
-    """Make a method do nothing on a canvas that stays empty."""
-
-    @wraps(method)
-    def drawn(canvas: Canvas, *args: Any, **kwargs: Any) -> None:
-        if not canvas.unseen:
-            method(canvas, *args, **kwargs)
-
-    return cast(Method, drawn)
 
 
 class Canvas:
@@ -70,7 +58,6 @@ class Canvas:
         for row, line in enumerate(lines):
             self.text(MARGIN, MARGIN + 8 + row * LEADING, line, size=TITLE)
 
-    @_draws
     def text(
         self,
         x: float,
@@ -83,9 +70,10 @@ class Canvas:
         mono: bool = False,
     ) -> None:
         """One line of text with the middle of its digits at y; text lies over everything else."""
-        baseline = y + MIDDLE * size
-        self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
-        self._inks.append(colour)
+        if not self.unseen:
+            baseline = y + MIDDLE * size
+            self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
+            self._inks.append(colour)
 
     def note(self, x: float, y: float, words: str, ha: str = "left") -> None:
         """A small label in the muted colour."""
@@ -100,7 +88,6 @@ class Canvas:
         """One rectangle, as in `boxes`."""
         self.boxes([box], fill, **how)
 
-    @_draws
     def boxes(
         self,
         boxes: Sequence[Box],
@@ -112,7 +99,8 @@ class Canvas:
         dashed: bool = False,
     ) -> None:
         """Rectangles (x, y, width, height): square ones for storage, round ones for a view."""
-        self._add([_box(*box, radius) for box in boxes], fills, edge, line, dashed)
+        if not self.unseen:
+            self._add([_box(*box, radius) for box in boxes], fills, edge, line, dashed)
 
     def legend(self, x: float, y: float, kinds: Sequence[tuple[str, str]], step: float) -> None:
         """A square of its colour before each name, `step` from one to the next."""
@@ -126,7 +114,6 @@ class Canvas:
         self.box(box, "none", edge=CARD, line=5)
         self.box(box, "none", edge=INK, line=2.2, radius=3)
 
-    @_draws
     def polygon(self, corners: Sequence[Point], fill: str) -> None:
         """A filled shape with straight sides."""
         self._add([Path([*corners, corners[0]], closed=True)], fill, "none", 0, False)
@@ -137,21 +124,18 @@ class Canvas:
         """A path along straight pieces."""
         self.lines([path], colour, line, dashed=dashed)
 
-    @_draws
     def lines(
         self, paths: Sequence[Sequence[Point]], colour: str, line: float, *, dashed: bool = False
     ) -> None:
         """Many paths in one colour, drawn at once."""
         self._add([Path(path) for path in paths], "none", colour, line, dashed)
 
-    @_draws
     def wires(self, ways: Sequence[Sequence[Point]], colour: str = INK, line: float = 1.6) -> None:
         """Paths with rounded bends, cased in the ground so that they read over what they cross."""
         paths = [_rounded(way, 5) for way in ways]
         self._add(paths, "none", CARD, line + 3, False)
         self._add(paths, "none", colour, line, False)
 
-    @_draws
     def marker(
         self, x: float, y: float, marker: str, size: float, fill: str, edge: str = "none"
     ) -> None:
@@ -254,21 +238,23 @@ class Axes:
         share = min(max((y - low) / (high - low), -1.0), 2.0)
         return self.bottom - share * (self.bottom - self.top)
 
-    def grid_y(
-        self, values: Sequence[float], label: Callable[[float], str] = "{:g}".format
-    ) -> None:
+    def grid_y(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
         """A hairline and a label, left of the frame, for each value."""
         for value in values:
             y = self.py(value)
             self.canvas.line([(self.left, y), (self.right, y)], RULE, 0.8)
             self.canvas.text(self.left - 8, y, label(value), MUTED, "right")
 
-    def labels_x(
-        self, values: Sequence[float], label: Callable[[float], str] = "{:g}".format
-    ) -> None:
+    def labels_x(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
         """A label below the frame for each value."""
         for value in values:
             self.canvas.text(self.px(value), self.bottom + 16, label(value), MUTED, "center")
+
+    def steps_x(self, unit: str, end: float = RIGHT, room: float = 60) -> None:
+        """Round numbers below the frame, and what they count, which ends at `end`."""
+        places = round_steps(*self._x)
+        self.labels_x([x for x in places if x >= self._x[0] and self.px(x) < end - room])
+        self.canvas.text(end, self.bottom + 16, unit, MUTED, "right")
 
     def cursor(self, x: float, line: float = 1) -> None:
         """A dashed line at a number of the x axis."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW
-from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.notebook.style import GRADIENT, INK, PARAMETER, STORAGE, VIEW
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing
 from utils.views._numbers import number
 from utils.views._view import choice, present, slider, switch
 
@@ -95,8 +95,7 @@ def draw(found: Track, step: int, name: str) -> Drawing:
         canvas.line([(x, y - GAP / 2), (x, y + HIGH + GAP / 2)], INK, dashed=True)
         canvas.marker(x, axes.py(values[at]), "o", 9, look.colour, edge=INK)
         y += HIGH + GAP
-    axes.labels_x([s for s in round_steps(1, count) if axes.px(s) < RIGHT - 60])
-    canvas.text(RIGHT, axes.bottom + 16, "step", MUTED, "right")
+    axes.steps_x("step")
     most = max(range(count), key=lambda k: abs(found.updates[k]))
     return canvas.finish(
         y + 34,

@@ -65,7 +65,6 @@ def head_names(maps: Tensor) -> list[str]:
 
 
 def draw(words: Sequence[str], shares: Sequence[Sequence[float]], name: str, place: int) -> Drawing:
-    """One head with one word lit."""
     count, row = len(words), shares[place]
     strongest = [max(range(count), key=look.__getitem__) for look in shares]
     most = strongest[place]

@@ -114,7 +114,6 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> Drawing:
 
 
 def read(tensor: Tensor, named: dict[str, Tensor]) -> Graph:
-    """The graph from a tensor down."""
     known = {id(leaf): name for name, leaf in named.items()}
     order: list[Any] = [tensor.grad_fn]
     seen = set(order)
@@ -143,7 +142,6 @@ def read(tensor: Tensor, named: dict[str, Tensor]) -> Graph:
 
 
 def saved_by(node: Any) -> tuple[str, list[torch.UntypedStorage]]:
-    """What a node keeps for backward, in words and as storages."""
     pairs: list[tuple[str, Any]] = []
     try:
         for name in dir(node):

@@ -66,7 +66,6 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
 
 
 def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
-    """Compute forward, then backward."""
     if not steps or not values:
         raise ValueError('backward_stepper needs steps and values: ({"y": "x * x"}, x=3.0)')
     if len(steps) + len(values) > MOST:
@@ -102,7 +101,6 @@ def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
 
 
 def draw(tape: Tape, step: int) -> Drawing:
-    """The calculation after `step` nodes were visited."""
     visited = tape.order[:step]
     now = visited[-1] if visited else None
     canvas = Canvas(sentence(tape, step))

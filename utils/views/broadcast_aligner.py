@@ -51,7 +51,6 @@ class Alignment:
         return wanted is not None and (size is None or size == 1) and wanted != 1
 
     def repeated(self, row: int) -> list[str]:
-        """The dimensions along which shape `row` is repeated, counted from the end."""
         width = len(self.result)
         return [str(c - width) for c in range(width) if self.stretched(row, c)]
 

@@ -159,7 +159,6 @@ def _tops(shown: Sequence[Bar], top: float) -> list[float]:
 
 
 def _box(shown: Sequence[Bar], tops: Sequence[float], k: int) -> Box:
-    """Return a bar with room for those inside it."""
     bar, x = shown[k], MARGIN + INDENT * shown[k].depth
     last = k + bar.rows - 1
     inside = sum(j + shown[j].rows - 1 == last for j in range(k + 1, last + 1))

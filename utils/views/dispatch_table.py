@@ -45,7 +45,6 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
 
 
 def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> Drawing:
-    """The table with one slot lit."""
     slots = {name: [dispatch.table(name).get(k) for k in keys] for name in ops}
     composites = sum(dispatch.is_composite(name) for name in slots)
     title = "Each of these operators has a kernel: none is opened into others."
@@ -122,7 +121,6 @@ def _draw_cells(canvas: Canvas, cells: Sequence[tuple[float, float, float, float
 
 
 def in_words(op: str, key: str) -> str:
-    """One slot, in words."""
     entry = dispatch.table(op).get(key)
     if entry is None:
         return f"{op} at {key}: nothing. A call that ends here is an error."

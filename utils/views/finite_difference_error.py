@@ -30,7 +30,6 @@ class Curve:
 
     @property
     def best(self) -> int:
-        """The place of the smallest error."""
         return min(range(len(STEPS)), key=self.errors.__getitem__)
 
 
@@ -79,7 +78,6 @@ def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
 
 
 def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Drawing:
-    """The curves with one h lit."""
     central, _, single = curves
     canvas = Canvas(
         f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "

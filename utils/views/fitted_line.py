@@ -36,7 +36,6 @@ def fitted_line(
 
 
 def read(name: str, points: tuple[ArrayLike, ArrayLike]) -> Points:
-    """Points as two flat arrays."""
     x, y = (np.asarray(part, float).ravel() for part in points)
     if len(x) != len(y) or not 0 < len(x) <= MOST:
         raise ValueError(
@@ -46,7 +45,6 @@ def read(name: str, points: tuple[ArrayLike, ArrayLike]) -> Points:
 
 
 def mean_squared(points: Points, line: Line) -> float:
-    """The mean squared error of a line on some points."""
     x, y = points
     return float(np.mean((line[0] * x + line[1] - y) ** 2))
 

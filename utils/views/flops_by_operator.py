@@ -42,7 +42,6 @@ class Counted:
         return [name for name in COLOURS if any(name in counts for counts in self.flops)]
 
     def of(self, name: str) -> list[int]:
-        """An operator's FLOPs at each length."""
         return [counts.get(name, 0) for counts in self.flops]
 
 
@@ -125,7 +124,6 @@ def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], F
 
 
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
-    """FLOPs by operator of the matrix products in one call."""
     # Fused attention would hide two products in an operator of another name.
     with sdpa_kernel(SDPBackend.MATH), Products() as heard:
         model(tokens)
@@ -133,7 +131,6 @@ def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
 
 
 def share(counts: Counts) -> float:
-    """Attention's part of the work."""
     return sum(counts.get(name, 0) for name in ATTENTION) / max(1, sum(counts.values()))
 
 

@@ -51,7 +51,6 @@ def fusion_map(
 
 
 def read(name: str, function: Callable[..., Any], args: Sequence[Any], device: str) -> Map:
-    """The lines and the passes of one version."""
     text = inspect.cleandoc("\n" + inspect.getsource(function))
     lines = tuple(re.sub(r"\s*#.*$", "", line) for line in text.splitlines() if line.strip())
     passes = tuple(

@@ -63,7 +63,6 @@ def gradient_ruler(gradients: Iterable[Tensor], *, scale: int = 0) -> None:
 
 
 def read(gradients: Iterable[Tensor]) -> Magnitudes:
-    """The sizes of all elements."""
     parts = [g.detach().double().flatten().cpu() for g in gradients if g is not None]
     flat = torch.cat(parts) if parts else torch.zeros(0)
     finite = flat[torch.isfinite(flat)]

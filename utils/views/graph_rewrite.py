@@ -46,7 +46,6 @@ def graph_rewrite(before: Any, after: Any, *, node: int = 1) -> None:
 
 
 def read(graph: Any) -> list[Row]:
-    """The nodes of a graph in order."""
     nodes = getattr(graph, "graph", graph).nodes
     return [Row(n.name, _text(n), tuple(one.name for one in n.all_input_nodes)) for n in nodes]
 

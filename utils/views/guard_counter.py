@@ -47,7 +47,6 @@ def guard_counter(
 
 
 def cell(answer: Answer, version: int) -> tuple[str, str, str]:
-    """What a version is to a call."""
     if version < len(answer.refusals):
         return TAKES if answer.refusals[version] is None else REFUSES
     return MADE if version == answer.used else ABSENT
@@ -94,7 +93,6 @@ def _taken(answer: Answer) -> str:
 
 
 def in_words(name: str, answer: Answer) -> str:
-    """What each version says to a call, and what comes of that."""
     told = [
         f"Graph {version + 1} refuses: {why(reason)}."
         for version, reason in enumerate(answer.refusals)

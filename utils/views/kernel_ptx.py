@@ -174,7 +174,6 @@ def folded(found: Sequence[Instruction]) -> list[tuple[Instruction, int]]:
 
 
 def opcode(text: str) -> str:
-    """Return the instruction's name, without its guard and operands."""
     return re.sub(r"^@\S+ ", "", text).split()[0]
 
 
@@ -189,7 +188,6 @@ def _code(
 
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last of rows that follow one another."""
     firsts = [row for row in rows if row - 1 not in rows]
     lasts = [row for row in rows if row + 1 not in rows]
     return list(zip(firsts, lasts, strict=True))

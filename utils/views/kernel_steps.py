@@ -41,7 +41,6 @@ class Memory:
 
     @property
     def sector(self) -> int:
-        """Elements in a sector."""
         return max(1, SECTOR // self.itemsize)
 
     @property
@@ -59,11 +58,9 @@ class Memory:
         return HEAD + ROW * -(-sectors // self.sectors_in_a_line) + 14
 
     def places(self, access: Access) -> list[int]:
-        """The elements of the storage that an access touches."""
         return [self.offset + element for element in access.touched]
 
     def sectors(self, access: Access) -> list[int]:
-        """The sectors of the storage that an access touches."""
         return sorted({place // self.sector for place in self.places(access)})
 
     def outside(self, access: Access) -> list[int]:
@@ -95,7 +92,6 @@ def kernel_steps(
 
 
 def memory(name: str, tensor: torch.Tensor) -> Memory:
-    """What the picture needs to know of a tensor."""
     itemsize = tensor.element_size()
     length = tensor.untyped_storage().nbytes() // itemsize
     places = torch.arange(length).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

@@ -376,12 +376,10 @@ def _draw_switches(
 
 
 def file_name(entry: dispatch.Entry) -> str:
-    """Return the file of a slot without its folders."""
     return entry.file.rpartition("/")[2]
 
 
 def sentence(runs: KeyOutcome) -> str:
-    """Whose code runs, in one line."""
     if runs.first is None:
         return "No key that is left has a slot with code: the call fails."
     words, last = f"{runs.first.key} runs first", runs.first

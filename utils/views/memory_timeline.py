@@ -43,7 +43,6 @@ class Memory:
     blocks: tuple[Block, ...]
 
     def at(self, place: int) -> float:
-        """The time of a place of the slider, 0 to STEPS."""
         return self.start + (self.end - self.start) * place / STEPS
 
     def alive(self, at: float) -> list[Block]:

@@ -207,7 +207,6 @@ def ending(lines: Lines) -> str:
 
 
 def doing(lines: Lines, rank: int, at: float) -> str:
-    """What a rank does at a time."""
     for other, since, words, _ in lines.stuck:
         if other == rank and at >= since:
             return f"{words}, for ever"

@@ -74,7 +74,6 @@ def module_tree(module: nn.Module) -> None:
 
 
 def read(module: nn.Module) -> list[ModuleRow]:
-    """Return a row for each module in the order of `named_modules`."""
     seen: dict[int, str] = {}
     registered = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
     own = {

@@ -176,5 +176,4 @@ def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u:
 
 
 def share_of(probability: float) -> str:
-    """Three digits, or that it is less."""
     return f"{probability:.3f}" if probability >= 0.0005 else "< 0.001"

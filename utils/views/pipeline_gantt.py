@@ -79,7 +79,6 @@ def pipeline_gantt(
 
 
 def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """The schedule, if it has the form of one."""
     stages = tuple(tuple((str(kind), int(micro)) for kind, micro in one) for one in schedule)
     if not 1 <= len(stages) <= MOST_STAGES:
         raise ValueError(f"pipeline_gantt draws 1 to {MOST_STAGES} stages, got {len(stages)}")

@@ -53,7 +53,6 @@ def port_difference(
 
 
 def measure(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) -> list[Stage]:
-    """Return the difference of each stage."""
     return [_measured(name, _tensor(want), port.get(name)) for name, want in original.items()]
 
 
@@ -80,7 +79,6 @@ def _tensor(values: ArrayLike) -> Tensor:
 
 
 def draw(stages: Sequence[Stage], tolerance: float) -> Drawing:
-    """The stages, with the first that differs by more than the tolerance lit."""
     first = next((k for k, stage in enumerate(stages) if stage.error > tolerance), None)
     canvas = Canvas(sentence(stages, first))
     longest = max(text_width(s.name, size=12, mono=True) for s in stages)

@@ -83,7 +83,6 @@ def first_refusal(table: Refusals) -> tuple[str, str]:
 
 
 def draw(table: Refusals, version: str, proof: str) -> Drawing:
-    """The table with one cell lit and its refusal in words."""
     names, proofs = list(table), list(table[version])
     canvas = Canvas(sentence(table))
     left, wide = MARGIN + LABEL_W, (INNER - LABEL_W) / len(proofs)

@@ -48,12 +48,10 @@ class Work:
 
     @property
     def intensity(self) -> float:
-        """FLOPs for each byte moved."""
         return self.flops / self.bytes
 
     @property
     def attained(self) -> float | None:
-        """Measured FLOP/s."""
         return None if self.seconds is None else self.flops / self.seconds
 
 
@@ -277,7 +275,6 @@ class Rect:
         return across and frame.top <= self.top and self.bottom <= frame.bottom
 
     def nearest(self, point: Point) -> Point:
-        """Return the point of the rectangle that is nearest to another."""
         x, y = point
         return min(max(x, self.left), self.right), min(max(y, self.top), self.bottom)
 

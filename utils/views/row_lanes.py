@@ -25,7 +25,6 @@ def row_lanes(columns: int) -> None:
 
 
 def block_of(columns: int) -> int:
-    """Return the smallest power of two that is at least `columns`."""
     return 1 << (columns - 1).bit_length()
 
 

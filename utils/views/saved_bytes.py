@@ -46,7 +46,6 @@ class Way:
 
     @property
     def total(self) -> int:
-        """All bytes that are saved."""
         return self.inputs + sum(self.made.values())
 
 

@@ -68,8 +68,7 @@ def draw(norms: Sequence[float], warmup: int, floor: float, clip: float) -> Draw
         x = rate.px(warmup)
         for axes in (rate, plot):
             canvas.line([(x, axes.top), (x, axes.bottom)], STORAGE.colour, dashed=True)
-    plot.labels_x([s for s in round_steps(1, n) if plot.px(s) < RIGHT - 60])
-    canvas.text(RIGHT - 8, plot.bottom + 16, "step", MUTED, "right")
+    plot.steps_x("step", RIGHT - 8, 52)
     told = ", ".join(
         f"{number(shares[k], 2)} at step {k + 1}" for k in sorted({0, warmup, n // 2, n - 1})
     )

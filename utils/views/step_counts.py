@@ -45,7 +45,6 @@ class _Counting(Counter):
 
 
 def counts(function: Callable[..., Any], *args: Any) -> Counts:
-    """Call `function(*args)` and count what it makes PyTorch do."""
     with _Counting() as mode:
         function(*args)
     asked = mode.names["_local_scalar_dense"]

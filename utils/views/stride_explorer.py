@@ -77,7 +77,6 @@ def sentence(layout: Geometry) -> str:
 
 
 def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
-    """The tensor, its storage, and the sum for the lit element."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     words = (
         f"Stride explorer. {sentence(layout)} A view of shape {layout.shape}, "
@@ -166,7 +165,6 @@ class _Sheet:
         terms += [([("→", MUTED)], ""), (address, f"{lit} × {layout.itemsize} B")]
 
         def widths(size: float) -> list[tuple[float, float]]:
-            """Of each term alone, and with its name."""
             own = [
                 text_width("".join(piece for piece, _ in pieces), size=size, mono=True)
                 for pieces, _ in terms
@@ -287,7 +285,6 @@ class _Sheet:
             self.canvas.box(box, part.colour, edge=INK, line=1.6, radius=radius)
 
     def _value(self, x: float, y: float, value: Number, colour: str) -> None:
-        """One value in its cell; a complex one in two lines."""
         lines = [short(value, 5)]
         if isinstance(value, complex):
             imaginary = short(value.imag, 4)

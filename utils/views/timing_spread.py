@@ -31,7 +31,6 @@ def timing_spread(timings: Mapping[str, Sequence[float]], *, runs: int | None = 
 
 
 def read(timings: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """The timings as milliseconds."""
     found = {str(name): [1e3 * float(t) for t in times] for name, times in timings.items()}
     if len(found) != 2:
         raise ValueError(f"timing_spread compares two, got {len(found)}")
@@ -49,7 +48,6 @@ def quartiles(times: Sequence[float]) -> list[float]:
 
 
 def verdict(one: Sequence[float], other: Sequence[float]) -> str:
-    """What two series of times allow one to say."""
     if min(len(one), len(other)) < FEW:
         return "too few runs to say anything"
     a, b = quartiles(one), quartiles(other)
@@ -69,14 +67,12 @@ def draw(timings: Mapping[str, Sequence[float]], runs: int) -> Drawing:
     high, low = min(max(every), upper_quarter + reach) * 1.02, min(every) * 0.94
     top, wide = canvas.top + 10, RIGHT - 8 - LEFT
     upper = Axes(canvas, LEFT, top, wide, 2 * ROW, x=(low, high), y=(0, 1))
-    upper.labels_x([t for t in round_steps(low, high) if upper.px(t) < RIGHT - 52])
-    canvas.text(RIGHT, upper.bottom + 16, "ms", MUTED, "right")
+    upper.steps_x("ms", room=52)
     last = max(2, *map(len, timings.values()))
     lower = Axes(canvas, LEFT, upper.bottom + 62, wide, HIGH, x=(1, last), y=(low, high))
     lower.grid_y(round_steps(low, high, 4))
     canvas.text(LEFT, lower.top - 17, "the same runs, in order", MUTED)
-    lower.labels_x([k for k in round_steps(1, last) if k >= 1 and lower.px(k) < RIGHT - 50])
-    canvas.text(RIGHT, lower.bottom + 16, "run", MUTED, "right")
+    lower.steps_x("run", room=50)
     parts = [f"Timings of two runs. {canvas.title}"]
     for look, (name, times) in zip(LOOKS, shown.items(), strict=True):
         quarters = quartiles(times)

@@ -60,7 +60,6 @@ def rows_of(lane: str) -> int:
 
 
 def height_of(events: Sequence[Event]) -> int:
-    """The height of all lanes."""
     return sum(BAR * rows_of(lane) + GAP for lane in lanes_of(events))
 
 
@@ -89,7 +88,6 @@ def outside_in(events: Sequence[Event]) -> list[Event]:
 
 
 def _row(event: Event) -> int:
-    """The row of its lane in which an event is drawn."""
     return KINDS.index(event.kind) if event.kind in KINDS else 0
 
 
