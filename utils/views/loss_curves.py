@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from utils.notebook.style import CARD, GRADIENT, INK, PARAMETER, STORAGE, VIEW
+from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import number
 from utils.views._text_outlines import text_width
