@@ -39,20 +39,13 @@ RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bit
 CORNER_LEVELS = 16  # steps of transparency along a corner
 
 
-def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
+def show(figure: Figure, *, alt: str) -> None:
     """Display `figure` as an HTML image with the alternative text `alt`.
 
-    Outside IPython nothing can be displayed, so the alternative text is printed.
-
-    Args:
-        figure: the figure.
-        alt: the alternative text.
-        width: CSS pixels, by default 100 per inch of the figure; the bitmap has twice the density.
-
-    Raises:
-        ValueError: if `alt` is empty.
+    Outside IPython nothing can be displayed, so the alternative text is printed. Raises ValueError
+    if `alt` is empty.
     """
-    bundle = mime_bundle(figure, alt=alt, width=width)
+    bundle = mime_bundle(figure, alt=alt)
     # pyplot's own figures would be drawn a second time, as image/png, when the cell ends.
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close(figure)
@@ -64,7 +57,7 @@ def show(figure: Figure, *, alt: str, width: int | None = None) -> None:
         print(bundle["text/plain"])
 
 
-def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[str, str]:
+def mime_bundle(figure: Figure, *, alt: str) -> dict[str, str]:
     """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
 
     Where nobody looks (`utils.notebook.audience.text_only`), the image is left out.
@@ -73,8 +66,7 @@ def mime_bundle(figure: Figure, *, alt: str, width: int | None = None) -> dict[s
     spoken = {"text/plain": f"[figure] {alt}"}
     if text_only():
         return spoken
-    if width is None:
-        width = round(figure.get_figwidth() * CSS_DPI)
+    width = round(figure.get_figwidth() * CSS_DPI)
     source = base64.b64encode(png(figure)).decode("ascii")
     image = (
         f'<img alt="{html.escape(alt)}" width="{width}" class="{CARD_CLASS}" '
@@ -90,11 +82,7 @@ def narrowest(width: int) -> int:
 
 
 def require_alt(alt: str) -> str:
-    """Return `alt` with its white space made single.
-
-    Raises:
-        ValueError: if there is no text in it.
-    """
+    """Return `alt` with its white space made single; ValueError if there is no text in it."""
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(
             f"a figure needs alternative text, got alt={alt!r}: "

@@ -4,7 +4,7 @@ In Jupyter a view that can move has controls; everywhere else, and while lessons
 one image.
 """
 
-from utils.notebook import cell_clock  # noqa: F401
+from utils.notebook import cell_clock
 from utils.views.adamw_explorer import adamw_explorer
 from utils.views.attention_heads import attention_heads
 from utils.views.autograd_graph import autograd_graph
@@ -52,51 +52,4 @@ from utils.views.stride_explorer import stride_explorer
 from utils.views.timing_spread import timing_spread
 from utils.views.two_lanes import two_lanes
 
-__all__ = [
-    "adamw_explorer",
-    "attention_heads",
-    "autograd_graph",
-    "backward_stepper",
-    "block_mask",
-    "broadcast_aligner",
-    "cache_growth",
-    "course_path",
-    "dispatch_bars",
-    "dispatch_table",
-    "dropout_modes",
-    "dtype_range",
-    "dtype_ruler",
-    "finite_difference_error",
-    "fitted_line",
-    "flame_chart",
-    "flops_by_operator",
-    "fusion_map",
-    "graph_rewrite",
-    "guard_counter",
-    "gradient_ruler",
-    "key_explorer",
-    "kernel_ptx",
-    "kernel_steps",
-    "loss_curves",
-    "machine_report",
-    "mask_builder",
-    "memory_a_rank",
-    "memory_bars",
-    "memory_timeline",
-    "message_lines",
-    "module_tree",
-    "next_word",
-    "pipeline_gantt",
-    "port_difference",
-    "proof_matrix",
-    "ring_stepper",
-    "roofline",
-    "row_lanes",
-    "saved_bytes",
-    "schedule_clip",
-    "share_map",
-    "step_counts",
-    "stride_explorer",
-    "timing_spread",
-    "two_lanes",
-]
+__all__ = [name for name, value in list(globals().items()) if callable(value)]

@@ -6,9 +6,9 @@ line up exactly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import PathCollection
@@ -18,143 +18,154 @@ from matplotlib.path import Path
 
 from utils.notebook.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
-from utils.views._text_outlines import MIDDLE, text_path, wrap
+from utils.views._text_outlines import MIDDLE, cut, text_path, wrap
 
 MARGIN = 26  # CSS pixels around what a card shows
 INNER = WIDTH - 2 * MARGIN
-TITLE, BODY, SMALL = 18, 13, 11  # font sizes in CSS pixels
+RIGHT = WIDTH - MARGIN
+TITLE, TEXT, SMALL = 18, 14, 11  # font sizes in CSS pixels; 14 is 7 where the sheet is 420 wide
 LEADING = 25  # from one line of a title to the next
+LINE = 21  # from one line of a paragraph to the next
 DASHES = (0, (3, 2.4))
+PLAIN = "{:g}".format
 
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
-Method = TypeVar("Method", bound=Callable[..., None])
-
-
-def _draws(method: Method) -> Method:
-    """Make a method do nothing on a canvas that stays empty."""
-
-    @wraps(method)
-    def drawn(canvas: Canvas, *args: Any, **kwargs: Any) -> None:
-        if not canvas.unseen:
-            method(canvas, *args, **kwargs)
-
-    return cast(Method, drawn)
+Drawing = tuple[Figure, str]
 
 
 class Canvas:
-    """A figure of WIDTH x `height` CSS pixels; what is drawn later lies over what was before.
+    """A figure of WIDTH, with a sentence at its top; what is drawn later lies over what was before.
 
     Attributes:
+        title: the sentence, which takes as many lines as it needs.
+        top: where the first thing below the title may start.
         unseen: whether it stays empty, because nobody looks (`audience.text_only`).
     """
 
-    def __init__(self, height: float) -> None:
-        self.height = height
-        size = (WIDTH / CSS_DPI, height / CSS_DPI)
-        self.figure = Figure(figsize=size, dpi=CSS_DPI, facecolor=CARD)
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.figure = Figure(dpi=CSS_DPI, facecolor=CARD)
         self._letters: list[Path] = []
         self._inks: list[str] = []
         self.unseen = text_only()
+        lines = wrap(title, INNER, size=TITLE)
+        self.top: float = MARGIN + 8 + LEADING * len(lines)
         if self.unseen:
             return
         self._axes = self.figure.add_axes((0, 0, 1, 1))
         self._axes.set_axis_off()
-        self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))
+        for row, line in enumerate(lines):
+            self.text(MARGIN, MARGIN + 8 + row * LEADING, line, size=TITLE)
 
-    @_draws
     def text(
         self,
         x: float,
         y: float,
         words: str,
-        *,
-        size: float = BODY,
         colour: str = INK,
-        mono: bool = False,
         ha: str = "left",
+        *,
+        size: float = TEXT,
+        mono: bool = False,
     ) -> None:
         """One line of text with the middle of its digits at y; text lies over everything else."""
-        baseline = y + MIDDLE * size
-        self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
-        self._inks.append(colour)
+        if not self.unseen:
+            baseline = y + MIDDLE * size
+            self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
+            self._inks.append(colour)
 
-    def note(self, x: float, y: float, words: str, *, ha: str = "left", mono: bool = False) -> None:
+    def note(self, x: float, y: float, words: str, ha: str = "left") -> None:
         """A small label in the muted colour."""
-        self.text(x, y, words, size=SMALL, colour=MUTED, ha=ha, mono=mono)
+        self.text(x, y, words, MUTED, ha, size=SMALL)
 
-    @_draws
-    def title(self, words: str) -> None:
-        """The figure's sentence at the top, in as many lines as it needs (see `title_height`)."""
-        for row, line in enumerate(wrap(words, INNER, size=TITLE)):
-            self.text(MARGIN, MARGIN + 8 + row * LEADING, line, size=TITLE)
+    def paragraph(self, y: float, words: str, lines: int, colour: str = INK) -> None:
+        """Words over the whole width, from the line at y on, at most so many lines of them."""
+        for row, line in enumerate(wrap(words, INNER, size=TEXT)[:lines]):
+            self.text(MARGIN, y + LINE * row, cut(line, INNER), colour)
 
-    @_draws
+    def box(self, box: Box, fill: str, **how: Any) -> None:
+        """One rectangle, as in `boxes`."""
+        self.boxes([box], fill, **how)
+
     def boxes(
         self,
         boxes: Sequence[Box],
-        fills: Sequence[str],
+        fills: str | Sequence[str],
         *,
-        edge: str = CARD,
+        edge: str = "none",
         line: float = 1,
         radius: float = 0,
         dashed: bool = False,
     ) -> None:
         """Rectangles (x, y, width, height): square ones for storage, round ones for a view."""
-        paths = [_box(*box, radius) for box in boxes]
-        self._add(paths, fills, edge, line, dashed)
+        if not self.unseen:
+            self._add([_box(*box, radius) for box in boxes], fills, edge, line, dashed)
 
-    @_draws
+    def legend(self, x: float, y: float, kinds: Sequence[tuple[str, str]], step: float) -> None:
+        """A square of its colour before each name, `step` from one to the next."""
+        for name, colour in kinds:
+            self.box((x, y - 6, 12, 12), colour)
+            self.text(x + 18, y, name, MUTED)
+            x += step
+
+    def frame(self, box: Box) -> None:
+        """A lit cell's border, set off from the cells around it."""
+        self.box(box, "none", edge=CARD, line=5)
+        self.box(box, "none", edge=INK, line=2.2, radius=3)
+
     def polygon(self, corners: Sequence[Point], fill: str) -> None:
         """A filled shape with straight sides."""
-        self._add([Path([*corners, corners[0]], closed=True)], [fill], "none", 0, False)
+        self._add([Path([*corners, corners[0]], closed=True)], fill, "none", 0, False)
 
-    @_draws
     def line(
-        self, path: Sequence[Point], *, colour: str = RULE, line: float = 1, dashed: bool = False
+        self, path: Sequence[Point], colour: str = RULE, line: float = 1, *, dashed: bool = False
     ) -> None:
         """A path along straight pieces."""
-        self._add([Path(path)], ["none"], colour, line, dashed)
+        self.lines([path], colour, line, dashed=dashed)
 
-    @_draws
-    def lines(self, paths: Sequence[Sequence[Point]], *, colour: str, line: float) -> None:
-        """Many paths in one colour, drawn at once."""
-        self._add([Path(path) for path in paths], ["none"], colour, line, False)
-
-    @_draws
-    def wires(
-        self, ways: Sequence[Sequence[Point]], *, colour: str = INK, line: float = 1.6
+    def lines(
+        self, paths: Sequence[Sequence[Point]], colour: str, line: float, *, dashed: bool = False
     ) -> None:
+        """Many paths in one colour, drawn at once."""
+        self._add([Path(path) for path in paths], "none", colour, line, dashed)
+
+    def wires(self, ways: Sequence[Sequence[Point]], colour: str = INK, line: float = 1.6) -> None:
         """Paths with rounded bends, cased in the ground so that they read over what they cross."""
         paths = [_rounded(way, 5) for way in ways]
-        self._add(paths, ["none"], CARD, line + 3, False)
-        self._add(paths, ["none"], colour, line, False)
+        self._add(paths, "none", CARD, line + 3, False)
+        self._add(paths, "none", colour, line, False)
 
-    @_draws
     def marker(
-        self, x: float, y: float, marker: str, *, size: float, fill: str, edge: str = INK
+        self, x: float, y: float, marker: str, size: float, fill: str, edge: str = "none"
     ) -> None:
         """One of matplotlib's marker shapes, `size` CSS pixels across."""
         style = MarkerStyle(marker)
         path = style.get_path().transformed(style.get_transform())
         vertices: Any = path.vertices
-        centred = Path(vertices * (size, -size) + (x, y), path.codes)
-        self._add([centred], [fill], edge, 1.2, False)
+        self._add([Path(vertices * (size, -size) + (x, y), path.codes)], fill, edge, 1.2, False)
 
-    def finish(self) -> Figure:
-        """Return the figure, with its text set."""
+    def finish(self, height: float, alt: str) -> Drawing:
+        """Return the figure, `height` CSS pixels high, and its alternative text."""
+        self.figure.set_size_inches(WIDTH / CSS_DPI, height / CSS_DPI)
+        if not self.unseen:
+            self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))
         self._add(self._letters, self._inks, "none", 0, False)
-        self._letters, self._inks = [], []
-        return self.figure
+        return self.figure, alt
 
     def _add(
-        self, paths: Sequence[Path], fills: Sequence[str], edge: str, line: float, dashed: bool
+        self,
+        paths: Sequence[Path],
+        fills: str | Sequence[str],
+        edge: str,
+        line: float,
+        dashed: bool,
     ) -> None:
         if paths and not self.unseen:
             self._axes.add_collection(
                 PathCollection(
                     paths,
-                    facecolors=list(fills),
+                    facecolors=[fills] if isinstance(fills, str) else fills,
                     edgecolors=edge,
                     linewidths=points(line),
                     linestyles=DASHES if dashed else "solid",
@@ -163,11 +174,6 @@ class Canvas:
                 ),
                 autolim=False,
             )
-
-
-def title_height(words: str) -> float:
-    """Return the y in CSS pixels where the first thing below a title may start."""
-    return MARGIN + 8 + LEADING * len(wrap(words, INNER, size=TITLE))
 
 
 def _box(x: float, y: float, width: float, height: float, radius: float) -> Path:
@@ -194,3 +200,91 @@ def _towards(start: np.ndarray, end: np.ndarray, reach: float) -> np.ndarray:
     step = end - start
     length = float(np.hypot(*step))
     return start + step * (min(reach / length, 0.5) if length else 0)
+
+
+class Axes:
+    """A frame of `canvas` from (left, top), `wide` x `high`; y may be logarithmic.
+
+    x, y: (lowest, highest) number; lowest < highest, above 0 on a logarithmic axis.
+    """
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        left: float,
+        top: float,
+        wide: float,
+        high: float,
+        *,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        log: bool = False,
+    ) -> None:
+        self.canvas = canvas
+        self.left, self.top, self.right, self.bottom = left, top, left + wide, top + high
+        self._x, self._log = x, log
+        self._y = (math.log(y[0]), math.log(y[1])) if log else y
+
+    def px(self, x: float) -> float:
+        """The pixel of a number on the x axis."""
+        low, high = self._x
+        return self.left + (x - low) / (high - low) * (self.right - self.left)
+
+    def py(self, y: float) -> float:
+        """The pixel of a number on the y axis, never far outside the frame."""
+        low, high = self._y
+        if self._log:
+            y = math.log(y) if y > 0 else low
+        share = min(max((y - low) / (high - low), -1.0), 2.0)
+        return self.bottom - share * (self.bottom - self.top)
+
+    def grid_y(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
+        """A hairline and a label, left of the frame, for each value."""
+        for value in values:
+            y = self.py(value)
+            self.canvas.line([(self.left, y), (self.right, y)], RULE, 0.8)
+            self.canvas.text(self.left - 8, y, label(value), MUTED, "right")
+
+    def labels_x(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
+        """A label below the frame for each value."""
+        for value in values:
+            self.canvas.text(self.px(value), self.bottom + 16, label(value), MUTED, "center")
+
+    def steps_x(self, unit: str, end: float = RIGHT, room: float = 60) -> None:
+        """Round numbers below the frame, and what they count, which ends at `end`."""
+        places = round_steps(*self._x)
+        self.labels_x([x for x in places if x >= self._x[0] and self.px(x) < end - room])
+        self.canvas.text(end, self.bottom + 16, unit, MUTED, "right")
+
+    def cursor(self, x: float, line: float = 1) -> None:
+        """A dashed line at a number of the x axis."""
+        at = self.px(x)
+        self.canvas.line([(at, self.top), (at, self.bottom)], INK, line, dashed=True)
+
+    def curve(self, xs: Sequence[float], ys: Sequence[float], colour: str, line: float = 2) -> None:
+        """A curve through the points, cut at the frame and broken where a value is not finite."""
+        pieces: list[list[Point]] = [[]]
+        for x, y in zip(xs, ys, strict=True):
+            if math.isfinite(y):
+                inside = min(max(self.py(y), self.top - 1), self.bottom + 1)
+                pieces[-1].append((self.px(x), inside))
+            elif pieces[-1]:
+                pieces.append([])
+        for piece in pieces:
+            if len(piece) > 1:
+                self.canvas.line(piece, colour, line)
+            elif piece:
+                x, y = piece[0]
+                self.canvas.box((x - 2, y - 2, 4, 4), colour)
+
+
+def round_steps(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers from `low` to `high`, about so many: 0, 50, 100, ..."""
+    if not low < high:
+        return [low]
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]

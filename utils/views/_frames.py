@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 import io
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from utils.notebook.figures import png, rasterize, require_alt
+from utils.views._canvas import Drawing
+from utils.views._view import Control
 
 MIME = "application/vnd.open-the-hood.frames+json"
 MOST = 64  # pictures of a view
@@ -24,61 +25,43 @@ MOST_BYTES = 900_000  # of all its pictures but the first, which are loaded toge
 FEWEST = 4  # places at which a range still tells how things go on
 SPOT = 8  # places of a thinned range that can't be combined with all others
 
-Drawing = tuple[Figure, str]
 Place = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Control:
-    """A control of a view, as a page shows it.
-
-    kind: that of its widget, or "Tries" for values to choose from where a widget takes any.
-    labels: what stands beside the control at each of its places; values: what `draw` then gets.
-    start: the place at which it stands first; dense: whether its places are a range of numbers.
-    """
-
-    kind: str
-    name: str
-    labels: tuple[str, ...]
-    values: tuple[Any, ...]
-    start: int
-    dense: bool = False
-
-
-class Widgets:
-    """Stands in for ipywidgets: each widget made of it becomes its name and its arguments."""
-
-    def __getattr__(self, kind: str) -> Callable[..., tuple[str, dict[str, Any]]]:
-        return lambda **arguments: (kind, arguments)
 
 
 def frames(
     draw: Callable[..., Drawing],
-    values: Sequence[Any],
-    controls: Callable[[Any], Sequence[Any]],
-    tries: Sequence[Sequence[Any]] = (),
+    controls: Sequence[Control],
+    tries: Sequence[Sequence[Any]],
+    first: Drawing,
 ) -> dict[str, Any]:
     """The pictures of a view, as a value of JSON.
 
-    draw, values, controls: as in `utils.views._interactive.present`; tries: as there.
     Under "controls" stand their kind, name, labels and start; under "base" the first picture as a
     PNG; under "pictures" what others change of it, as (x, y, width, height, lossless WebP); under
     "frames" for a place such as "0,2" the number of its picture (-1 for the base) and its
     alternative text, or the message that it has instead.
+
+    Args:
+        draw, tries: as in `utils.views._view.present`.
+        first: what is drawn of the controls' first values.
     """
-    found = page_controls(values, controls(Widgets()), tries)
-    single = any(control.kind == "Tries" for control in found)
-    start = tuple(control.start for control in found)
-    figure, alt = draw(*values)
+    figure, alt = first
+    single = any(not control.offered for control in controls)
+    if single:  # one choice stands for all that could be typed
+        values = tuple(control.start for control in controls)
+        choices = dict.fromkeys(tuple(some) for some in (values, *tries))
+        labelled = tuple((" and ".join(map(str, some)), some) for some in choices)
+        controls = [Control("Tries", "try", values, labelled)]
+    start = tuple(map(_place, controls))
     base = np.asarray(rasterize(figure))
     pictures: list[Any] = []
     shown: dict[str, Any] = {key(start): [-1, require_alt(alt)]}
     known: dict[Any, int] = {}
     size = 0
-    for place in places(found):
+    for place in places(controls):
         if place == start or size > MOST_BYTES:
             continue
-        chosen = [control.values[at] for control, at in zip(found, place, strict=True)]
+        chosen = [control.offered[at][1] for control, at in zip(controls, place, strict=True)]
         try:
             other, alt = draw(*(chosen[0] if single else chosen))
         except ValueError as error:
@@ -93,8 +76,8 @@ def frames(
         shown[key(place)] = [known[picture], require_alt(alt)]
     return {
         "controls": [
-            {"kind": c.kind, "name": c.name, "labels": list(c.labels), "start": c.start}
-            for c in found
+            {"kind": c.kind, "name": c.name, "labels": [x for x, _ in c.offered], "start": at}
+            for c, at in zip(controls, start, strict=True)
         ],
         "base": _text(png(figure)),
         "pictures": pictures,
@@ -102,56 +85,30 @@ def frames(
     }
 
 
-def page_controls(
-    values: Sequence[Any], widgets: Sequence[Any], tries: Sequence[Sequence[Any]] = ()
-) -> list[Control]:
-    """The controls for widgets that hold `values`.
+def _place(control: Control) -> int:
+    return [value for _, value in control.offered].index(control.start)
 
-    Where a widget takes whatever is typed, one choice among `values` and `tries` stands for all.
 
-    Raises:
-        ValueError: for a slider whose places can't be counted, since each is drawn for the page.
-    """
-    found = []
-    for value, (kind, arguments) in zip(values, widgets, strict=True):
-        name = arguments.get("description", "")
-        if kind == "IntSlider":
-            step = arguments.get("step", 1)
-            offered = tuple(range(arguments["min"], arguments["max"] + 1, step))
-            labels = tuple(map(str, offered))
-            found.append(Control(kind, name, labels, offered, offered.index(value), dense=True))
-        elif kind == "Checkbox":
-            found.append(Control(kind, name, ("off", "on"), (False, True), int(value)))
-        elif "options" in arguments:
-            options = arguments["options"]
-            pairs = list(options.items() if isinstance(options, dict) else options)
-            if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-                pairs = [(str(option), option) for option in pairs]
-            labels, offered = zip(*pairs, strict=True)
-            dense = kind == "SelectionSlider" and len(offered) > SPOT
-            found.append(Control(kind, name, labels, offered, offered.index(value), dense))
-        elif kind.endswith("Slider"):
-            raise ValueError(f"expected an IntSlider or a SelectionSlider for {name!r}, got {kind}")
-        else:
-            choices = list(dict.fromkeys(tuple(some) for some in [values, *tries]))
-            labels = tuple(" and ".join(map(str, some)) for some in choices)
-            return [Control("Tries", "try", labels, tuple(choices), 0)]
-    return found
+def _dense(control: Control) -> bool:
+    """Whether its places are a range of numbers, of which a few tell how things go on."""
+    return control.kind == "IntSlider" or (
+        control.kind == "SelectionSlider" and len(control.offered) > SPOT
+    )
 
 
 def places(controls: Sequence[Control]) -> Iterator[Place]:
     """At most MOST places of the controls, those that tell most first."""
-    fixed = int(np.prod([len(control.values) for control in controls if not control.dense]))
-    dense = sum(control.dense for control in controls)
-    every = int(np.prod([len(control.values) for control in controls]))
-    reach = max(len(control.values) for control in controls)
-    if every > MOST and dense:
-        reach = int((MOST / fixed) ** (1 / dense) + 1e-9)
+    counts = [len(control.offered) for control in controls]
+    dense = [_dense(control) for control in controls]
+    fixed = math.prod(n for n, many in zip(counts, dense, strict=True) if not many)
+    every, reach = math.prod(counts), max(counts)
+    if every > MOST and any(dense):
+        reach = int((MOST / fixed) ** (1 / sum(dense)) + 1e-9)
         if reach < FEWEST:
             reach = SPOT
     offered = [
-        spread(len(control.values), control.start, reach if control.dense else None)
-        for control in controls
+        spread(n, _place(control), reach if many else None)
+        for control, n, many in zip(controls, counts, dense, strict=True)
     ]
     ranks = sorted(
         itertools.product(*(range(len(some)) for some in offered)),

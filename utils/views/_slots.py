@@ -9,6 +9,7 @@ from utils.instruments.dispatch import COMPOSITE, Entry
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import Canvas
 from utils.views._text_outlines import text_width
+from utils.views._view import Control, choice
 
 PAD = 6  # CSS pixels between a chip's edge and its words
 
@@ -54,9 +55,7 @@ def look(entry: Entry | None) -> Look:
 
 def held(entry: Entry | None) -> str:
     """What a slot holds, in words: the kind as the table has it."""
-    if entry is None:
-        return NOTHING.name
-    return FALLS_THROUGH.name if entry.fallthrough else entry.kind
+    return entry.kind if entry is not None and not entry.fallthrough else look(entry).name
 
 
 def layer(entry: Entry) -> Look:
@@ -66,42 +65,13 @@ def layer(entry: Entry) -> Look:
     for start, found in (("Autograd", AUTOGRAD), ("Autocast", AUTOCAST), (VIEWS.name, VIEWS)):
         if entry.key.startswith(start):
             return found
-    return BACKEND if entry.kind in ("kernel", "default for backends") and _last(entry) else ELSE
+    last = entry.key not in ("BackendSelect", "Conjugate", "Negative", "ZeroTensor")
+    return BACKEND if entry.kind in ("kernel", "default for backends") and last else ELSE
 
 
-def _last(entry: Entry) -> bool:
-    return entry.key not in ("BackendSelect", "Conjugate", "Negative", "ZeroTensor")
-
-
-def file_name(entry: Entry) -> str:
-    """Return the file of a slot without its folders."""
-    return entry.file.rpartition("/")[2]
-
-
-def short(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Operators as options of a slider: beside it is no room for the namespace.
-
-    A list to choose from would open and close by the mouse alone: its keys move JupyterLab's cells.
-    """
-    return [(name.removeprefix("aten::"), name) for name in names]
-
-
-def cut(words: str, width: float, *, size: float, mono: bool = False) -> str:
-    """`words`, their middle left out where they are wider than `width`: an end tells as much."""
-    if text_width(words, size=size, mono=mono) <= width:
-        return words
-    keep = len(words) - 1
-    while keep > 2:
-        short = f"{words[: keep - keep // 2]}…{words[-(keep // 2) :]}"
-        if text_width(short, size=size, mono=mono) <= width:
-            return short
-        keep -= 1
-    return "…"
-
-
-def chip_width(words: str, *, size: float) -> float:
-    """How wide a chip with these words is."""
-    return text_width(words, size=size) + 2 * PAD
+def operators(start: str, names: Sequence[str]) -> Control:
+    """A control to choose one of some operators; beside it is no room for the namespace."""
+    return choice("operator", start, names, [name.removeprefix("aten::") for name in names])
 
 
 @dataclass(frozen=True)
@@ -117,18 +87,18 @@ class Chip:
         return chip_width(self.words, size=size)
 
 
+def chip_width(words: str, *, size: float) -> float:
+    """How wide a chip with these words is."""
+    return text_width(words, size=size) + 2 * PAD
+
+
 def draw_chips(canvas: Canvas, chips: Sequence[Chip], *, size: float) -> None:
     """All at once: what a redraw costs is the number of separate drawings."""
     high = size + 8
-    for dashed in (False, True):
+    for dashed, edge in ((False, "none"), (True, MUTED)):
         some = [chip for chip in chips if chip.look.dashed == dashed]
         boxes = [(chip.x, chip.y - high / 2, chip.width(size), high) for chip in some]
-        canvas.boxes(
-            boxes,
-            [chip.look.fill for chip in some],
-            edge=MUTED if dashed else "none",
-            radius=4,
-            dashed=dashed,
-        )
+        fills = [chip.look.fill for chip in some]
+        canvas.boxes(boxes, fills, edge=edge, radius=4, dashed=dashed)
     for chip in chips:
-        canvas.text(chip.x + PAD, chip.y, chip.words, size=size, colour=chip.look.ink)
+        canvas.text(chip.x + PAD, chip.y, chip.words, chip.look.ink, size=size)

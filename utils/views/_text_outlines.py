@@ -7,6 +7,7 @@ and is redrawn while a slider moves. Outlines of one string are made once and dr
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from matplotlib import font_manager
@@ -22,7 +23,7 @@ ALIGN = {"left": 0.0, "center": 0.5, "right": 1.0}
 _EM = 1000  # outlines are made at this size, then scaled
 
 
-def text_width(words: str, *, size: float, mono: bool = False) -> float:
+def text_width(words: str, *, size: float = 14, mono: bool = False) -> float:
     """Return the width of one line of text in CSS pixels."""
     return sum(_step(letter, mono, size) for letter in words)
 
@@ -91,13 +92,21 @@ def _snap(length: float) -> float:
     return round(length * DENSITY) / DENSITY
 
 
-def cut(words: str, width: float, size: float, mono: bool = False) -> str:
-    """Return the words, cut with an ellipsis if they are wider than this in CSS pixels."""
-    if text_width(words, size=size, mono=mono) <= width:
-        return words
-    while words and text_width(words + "…", size=size, mono=mono) > width:
-        words = words[:-1]
-    return words + "…"
+def cut(
+    words: str, width: float, *, size: float = 14, mono: bool = False, middle: bool = True
+) -> str:
+    """`words`, their middle left out where they are wider than `width`: an end tells as much.
+
+    middle: false where the beginning alone tells.
+    """
+    shorter = (
+        f"{words[: keep - keep // 2]}…{words[-(keep // 2) :]}" if middle else f"{words[:keep]}…"
+        for keep in range(len(words) - 1, 2 if middle else 0, -1)
+    )
+    fits = (
+        one for one in chain([words], shorter) if text_width(one, size=size, mono=mono) <= width
+    )
+    return next(fits, "…")
 
 
 def clipped(word: str) -> str:

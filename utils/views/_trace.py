@@ -13,12 +13,7 @@ from utils.notebook.style import GRADIENT, KERNEL, PARAMETER, STORAGE, Part
 
 # The phases of a training step; what runs before the first backward node is forward.
 FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"
-LOOKS: dict[str, Part] = {
-    FORWARD: STORAGE,
-    BACKWARD: GRADIENT,
-    OPTIMIZER: PARAMETER,
-    OTHER: KERNEL,
-}
+LOOKS: dict[str, Part] = {FORWARD: STORAGE, BACKWARD: GRADIENT, OPTIMIZER: PARAMETER, OTHER: KERNEL}
 
 
 @dataclass

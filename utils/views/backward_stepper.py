@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from matplotlib.figure import Figure
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
 from utils.views._layers import LANE, layout
 from utils.views._numbers import short
 from utils.views._text_outlines import text_width
+from utils.views._view import present, slider, will_move
 
 MOST = 12  # nodes in one picture
 ROW, HIGH, WIDE, GRAPH_W = 92, 46, 96, 380
@@ -62,16 +61,11 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
     """
     tape = record(steps, values)
     last = len(tape.order)
-    shown = min(1, last) if _interactive.can_move() or _interactive.filming() else last
-    _interactive.present(
-        lambda step: draw(tape, step),
-        (shown,),
-        lambda widgets: [widgets.IntSlider(value=shown, min=0, max=last, description="step")],
-    )
+    shown = min(1, last) if will_move() else last
+    present(lambda step: draw(tape, step), slider("step", shown, 0, last))
 
 
 def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
-    """Compute forward, then backward."""
     if not steps or not values:
         raise ValueError('backward_stepper needs steps and values: ({"y": "x * x"}, x=3.0)')
     if len(steps) + len(values) > MOST:
@@ -106,24 +100,23 @@ def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
     return Tape(known, inputs, order, adjoints, lines)
 
 
-def draw(tape: Tape, step: int) -> tuple[Figure, str]:
-    """Return the figure after `step` nodes were visited, and its alternative text."""
+def draw(tape: Tape, step: int) -> Drawing:
     visited = tape.order[:step]
     now = visited[-1] if visited else None
-    words = sentence(tape, step)
+    canvas = Canvas(sentence(tape, step))
+    top = canvas.top + 16
     graph = {name: list(tape.inputs[name]) for name in tape.order}
-    top = title_height(words) + 16
-    apart = {edge: _apart(tape.inputs[edge[0]][edge[1]]) for edge in _edges(tape)}
+    apart = {
+        (user, source): _apart(locals_)
+        for user in tape.order
+        for source, locals_ in tape.inputs[user].items()
+    }
     lanes = {
         ("lane", *edge, k): LANE + way[-1] - way[0]
         for edge, way in apart.items()
         for k in range(MOST)
     }
-    widths = dict.fromkeys(graph, WIDE) | lanes
-    places = layout(graph, widths, MARGIN, MARGIN + GRAPH_W)
-    high = max(ROW * (places.rows - 1) + HIGH, LINE * len(tape.order) + 8)
-    canvas = Canvas(top + high + 30)
-    canvas.title(words)
+    places = layout(graph, dict.fromkeys(graph, WIDE) | lanes, MARGIN, MARGIN + GRAPH_W)
 
     def y(name: str) -> float:
         return top + ROW * places.row[name]
@@ -138,61 +131,50 @@ def draw(tape: Tape, step: int) -> tuple[Figure, str]:
         colour = GRADIENT.colour if lit else MUTED
         for shift, local in zip(apart[user, source], tape.inputs[user][source], strict=True):
             path = [(x + shift, down) for x, down in middle_path]
-            canvas.line(path, colour=colour, line=2.2 if user == now else 1.3, dashed=not lit)
-            canvas.marker(*path[-1], "v", size=7, fill=colour, edge="none")
+            canvas.line(path, colour, 2.2 if user == now else 1.3, dashed=not lit)
+            canvas.marker(*path[-1], "v", 7, colour)
             # an edge that passes other nodes carries its label in the lane, where it has room
             (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
-            label = (ax + bx) / 2, (ay + by) / 2, _times(local), INK if lit else MUTED
-            labels.append(label)
+            labels.append(((ax + bx) / 2, (ay + by) / 2, _times(local), INK if lit else MUTED))
     for x, middle, text, colour in labels:
         wide = text_width(text, size=SMALL) + 8
-        canvas.boxes([(x - wide / 2, middle - 8, wide, 16)], [CARD], edge="none")
-        canvas.text(x, middle, text, size=SMALL, colour=colour, ha="center")
-    for name in tape.order:
-        fill = GRADIENT.colour if name == now else GRADIENT.tint if name in visited else IDLE
-        ink = GRADIENT.on if name == now else INK
-        box = (places.x[name] - WIDE / 2, y(name), WIDE, HIGH)
-        canvas.boxes([box], [fill], radius=7)
-        middle = box[1] + HIGH / 2
-        canvas.text(
-            places.x[name],
-            middle - 9,
-            f"{name} = {short(tape.values[name])}",
-            size=13,
-            colour=ink,
-            ha="center",
-        )
-        adjoint = short(tape.adjoints[name]) if name in visited else "not yet"
-        canvas.text(
-            places.x[name],
-            middle + 10,
-            f"adjoint {adjoint}",
-            size=SMALL,
-            colour=ink if name in visited else MUTED,
-            ha="center",
-        )
+        canvas.box((x - wide / 2, middle - 8, wide, 16), CARD)
+        canvas.text(x, middle, text, colour, "center", size=SMALL)
     left = MARGIN + GRAPH_W + 40
     canvas.note(left, top + 6, f"d{tape.order[0]} / d…, in the order of backward")
     for k, name in enumerate(tape.order):
-        line = top + 36 + k * LINE
+        seen, line = name in visited, top + 36 + k * LINE
+        fill, ink = (GRADIENT.tint if seen else IDLE), INK
         if name == now:
-            canvas.marker(
-                left - 12, line, GRADIENT.marker, size=10, fill=GRADIENT.colour, edge="none"
-            )
-        ink = INK if name in visited else MUTED
-        canvas.text(left, line, name, mono=True, colour=ink)
-        told = tape.lines[name] if name in visited else "…"
+            fill, ink = GRADIENT.colour, GRADIENT.on
+            canvas.marker(left - 12, line, GRADIENT.marker, 10, GRADIENT.colour)
+        x, middle = places.x[name], y(name) + HIGH / 2
+        canvas.box((x - WIDE / 2, y(name), WIDE, HIGH), fill, edge=CARD, radius=7)
+        value = f"{name} = {short(tape.values[name])}"
+        canvas.text(x, middle - 9, value, ink, "center", size=13)
+        adjoint = f"adjoint {short(tape.adjoints[name]) if seen else 'not yet'}"
+        canvas.text(x, middle + 10, adjoint, ink if seen else MUTED, "center", size=SMALL)
+        ink = INK if seen else MUTED
+        canvas.text(left, line, name, ink, size=13, mono=True)
+        told = tape.lines[name] if seen else "…"
         room = INNER - GRAPH_W - 90
         size = 13 if text_width(told, size=13, mono=True) < room else 10
         if text_width(told, size=size, mono=True) > room:
             told, size = f"… = {told.rpartition(' = ')[2]}", 13
-        canvas.text(left + 46, line, told, mono=True, colour=ink, size=size)
-    canvas.note(left, canvas.height - 20, "× on an arrow: the local derivative")
-    return canvas.finish(), describe(tape, step, words)
+        canvas.text(left + 46, line, told, ink, size=size, mono=True)
+    high = max(ROW * (places.rows - 1) + HIGH, LINE * len(tape.order) + 8)
+    canvas.note(left, top + high + 10, "× on an arrow: the local derivative")
+    values = ", ".join(f"{name} = {short(value)}" for name, value in tape.values.items())
+    told = "; ".join(f"{name}: {tape.lines[name]}" for name in visited) or "none yet"
+    rest = f" Not visited yet: {', '.join(tape.order[step:])}." if step < len(tape.order) else ""
+    return canvas.finish(
+        top + high + 30,
+        f"Backward, step {step} of {len(tape.order)}. {canvas.title} {values}. "
+        f"Adjoints: {told}.{rest}",
+    )
 
 
 def sentence(tape: Tape, step: int) -> str:
-    """What this step shows, as the figure's title."""
     if not step:
         return f"Forward is done: {tape.order[0]} = {short(tape.values[tape.order[0]])}."
     name = tape.order[step - 1]
@@ -207,25 +189,11 @@ def sentence(tape: Tape, step: int) -> str:
     return f"{name} is used by {users[0]} alone: what arrived there, times the local derivative."
 
 
-def describe(tape: Tape, step: int, words: str) -> str:
-    """Return the alternative text: each visited node and how its adjoint came about."""
-    values = ", ".join(f"{name} = {short(value)}" for name, value in tape.values.items())
-    told = "; ".join(f"{name}: {tape.lines[name]}" for name in tape.order[:step]) or "none yet"
-    left = f" Not visited yet: {', '.join(tape.order[step:])}." if step < len(tape.order) else ""
-    return f"Backward, step {step} of {len(tape.order)}. {words} {values}. Adjoints: {told}.{left}"
-
-
-def _edges(tape: Tape) -> list[tuple[str, str]]:
-    return [(user, source) for user in tape.order for source in tape.inputs[user]]
-
-
 def _apart(locals_: tuple[float, ...]) -> list[float]:
     """How far each of the arrows between two nodes lies from their middle, in CSS pixels."""
     more = len(locals_) - 1
-    if not more:
-        return [0.0]
     label = max(text_width(_times(local), size=SMALL) for local in locals_)
-    step = min(label + 12, (WIDE - 10) / more)
+    step = min(label + 12, (WIDE - 10) / max(1, more))
     return [(k - more / 2) * step for k in range(more + 1)]
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from utils.notebook.style import CARD, INK, MUTED, VIEW
-from utils.views import _interactive
-from utils.views._broadcasting import Alignment, Shape, align, parse_shape
-from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
 from utils.views._numbers import count, listed
 from utils.views._text_outlines import text_width
+from utils.views._view import Control, present
 
+Shape = tuple[int, ...]
 BOX_H, ROW, GAP, WIDEST = 38, 52, 10, 76
 LABEL_W, NOTE_W = 130, 214  # the shape left of its boxes, the remark right of them
 # Offered where nothing can be typed: an outer sum, a bias, a column beside a row, clashes.
@@ -28,6 +28,33 @@ TRIES: tuple[tuple[Shape, ...], ...] = (
 )
 
 
+@dataclass(frozen=True)
+class Alignment:
+    """Shapes laid under one another, aligned on the right.
+
+    rows[r][c]: shape r's size in column c of the result, None where it has no such dimension.
+    result[c]: the size they agree on, None in a column where they clash.
+    """
+
+    shapes: tuple[Shape, ...]
+    rows: tuple[tuple[int | None, ...], ...]
+    result: tuple[int | None, ...]
+
+    @property
+    def clashes(self) -> list[int]:
+        """The columns where two sizes differ and neither is 1."""
+        return [column for column, size in enumerate(self.result) if size is None]
+
+    def stretched(self, row: int, column: int) -> bool:
+        """Return whether shape `row` is repeated along `column`, by stride 0."""
+        size, wanted = self.rows[row][column], self.result[column]
+        return wanted is not None and (size is None or size == 1) and wanted != 1
+
+    def repeated(self, row: int) -> list[str]:
+        width = len(self.result)
+        return [str(c - width) for c in range(width) if self.stretched(row, c)]
+
+
 def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
     """Show how shapes broadcast: aligned on the right, what is repeated, the result or the clash.
 
@@ -38,60 +65,11 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
         ValueError: for no argument or a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
-    _interactive.present(
+    present(
         lambda *texts: draw([parse_shape(text) for text in texts]),
-        [str(shape) for shape in shapes],
-        lambda widgets: [
-            widgets.Text(value=str(shape), description=f"shape {at}", continuous_update=False)
-            for at, shape in enumerate(shapes)
-        ],
-        [list(map(str, some)) for some in TRIES if len(some) == len(shapes)],
+        *(Control("Text", f"shape {at}", str(shape)) for at, shape in enumerate(shapes)),
+        tries=[list(map(str, some)) for some in TRIES if len(some) == len(shapes)],
     )
-
-
-def draw(shapes: Sequence[Shape]) -> tuple[Figure, str]:
-    """Return the figure for some shapes, and its alternative text."""
-    alignment = align(shapes)
-    words = sentence(alignment)
-    top = title_height(words) + 30
-    canvas = Canvas(top + ROW * (len(shapes) + 1) + 28)
-    canvas.title(words)
-    columns = _columns(len(alignment.result))
-    for column, (x, width) in enumerate(columns):
-        dim = column - len(columns)
-        canvas.note(x + width / 2, top - 14, f"dim {dim}", ha="center")
-    for row in range(len(shapes)):
-        _draw_shape(canvas, top + row * ROW, alignment, row, columns)
-    _draw_result(canvas, top + len(shapes) * ROW + 12, alignment, columns)
-    return canvas.finish(), describe(alignment)
-
-
-def sentence(alignment: Alignment) -> str:
-    """What these shapes do, as the figure's title."""
-    shapes = listed([str(shape) for shape in alignment.shapes])
-    if alignment.clashes:
-        column = alignment.clashes[-1]
-        found = [row[column] for row in alignment.rows if row[column] not in (None, 1)]
-        sizes = listed([str(size) for size in dict.fromkeys(found)])
-        dim = column - len(alignment.result)
-        return f"{shapes} do not broadcast: dim {dim} has {sizes}, and neither is 1."
-    stretched = [
-        str(shape)
-        for row, shape in enumerate(alignment.shapes)
-        if any(alignment.stretched(row, column) for column in range(len(alignment.result)))
-    ]
-    if not stretched:
-        return f"{shapes}: every size agrees, so nothing is repeated."
-    if len(stretched) == len(alignment.shapes) > 1:
-        return f"{shapes} repeat each other: the result {alignment.result} is larger than any."
-    verb = "is" if len(stretched) == 1 else "are"
-    return f"{listed(stretched)} {verb} repeated to {alignment.result}, by stride 0 and no copy."
-
-
-def describe(alignment: Alignment) -> str:
-    """Return the alternative text: the sentence, then each shape's remark."""
-    remarks = [f"{shape}: {_remark(alignment, row)}." for row, shape in enumerate(alignment.shapes)]
-    return " ".join([f"Broadcasting, aligned on the right. {sentence(alignment)}", *remarks])
 
 
 def _shape(thing: object) -> Shape:
@@ -102,85 +80,107 @@ def _shape(thing: object) -> Shape:
     raise TypeError(f"expected a tensor or a shape such as (64, 1), got {thing!r}")
 
 
-def _remark(alignment: Alignment, row: int) -> str:
-    width = len(alignment.result)
-    dims = [str(c - width) for c in range(width) if alignment.stretched(row, c)]
-    return f"repeated along dim {listed(dims)}" if dims else "used as it is"
+def align(shapes: Sequence[Sequence[int]]) -> Alignment:
+    """Align `shapes` as torch broadcasts them; ValueError for no shape or a negative size."""
+    if not shapes:
+        raise ValueError("broadcasting needs at least one shape, got none: pass (64, 1), (64,)")
+    plain = tuple(tuple(int(size) for size in shape) for shape in shapes)
+    for shape in plain:
+        if any(size < 0 for size in shape):
+            raise ValueError(f"a size is 0 or more, got the shape {shape}")
+    width = max(map(len, plain))
+    rows = tuple((None,) * (width - len(shape)) + shape for shape in plain)
+    result = []
+    for column in zip(*rows, strict=True):
+        sizes = {size for size in column if size not in (None, 1)}
+        result.append(None if len(sizes) > 1 else sizes.pop() if sizes else 1)
+    return Alignment(plain, rows, tuple(result))
 
 
-def _columns(ndim: int) -> list[tuple[float, float]]:
-    """Return the left edge and width of each column of boxes."""
-    room = INNER - LABEL_W - NOTE_W
-    width = min(WIDEST, (room + GAP) / max(ndim, 1) - GAP)
-    return [(MARGIN + LABEL_W + column * (width + GAP), width) for column in range(ndim)]
+def parse_shape(text: str) -> Shape:
+    """The shape in `text`: "(64, 1)", "64 1", "64×1", "" for 0-D; ValueError for anything else."""
+    words = text.replace("×", " ").replace("x", " ").strip(" ()[]").replace(",", " ").split()
+    if not all(word.isdecimal() for word in words):
+        raise ValueError(f"expected sizes such as 64, 1, got {text!r}")
+    return tuple(int(word) for word in words)
 
 
-def _note_x(columns: Sequence[tuple[float, float]]) -> float:
-    return (sum(columns[-1]) if columns else MARGIN + LABEL_W) + 26
-
-
-def _draw_shape(
-    canvas: Canvas,
-    y: float,
-    alignment: Alignment,
-    row: int,
-    columns: Sequence[tuple[float, float]],
-) -> None:
+def draw(shapes: Sequence[Shape]) -> Drawing:
+    alignment = align(shapes)
+    result, clashes = alignment.result, alignment.clashes
+    canvas = Canvas(sentence(alignment))
+    y = canvas.top + 30
+    room = (INNER - LABEL_W - NOTE_W + GAP) / max(len(result), 1) - GAP
+    wide, left = min(WIDEST, room), MARGIN + LABEL_W
+    xs = [left + column * (wide + GAP) for column in range(len(result))]
+    right = xs[-1] + wide if xs else left
+    for column, x in enumerate(xs):
+        canvas.note(x + wide / 2, y - 14, f"dim {column - len(xs)}", "center")
+    parts = [f"Broadcasting, aligned on the right. {canvas.title}"]
+    for row, shape in enumerate(alignment.shapes):
+        middle, name = y + BOX_H / 2, str(shape)
+        if text_width(name, size=12, mono=True) > LABEL_W - 14:
+            name = f"shape {row}"
+        canvas.text(MARGIN, middle, name, size=12, mono=True)
+        for column, (x, size) in enumerate(zip(xs, alignment.rows[row], strict=True)):
+            box, centre = (x, y, wide, BOX_H), x + wide / 2
+            clash = column in clashes and size not in (None, 1)
+            if size is None:
+                canvas.box(box, "none", edge=MUTED, radius=8, dashed=True)
+            else:
+                canvas.box(box, INK if clash else VIEW.tint, radius=8)
+            if alignment.stretched(row, column):
+                # What the shape says, then how many times it is read: by a stride of 0.
+                grown = f"→ {result[column]}"
+                if size is not None and text_width(f"1 {grown}", size=12, mono=True) <= wide - 8:
+                    grown = f"1 {grown}"
+                _draw_fitting(canvas, centre, middle - 7, grown, wide - 8, 13, INK)
+                canvas.text(centre, middle + 10, "stride 0", VIEW.colour, "center", size=SMALL - 1)
+            elif size is not None:
+                ink = CARD if clash else INK
+                _draw_fitting(canvas, centre, middle, str(size), wide - 8, 16, ink)
+        dims = alignment.repeated(row)
+        remark = f"repeated along dim {listed(dims)}" if dims else "used as it is"
+        canvas.note(right + 26, middle, remark)
+        parts.append(f"{shape}: {remark}.")
+        y += ROW
+    y += 12
     middle = y + BOX_H / 2
-    name = str(alignment.shapes[row])
-    if text_width(name, size=12, mono=True) > LABEL_W - 14:
-        name = f"shape {row}"
-    canvas.text(MARGIN, middle, name, size=12, mono=True)
-    for column, (x, width) in enumerate(columns):
-        size = alignment.rows[row][column]
-        clash = column in alignment.clashes and size not in (None, 1)
-        box = [(x, y, width, BOX_H)]
-        if size is None:
-            canvas.boxes(box, ["none"], edge=MUTED, radius=8, dashed=True)
-        else:
-            canvas.boxes(box, [INK if clash else VIEW.tint], edge="none", radius=8)
-        if alignment.stretched(row, column):
-            # What the shape says, then how many times it is read: by a stride of 0.
-            grown = f"→ {alignment.result[column]}"
-            if size is not None and text_width(f"1 {grown}", size=12, mono=True) <= width - 8:
-                grown = f"1 {grown}"
-            _draw_fitting(canvas, x + width / 2, middle - 7, grown, width - 8, 13)
-            centre, size = x + width / 2, SMALL - 1
-            canvas.text(centre, middle + 10, "stride 0", size=size, colour=VIEW.colour, ha="center")
-        elif size is not None:
-            colour = CARD if clash else INK
-            _draw_fitting(canvas, x + width / 2, middle, str(size), width - 8, 16, colour)
-    canvas.note(_note_x(columns), middle, _remark(alignment, row))
-
-
-def _draw_result(
-    canvas: Canvas, y: float, alignment: Alignment, columns: Sequence[tuple[float, float]]
-) -> None:
-    middle = y + BOX_H / 2
-    right = columns[-1][0] + columns[-1][1] if columns else MARGIN + LABEL_W
-    canvas.line([(MARGIN, y - 13), (right, y - 13)], colour=MUTED)
+    canvas.line([(MARGIN, y - 13), (right, y - 13)], MUTED)
     canvas.text(MARGIN, middle, "result", size=12, mono=True)
-    for size, (x, width) in zip(alignment.result, columns, strict=True):
-        fill = INK if size is None else VIEW.colour
-        canvas.boxes([(x, y, width, BOX_H)], [fill], edge="none", radius=8)
+    for size, x in zip(result, xs, strict=True):
+        canvas.box((x, y, wide, BOX_H), INK if size is None else VIEW.colour, radius=8)
         words = "≠" if size is None else str(size)
-        _draw_fitting(canvas, x + width / 2, middle, words, width - 8, 16, CARD)
-    clash = bool(alignment.clashes)
-    sizes = (size for size in alignment.result if size is not None)  # None where two clash
-    remark = "RuntimeError" if clash else count(math.prod(sizes), "element")
-    canvas.note(_note_x(columns), middle, remark)
+        _draw_fitting(canvas, x + wide / 2, middle, words, wide - 8, 16, CARD)
+    sizes = (size for size in result if size is not None)  # None where two clash
+    remark = "RuntimeError" if clashes else count(math.prod(sizes), "element")
+    canvas.note(right + 26, middle, remark)
+    return canvas.finish(y + ROW + 16, " ".join(parts))
+
+
+def sentence(alignment: Alignment) -> str:
+    shapes = listed([str(shape) for shape in alignment.shapes])
+    if alignment.clashes:
+        column = alignment.clashes[-1]
+        found = [row[column] for row in alignment.rows if row[column] not in (None, 1)]
+        sizes = listed([str(size) for size in dict.fromkeys(found)])
+        dim = column - len(alignment.result)
+        return f"{shapes} do not broadcast: dim {dim} has {sizes}, and neither is 1."
+    stretched = [
+        str(shape) for row, shape in enumerate(alignment.shapes) if alignment.repeated(row)
+    ]
+    if not stretched:
+        return f"{shapes}: every size agrees, so nothing is repeated."
+    if len(stretched) == len(alignment.shapes) > 1:
+        return f"{shapes} repeat each other: the result {alignment.result} is larger than any."
+    verb = "is" if len(stretched) == 1 else "are"
+    return f"{listed(stretched)} {verb} repeated to {alignment.result}, by stride 0 and no copy."
 
 
 def _draw_fitting(
-    canvas: Canvas,
-    x: float,
-    y: float,
-    words: str,
-    room: float,
-    size: float,
-    colour: str = INK,
+    canvas: Canvas, x: float, y: float, words: str, room: float, size: float, colour: str
 ) -> None:
     """Centred text, smaller where it would not fit in `room` CSS pixels."""
     while text_width(words, size=size, mono=True) > room and size > 7:
         size -= 1
-    canvas.text(x, y, words, size=size, mono=True, ha="center", colour=colour)
+    canvas.text(x, y, words, colour, "center", size=size, mono=True)

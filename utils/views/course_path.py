@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from matplotlib.figure import Figure
-
-from utils.notebook.figures import show
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
-from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Point, title_height
-from utils.views._graph import Step, places
+from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing, Point
 from utils.views._numbers import listed
 from utils.views._text_outlines import wrap
+from utils.views._view import present
 
 GAP, BOX_H, ROW, LANE = 26, 72, 86, 12  # between columns, a box, from row to row, above the boxes
 
 FAINT = "#a3acb8"  # lines that do not touch the lit phase
+
+
+class Step(Protocol):
+    """A phase as a path needs it: any object with these three (`notebook.course.Phase` is one)."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def needs(self) -> Sequence[int]: ...
 
 
 def course_path(
@@ -31,28 +42,71 @@ def course_path(
     Raises:
         ValueError: for needs that no phase has, or that form a circle.
     """
-    figure, alt = draw(list(phases), done, here)
-    show(figure, alt=alt)
+    steps = list(phases)
+    present(lambda: draw(steps, done, here))
 
 
-def draw(
-    steps: Sequence[Step], done: Collection[int] = (), here: int | None = None
-) -> tuple[Figure, str]:
-    """Return the figure for some phases, and its alternative text."""
+def places(steps: Iterable[Step]) -> dict[int, tuple[int, int]]:
+    """(column, row) of each step by its number.
+
+    A column further right than all that a step needs; the longest way through lies in row 0, a
+    branch takes the nearest free row below. Raises ValueError for a number that is there twice, a
+    need that no step has, or needs that go round in a circle.
+    """
+    steps = list(steps)
+    needs = {step.number: tuple(step.needs) for step in steps}
+    if len(needs) < len(steps):
+        raise ValueError(f"each step needs a number of its own, got {[s.number for s in steps]}")
+    for number, wanted in needs.items():
+        if unknown := [other for other in wanted if other not in needs]:
+            raise ValueError(f"step {number} needs {unknown}, which is not among {sorted(needs)}")
+    columns = _columns(needs)
+    rows = {}
+    way = [max(columns, key=columns.__getitem__)] if columns else []
+    while way:  # the longest way, back from the step in the last column
+        number = way.pop()
+        rows[number] = 0
+        way = [max(needs[number], key=columns.__getitem__)] if needs[number] else []
+    taken = {(columns[number], 0) for number in rows}
+    for number in sorted(needs, key=lambda n: (columns[n], n)):
+        if number not in rows:
+            row = max([1, *(rows[other] for other in needs[number])])
+            while (columns[number], row) in taken:
+                row += 1
+            rows[number] = row
+            taken.add((columns[number], row))
+    return {number: (columns[number], rows[number]) for number in needs}
+
+
+def _columns(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    columns: dict[int, int] = {}
+    while len(columns) < len(needs):
+        ready = [n for n in needs if n not in columns and all(m in columns for m in needs[n])]
+        if not ready:
+            circle = sorted(set(needs) - set(columns))
+            raise ValueError(f"the needs go round in a circle among {circle}")
+        for number in ready:
+            columns[number] = max((columns[m] + 1 for m in needs[number]), default=0)
+    return columns
+
+
+def draw(steps: Sequence[Step], done: Collection[int] = (), here: int | None = None) -> Drawing:
     if not steps:
         raise ValueError("course_path needs at least one phase, got none")
-    words = sentence(steps, done, here)
-    drawing = _Drawing(steps, title_height(words) + 6)
-    canvas = Canvas(drawing.bottom + 22)
-    canvas.title(words)
-    drawing.draw_ways(canvas, here)
+    canvas = Canvas(sentence(steps, done, here))
+    drawing = _Drawing(canvas, steps)
+    drawing.draw_ways(here)
+    parts = [f"The path of the course. {canvas.title}"]
     for step in steps:
-        drawing.draw_box(canvas, step, step.number in done, step.number == here)
-    return canvas.finish(), describe(steps, done, here)
+        ticked = step.number in done
+        drawing.draw_box(step, ticked, step.number == here)
+        needs = listed([f"{number:02d}" for number in step.needs])
+        text = f"{step.number:02d} {step.title}{f' needs {needs}' if needs else ''}"
+        parts.append(f"{text}{', done' if ticked else ''}.")
+    return canvas.finish(drawing.bottom + 22, " ".join(parts))
 
 
 def sentence(steps: Sequence[Step], done: Collection[int], here: int | None) -> str:
-    """What the path says now, as the figure's title."""
     for step in steps:
         if step.number == here:
             return f"You are here: {step.number:02d}, {step.title}."
@@ -64,46 +118,29 @@ def sentence(steps: Sequence[Step], done: Collection[int], here: int | None) -> 
     return "Each phase stands on the ones whose line leads to it."
 
 
-def describe(steps: Sequence[Step], done: Collection[int], here: int | None) -> str:
-    """Return the alternative text: each phase with what it needs."""
-    parts = [f"The path of the course. {sentence(steps, done, here)}"]
-    for step in steps:
-        text = f"{step.number:02d} {step.title}"
-        if step.needs:
-            text += f" needs {listed([f'{number:02d}' for number in step.needs])}"
-        if step.number in done:
-            text += ", done"
-        parts.append(f"{text}.")
-    return " ".join(parts)
-
-
 class _Drawing:
     """Boxes on the grid of `places`, and the lines between them in the gaps."""
 
-    def __init__(self, steps: Sequence[Step], top: float) -> None:
-        self.steps, self.places = steps, places(steps)
+    def __init__(self, canvas: Canvas, steps: Sequence[Step]) -> None:
+        self.canvas, self.steps, self.places = canvas, steps, places(steps)
         columns = 1 + max(column for column, _ in self.places.values())
         self.width = min((INNER + GAP) / columns - GAP, 150)
-        self.lanes = self._lanes()
-        self.top = top + LANE * (1 + max(self.lanes.values(), default=-1)) + 8
-        self.bottom = self.top + max(row for _, row in self.places.values()) * ROW + BOX_H
-
-    def _lanes(self) -> dict[tuple[int, int], int]:
-        """Return a lane above the boxes for each need along row 0 that skips a column."""
-        lanes: dict[tuple[int, int], int] = {}
-        for step in self.steps:
+        # A lane above the boxes for each need along row 0 that skips a column.
+        self.lanes: dict[tuple[int, int], int] = {}
+        for step in steps:
             column, row = self.places[step.number]
             for need in step.needs:
                 start, level = self.places[need]
                 if row == level == 0 and column - start > 1:
-                    lanes[need, step.number] = len(lanes)
-        return lanes
+                    self.lanes[need, step.number] = len(self.lanes)
+        self.top = canvas.top + 14 + LANE * len(self.lanes)
+        self.bottom = self.top + max(row for _, row in self.places.values()) * ROW + BOX_H
 
     def corner(self, number: int) -> Point:
         column, row = self.places[number]
         return MARGIN + column * (self.width + GAP), self.top + row * ROW
 
-    def draw_ways(self, canvas: Canvas, here: int | None) -> None:
+    def draw_ways(self, here: int | None) -> None:
         turns: dict[int, list[int]] = {}  # for each gap, the phases whose lines turn in it
         ways: dict[tuple[bool, int], list[list[Point]]] = {}
         for step in self.steps:
@@ -116,11 +153,11 @@ class _Drawing:
                 ways.setdefault((here in (need, step.number), need), []).append(way)
         for (lit, _), group in sorted(ways.items()):
             colour = INK if lit else FAINT
-            canvas.wires(group, colour=colour, line=1.4)
+            self.canvas.wires(group, colour, 1.4)
             for way in group:
                 (_, before), (x, y) = way[-2:]
                 back = [(-6, -3.5), (-6, 3.5)] if before == y else [(-3.5, -6), (3.5, -6)]
-                canvas.polygon([(x, y), *((x + dx, y + dy) for dx, dy in back)], colour)
+                self.canvas.polygon([(x, y), *((x + dx, y + dy) for dx, dy in back)], colour)
 
     def _way(self, need: int, number: int, turning: Sequence[int]) -> list[Point]:
         x, y = self.corner(need)
@@ -135,14 +172,14 @@ class _Drawing:
         turn = x + self.width + 7 + 6 * turning.index(need)
         return [first, (turn, first[1]), (turn, last[1]), last]
 
-    def draw_box(self, canvas: Canvas, step: Step, done: bool, lit: bool) -> None:
+    def draw_box(self, step: Step, done: bool, lit: bool) -> None:
         x, y = self.corner(step.number)
         fill, ink, soft = (INK, CARD, RULE) if lit else (IDLE, INK, MUTED)
-        canvas.boxes([(x, y, self.width, BOX_H)], [fill], edge="none", radius=8)
-        mark = f"{step.number:02d}  ✓" if done else f"{step.number:02d}"
+        self.canvas.box((x, y, self.width, BOX_H), fill, radius=8)
         lines = wrap(step.title, self.width - 18, size=SMALL)
         if len(lines) > 3:
             lines = [*lines[:2], f"{lines[2]} …"]
-        canvas.text(x + 10, y + 13, mark, size=SMALL, mono=True, colour=soft)
+        mark = f"{step.number:02d}{'  ✓' if done else ''}"
+        self.canvas.text(x + 10, y + 13, mark, soft, size=SMALL, mono=True)
         for row, line in enumerate(lines):
-            canvas.text(x + 10, y + 28 + 14 * row, line, size=SMALL, colour=ink)
+            self.canvas.text(x + 10, y + 28 + 14 * row, line, ink, size=SMALL)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from utils.instruments import dispatch
 from utils.notebook.style import CARD, INK, MUTED, RULE
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count, listed
-from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, cut, held, look, short
-from utils.views._text_outlines import text_width, wrap
+from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, held, look, operators
+from utils.views._text_outlines import cut, text_width, wrap
+from utils.views._view import choice, present
 
 MOST_OPS, MOST_KEYS = 20, 14
-ROW, HEAD, LEGEND, TEXT = 26, 17, 24, 14
+ROW, HEAD, LEGEND = 26, 17, 24
 TOLD, LABEL_W, LINES = 15, 228, 2  # the words for the lit slot; the operators' names
-RIGHT = MARGIN + INNER
 
 
 def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
@@ -40,42 +37,36 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
             f"got {len(names)} and {len(keys)}"
         )
     first = next((key for key in keys if key.startswith("Autograd")), keys[0])
-    _interactive.present(
+    present(
         lambda op, key: draw(names, keys, op, key),
-        (names[0], first),
-        lambda widgets: [
-            widgets.SelectionSlider(options=short(names), value=names[0], description="operator"),
-            widgets.SelectionSlider(options=keys, value=first, description="key"),
-        ],
+        operators(names[0], names),
+        choice("key", first, keys),
     )
 
 
-def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> tuple[Figure, str]:
-    """Return the map with one slot lit, and its alternative text."""
+def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> Drawing:
     slots = {name: [dispatch.table(name).get(k) for k in keys] for name in ops}
-    words = sentence(slots)
-    top = title_height(words) + HEAD * len(keys) + 10
-    legend = top + ROW * len(ops) + 26
-    shown = [*KINDS.values(), FALLS_THROUGH, NOTHING]
-    if any(look(entry) is OTHER for row in slots.values() for entry in row):
-        shown.append(OTHER)
-    told_at = legend + LEGEND * (-(-len(shown) // 4)) + 12
-    canvas = Canvas(told_at + 21 * LINES + 12)
-    canvas.title(words)
-    wide = (INNER - LABEL_W) / len(keys)
-    left = MARGIN + LABEL_W
+    composites = sum(dispatch.is_composite(name) for name in slots)
+    title = "Each of these operators has a kernel: none is opened into others."
+    if composites:
+        verb = "is a composite" if composites == 1 else "are composites"
+        whole = f"{composites} of {count(len(slots), 'operator')}"
+        title = f"{whole} {verb}: one code for all backends and their autograd."
+    canvas = Canvas(title)
+    top = canvas.top + HEAD * len(keys) + 10
+    left, wide = MARGIN + LABEL_W, (INNER - LABEL_W) / len(keys)
     lit = (list(ops).index(op), list(keys).index(key))
     _draw_heads(canvas, keys, left, wide, top, lit[1])
+    parts = []
     for k, name in enumerate(ops):
-        text = cut(name, LABEL_W - 12, size=TEXT, mono=True)
-        canvas.text(
-            MARGIN,
-            top + ROW * (k + 0.5),
-            text,
-            size=TEXT,
-            mono=True,
-            colour=INK if k == lit[0] else MUTED,
-        )
+        text = cut(name, LABEL_W - 12, mono=True)
+        ink = INK if k == lit[0] else MUTED
+        canvas.text(MARGIN, top + ROW * (k + 0.5), text, ink, mono=True)
+        kinds: dict[str, list[str]] = {}
+        for one, entry in zip(keys, slots[name], strict=True):
+            kinds.setdefault(held(entry), []).append(one)
+        told = "; ".join(f"{kind} at {listed(at)}" for kind, at in kinds.items())
+        parts.append(f"{name}: {told}.")
     cells = [
         (left + wide * j, top + ROW * k, wide - 2, ROW - 2, look(entry))
         for k, row in enumerate(slots.values())
@@ -83,18 +74,24 @@ def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> tuple[Fi
     ]
     _draw_cells(canvas, cells)
     box = (left + wide * lit[1] - 2, top + ROW * lit[0] - 2, wide + 2, ROW + 2)
-    canvas.boxes([box], ["none"], edge=INK, line=2.2, radius=3)
+    canvas.box(box, "none", edge=INK, line=2.2, radius=3)
+    legend = top + ROW * len(ops) + 26
+    shown = [*KINDS.values(), FALLS_THROUGH, NOTHING]
+    if any(cell[4] is OTHER for cell in cells):
+        shown.append(OTHER)
     places = [
         (MARGIN + INNER / 4 * (k % 4), legend + LEGEND * (k // 4) - 9, 22, 18, kind)
         for k, kind in enumerate(shown)
     ]
     _draw_cells(canvas, places)
     for x, y, _, _, kind in places:
-        canvas.text(x + 29, y + 9, kind.name, size=TEXT)
+        canvas.text(x + 29, y + 9, kind.name)
+    told_at = legend + LEGEND * (-(-len(shown) // 4)) + 12
     told = in_words(op, key)
     for k, line in enumerate(wrap(told, INNER, size=TOLD)[:LINES]):
-        canvas.text(MARGIN, told_at + 6 + 21 * k, line, size=TOLD)
-    return canvas.finish(), describe(slots, keys, told, words)
+        canvas.text(MARGIN, told_at + 6 + LINE * k, line, size=TOLD)
+    alt = f"Dispatch table. {title} Keys, from left to right: {listed(keys)}. {told}"
+    return canvas.finish(told_at + LINE * LINES + 12, " ".join([alt, *parts]))
 
 
 def _draw_heads(
@@ -103,67 +100,32 @@ def _draw_heads(
     """The names of the keys as a staircase: each over its column, the highest at the top."""
     xs = [left + wide * (k + 0.5) - 1 for k in range(len(keys))]
     ys = [top - 10 - HEAD * (len(keys) - k) + HEAD / 2 for k in range(len(keys))]
-    canvas.lines(
-        [[(x, y + 8), (x, top - 2)] for x, y in zip(xs, ys, strict=True)], colour=RULE, line=1
-    )
+    canvas.lines([[(x, y + 8), (x, top - 2)] for x, y in zip(xs, ys, strict=True)], RULE, 1)
     grounds = []
     for k, (x, y, key) in enumerate(zip(xs, ys, keys, strict=True)):
-        room = text_width(key, size=TEXT)
+        room = text_width(key)
         start = min(x - 6, RIGHT - room)
         if start < x - 6:  # it reaches back over the lines of other columns
             grounds.append((start - 3, y - 8, room + 6, 16))
-        canvas.text(start, y, key, size=TEXT, colour=INK if k == lit else MUTED)
-    canvas.boxes(grounds, [CARD] * len(grounds), edge="none")
+        canvas.text(start, y, key, INK if k == lit else MUTED)
+    canvas.boxes(grounds, CARD)
 
 
 def _draw_cells(canvas: Canvas, cells: Sequence[tuple[float, float, float, float, Look]]) -> None:
-    for dashed in (False, True):
+    for dashed, edge in ((False, "none"), (True, MUTED)):
         some = [cell for cell in cells if cell[4].dashed == dashed]
-        canvas.boxes(
-            [cell[:4] for cell in some],
-            [cell[4].fill for cell in some],
-            edge=MUTED if dashed else "none",
-            line=0.8,
-            dashed=dashed,
-        )
+        fills = [cell[4].fill for cell in some]
+        canvas.boxes([cell[:4] for cell in some], fills, edge=edge, line=0.8, dashed=dashed)
     for x, y, wide, high, kind in cells:
-        canvas.text(x + wide / 2, y + high / 2, kind.mark, size=TEXT, colour=kind.ink, ha="center")
-
-
-def sentence(slots: dict[str, list[dispatch.Entry | None]]) -> str:
-    """What the map shows, as the figure's title."""
-    composites = sum(dispatch.is_composite(name) for name in slots)
-    whole = f"{composites} of {count(len(slots), 'operator')}"
-    if composites == 0:
-        return "Each of these operators has a kernel: none is opened into others."
-    verb = "is a composite" if composites == 1 else "are composites"
-    return f"{whole} {verb}: one code for all backends and their autograd."
+        canvas.text(x + wide / 2, y + high / 2, kind.mark, kind.ink, "center")
 
 
 def in_words(op: str, key: str) -> str:
-    """One slot, in words."""
     entry = dispatch.table(op).get(key)
     if entry is None:
         return f"{op} at {key}: nothing. A call that ends here is an error."
+    code = f"{'an' if entry.kind[0] in 'aeiou' else 'a'} {entry.kind}"
+    if entry.fallthrough:
+        code = "an empty slot that says: fall through to the next key"
     file = cut(entry.file, INNER - 90, size=TOLD)
-    code = (
-        "an empty slot that says: fall through to the next key"
-        if entry.fallthrough
-        else (f"{'an' if entry.kind[0] in 'aeiou' else 'a'} {entry.kind}")
-    )
     return f"{op} at {key}: {code}, registered at {file}, line {entry.line}."
-
-
-def describe(
-    slots: dict[str, list[dispatch.Entry | None]], keys: Sequence[str], told: str, words: str
-) -> str:
-    """Return the alternative text: each operator's slots, kind by kind, and the lit one."""
-    parts = [f"Dispatch table. {words} Keys, from left to right: {listed(keys)}. {told}"]
-    for name, row in slots.items():
-        kinds: dict[str, list[str]] = {}
-        for key, entry in zip(keys, row, strict=True):
-            kinds.setdefault(held(entry), []).append(key)
-        parts.append(
-            f"{name}: " + "; ".join(f"{kind} at {listed(at)}" for kind, at in kinds.items()) + "."
-        )
-    return " ".join(parts)

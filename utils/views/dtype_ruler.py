@@ -6,22 +6,15 @@ import math
 from collections.abc import Sequence
 
 import torch
-from matplotlib.figure import Figure
 
-from utils.notebook.style import INK, MUTED, RULE, STORAGE
-from utils.views import _interactive
-from utils.views._canvas import MARGIN, SMALL, Box, Canvas, title_height
+from utils.notebook.style import CARD, INK, MUTED, RULE, STORAGE
+from utils.views._canvas import MARGIN, SMALL, Box, Canvas, Drawing
 from utils.views._floats import Stored, format_of, store
 from utils.views._numbers import listed, number
 from utils.views._text_outlines import text_width
+from utils.views._view import Control, present
 
-DTYPES = (
-    torch.float32,
-    torch.float16,
-    torch.bfloat16,
-    torch.float8_e4m3fn,
-    torch.float8_e5m2,
-)
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 LEFT, WIDE, FIELD_GAP = 146, 412, 4  # the bits and, below them, the rulers; CSS pixels
 STORED_X, ERROR_X, GAP_X = 660, 730, 794  # the right ends of the columns of numbers
 ROW, BIT_H, RULER_ROW, TICK_H = 44, 24, 30, 14
@@ -41,36 +34,36 @@ def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> N
         TypeError: for any other dtype.
         ValueError: for no dtype at all.
     """
-    value = float(value)
     if not dtypes:
         raise ValueError("dtype_ruler needs at least one dtype, got none: pass (torch.float32,)")
     for dtype in dtypes:
         format_of(dtype)
-    _interactive.present(
-        lambda typed: draw(typed, dtypes),
-        (value,),
-        lambda widgets: [widgets.FloatText(value=value, description="value", step=0.1)],
-        [(number,) for number in TRIES],
-    )
+    typed = Control("FloatText", "value", float(value))
+    present(lambda typed: draw(typed, dtypes), typed, tries=[(number,) for number in TRIES])
 
 
-def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> tuple[Figure, str]:
-    """Return the figure for one number, and its alternative text."""
+def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> Drawing:
     rows = [store(value, dtype) for dtype in dtypes]
-    words = sentence(value, rows)
-    top = title_height(words) + 34
-    rulers_y = top + ROW * len(rows) + 40
-    reach = _reach(rows)
-    canvas = Canvas(rulers_y + RULER_ROW * len(rows) + 26 if reach else rulers_y - 26)
-    canvas.title(words)
+    canvas = Canvas(sentence(value, rows))
+    top = canvas.top + 34
     _draw_table(canvas, top, rows)
-    if reach:
-        _draw_rulers(canvas, rulers_y, value, reach, rows)
-    return canvas.finish(), describe(value, rows)
+    bottom = top + ROW * len(rows) + 14
+    # Half the width of the rulers' window: three of the coarsest gaps; 0 when none is finite.
+    gaps = [row.gap for row in rows if row.kind in ("normal", "subnormal", "zero")]
+    if gaps:
+        _draw_rulers(canvas, bottom + 26, value, 3.3 * max(gaps), rows)
+        bottom += 52 + RULER_ROW * len(rows)
+    parts = [f"Dtype ruler for {value!r}. {canvas.title}"]
+    for row in rows:
+        bits = f"sign {row.sign}, exponent {row.exponent}, fraction {row.fraction}"
+        text = f"{row.format.name}: {bits}; stored as {row.value:.9g} ({row.kind})"
+        if math.isfinite(row.error):
+            text += f", error {row.error:.2g}, gap to the next number {row.gap:.2g}"
+        parts.append(f"{text}.")
+    return canvas.finish(bottom, " ".join(parts))
 
 
 def sentence(value: float, rows: Sequence[Stored]) -> str:
-    """What the rows show, as the figure's title."""
     said = number(value, 6)
     if not math.isfinite(value):
         return f"{said} is a pattern of its own: all ones in the exponent, in a dtype that has it."
@@ -85,38 +78,32 @@ def sentence(value: float, rows: Sequence[Stored]) -> str:
     return f"{said} lands on the nearest number there is: the fraction's bits set the gap."
 
 
-def describe(value: float, rows: Sequence[Stored]) -> str:
-    """Return the alternative text: a sentence for each dtype."""
-    parts = [f"Dtype ruler for {value!r}. {sentence(value, rows)}"]
-    for row in rows:
-        bits = f"sign {row.sign}, exponent {row.exponent}, fraction {row.fraction}"
-        text = f"{row.format.name}: {bits}; stored as {row.value:.9g} ({row.kind})"
-        if math.isfinite(row.error):
-            text += f", error {row.error:.2g}, gap to the next number {row.gap:.2g}"
-        parts.append(f"{text}.")
-    return " ".join(parts)
-
-
 def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
-    y = top - 16
-    x: float = LEFT
+    x, y = float(LEFT), top - 16
     keys = (("sign", INK), ("exponent", STORAGE.colour), ("fraction", STORAGE.tint))
     for name, colour in keys:
-        canvas.boxes([(x, y - 5, 10, 10)], [colour])
+        canvas.box((x, y - 5, 10, 10), colour, edge=CARD)
         canvas.note(x + 15, y, name)
         x += 15 + text_width(name, size=SMALL) + 18
     for x, label in ((STORED_X, "stored"), (ERROR_X, "error"), (GAP_X, "gap")):
-        canvas.note(x, y, label, ha="right")
+        canvas.note(x, y, label, "right")
     cell = (WIDE - 2 * FIELD_GAP) / max(row.format.bits for row in rows)
     for at, row in enumerate(rows):
         y = top + at * ROW
         _draw_bits(canvas, y, cell, row)
         middle = y + BIT_H / 2
-        canvas.text(MARGIN, middle - 7, row.format.name, mono=True)
+        canvas.text(MARGIN, middle - 7, row.format.name, size=13, mono=True)
         canvas.note(MARGIN, middle + 10, f"up to {number(row.format.largest, 3)}")
-        canvas.text(STORED_X, middle, number(row.value, 9), size=12, mono=True, ha="right")
-        for x, words in ((ERROR_X, _measure(row.error, "+")), (GAP_X, _measure(row.gap))):
-            canvas.text(x, middle, words, size=12, mono=True, colour=MUTED, ha="right")
+        # A dash where there is nothing to measure.
+        error = "–" if math.isnan(row.error) else number(row.error, 3)
+        gap = "–" if math.isnan(row.gap) else number(row.gap, 3)
+        columns = (
+            (STORED_X, number(row.value, 9), INK),
+            (ERROR_X, f"{'+' if row.error > 0 else ''}{error}", MUTED),
+            (GAP_X, gap, MUTED),
+        )
+        for x, words, ink in columns:
+            canvas.text(x, middle, words, ink, "right", size=12, mono=True)
 
 
 def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
@@ -134,19 +121,11 @@ def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
             boxes.append((x, y, cell, BIT_H))
             fills.append(fill)
             if cell >= 9:
-                middle = x + cell / 2
-                canvas.text(
-                    middle, y + BIT_H / 2, digit, size=SMALL, mono=True, colour=ink, ha="center"
-                )
+                at = x + cell / 2, y + BIT_H / 2
+                canvas.text(*at, digit, ink, "center", size=SMALL, mono=True)
             x += cell
         x += FIELD_GAP
-    canvas.boxes(boxes, fills, line=0.8)
-
-
-def _reach(rows: Sequence[Stored]) -> float:
-    """Half the width of the rulers' window: three of the coarsest gaps; 0 when none is finite."""
-    gaps = [row.gap for row in rows if row.kind in ("normal", "subnormal", "zero")]
-    return 3.3 * max(gaps, default=0)
+    canvas.boxes(boxes, fills, edge=CARD, line=0.8)
 
 
 def _draw_rulers(
@@ -155,46 +134,31 @@ def _draw_rulers(
     """One ruler a dtype, a tick for each number it has, and the number asked for across all."""
     middle, scale = LEFT + WIDE / 2, WIDE / 2 / reach
     canvas.note(MARGIN, y - 20, "the numbers there are")
-    canvas.text(middle, y - 20, number(value, 6), size=12, mono=True, ha="center")
-    canvas.note(GAP_X, y - 20, "how many", ha="right")
+    canvas.text(middle, y - 20, number(value, 6), ha="center", size=12, mono=True)
+    canvas.note(GAP_X, y - 20, "how many", "right")
     bottom = y + RULER_ROW * len(rows) - 8
+    landed = []
     for at, row in enumerate(rows):
-        top = y + at * RULER_ROW
+        top, form = y + at * RULER_ROW, row.format
         base = top + TICK_H
-        form = row.format
         low, high = form.place(value - reach), form.place(value + reach)
         if form.number(low) < value - reach:
             low += 1
         canvas.text(MARGIN, top + TICK_H / 2, form.name, size=12, mono=True)
-        canvas.line([(LEFT, base), (LEFT + WIDE, base)], colour=MUTED, line=0.8)
+        canvas.line([(LEFT, base), (LEFT + WIDE, base)], MUTED, 0.8)
         count = high - low + 1 if abs(value) - reach < form.largest else 0
         if count > DENSE:
-            canvas.boxes([(LEFT, top, WIDE, TICK_H)], [STORAGE.tint], edge="none")
+            canvas.box((LEFT, top, WIDE, TICK_H), STORAGE.tint)
         else:
             ticks = [middle + (form.number(low + n) - value) * scale for n in range(count)]
             line = 1.4 if count < 60 else 0.8
-            canvas.lines([[(x, top), (x, base)] for x in ticks], colour=STORAGE.colour, line=line)
-        canvas.text(
-            GAP_X, top + TICK_H / 2, _count(count), size=12, mono=True, colour=MUTED, ha="right"
-        )
-    canvas.line([(middle, y - 10), (middle, bottom)], colour=INK, line=1.2, dashed=True)
-    for at, row in enumerate(rows):
-        x = middle + row.error * scale
+            canvas.lines([[(x, top), (x, base)] for x in ticks], STORAGE.colour, line)
+        told = f"{count:,}" if count < 10**6 else number(count, 2)
+        canvas.text(GAP_X, top + TICK_H / 2, told, MUTED, "right", size=12, mono=True)
         if abs(row.error) <= reach:
-            top = y + at * RULER_ROW
-            box = (x - 4.5, top + TICK_H - 4.5, 9, 9)
-            canvas.boxes([box], [STORAGE.colour], edge=INK, line=1.2)
+            landed.append((middle + row.error * scale - 4.5, base - 4.5, 9, 9))
+    canvas.line([(middle, y - 10), (middle, bottom)], INK, 1.2, dashed=True)
+    canvas.boxes(landed, STORAGE.colour, edge=INK, line=1.2)
     for x, sign, ha in ((LEFT, "−", "left"), (LEFT + WIDE, "+", "right")):
-        canvas.line([(x, bottom - 2), (x, bottom + 4)], colour=RULE)
-        canvas.note(x, bottom + 12, f"{sign} {number(reach, 3)}", ha=ha)
-
-
-def _measure(value: float, sign: str = "") -> str:
-    """A dash where there is nothing to measure; `sign` "+" writes it before positive ones too."""
-    if math.isnan(value):
-        return "–"
-    return f"{sign if value > 0 else ''}{number(value, 3)}"
-
-
-def _count(count: int) -> str:
-    return f"{count:,}" if count < 10**6 else number(count, 2)
+        canvas.line([(x, bottom - 2), (x, bottom + 4)], RULE)
+        canvas.note(x, bottom + 12, f"{sign} {number(reach, 3)}", ha)

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.notebook.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW, WIDTH
-from utils.views import _interactive
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW
+from utils.views._canvas import MARGIN, RIGHT, SMALL, Canvas, Drawing
 from utils.views._numbers import number, short
+from utils.views._view import choice, present
 
 STEPS = tuple(10.0 ** (-k / 4) for k in range(57))  # 1 down to 1e-14
-LEFT, RIGHT, HIGH = 92, WIDTH - MARGIN - 150, 300
+LEFT, END, HIGH = 92, RIGHT - 150, 300
 FLOOR = 1e-15  # an error of exactly 0 is drawn here
 Function = Callable[[Tensor], Tensor]
 
@@ -31,8 +30,7 @@ class Curve:
 
     @property
     def best(self) -> int:
-        """The place of the smallest error."""
-        return min(range(len(STEPS)), key=lambda k: self.errors[k])
+        return min(range(len(STEPS)), key=self.errors.__getitem__)
 
 
 def finite_difference_error(f: Function, x: float) -> None:
@@ -45,18 +43,9 @@ def finite_difference_error(f: Function, x: float) -> None:
         ValueError: if f or its derivative is not finite, or the derivative is 0.
     """
     exact, curves = measure(f, x)
-    start = curves[0].best
-    _interactive.present(
-        lambda k: draw(exact, curves, x, k),
-        (start,),
-        lambda widgets: [
-            widgets.SelectionSlider(
-                options=[(number(h, 2), k) for k, h in enumerate(STEPS)],
-                value=start,
-                description="h",
-            )
-        ],
-    )
+    labels = [number(h, 2) for h in STEPS]
+    moved = choice("h", curves[0].best, range(len(STEPS)), labels)
+    present(lambda k: draw(exact, curves, x, k), moved)
 
 
 def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
@@ -88,72 +77,57 @@ def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
         )
 
 
-def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> tuple[Figure, str]:
-    """Return the figure with one h lit, and its alternative text."""
-    words = sentence(curves)
-    top = title_height(words) + 20
-    canvas = Canvas(top + HIGH + 66)
-    canvas.title(words)
+def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Drawing:
+    central, _, single = curves
+    canvas = Canvas(
+        f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "
+        f"{number(STEPS[single.best], 1)} in float32."
+    )
+    top = canvas.top + 20
+    bottom = top + HIGH
 
     def px(h: float) -> float:
-        return LEFT + (math.log10(h) + 14) / 14 * (RIGHT - LEFT)
+        return LEFT + (math.log10(h) + 14) / 14 * (END - LEFT)
 
     def py(error: float) -> float:
         return top + HIGH * (1 - (math.log10(max(error, FLOOR)) + 15) / 16.5)
 
     for power in range(-15, 1, 3):
         y = py(10.0**power)
-        canvas.line([(LEFT, y), (RIGHT, y)], line=0.8)
-        canvas.note(LEFT - 8, y, "1" if not power else f"1e{power}", ha="right")
+        canvas.line([(LEFT, y), (END, y)], line=0.8)
+        canvas.note(LEFT - 8, y, "1" if not power else f"1e{power}", "right")
     for power in range(-14, 1, 2):
-        words_below = "1" if not power else f"1e{power}"
-        canvas.note(px(10.0**power), top + HIGH + 14, words_below, ha="center")
+        canvas.note(px(10.0**power), bottom + 14, "1" if not power else f"1e{power}", "center")
     canvas.note(MARGIN, top - 8, "relative error")
-    canvas.text((LEFT + RIGHT) / 2, top + HIGH + 36, "step h", size=12, colour=MUTED, ha="center")
+    canvas.text((LEFT + END) / 2, bottom + 36, "step h", MUTED, "center", size=12)
     for curve in reversed(curves):
         path = [
             (px(h), py(min(error, 30.0)))
             for h, error in zip(STEPS, curve.errors, strict=True)
             if math.isfinite(error)
         ]
-        canvas.line(path, colour=curve.colour, line=1.8)
-        canvas.marker(
-            px(STEPS[curve.best]), py(curve.errors[curve.best]), "o", size=9, fill=curve.colour
-        )
-    for k, curve in enumerate(curves):
-        y = top + 12 + 48 * k
-        canvas.line([(RIGHT + 14, y), (RIGHT + 30, y)], colour=curve.colour, line=2.4)
-        canvas.text(RIGHT + 36, y, curve.name, size=11)
-        best = f"best h {number(STEPS[curve.best], 1)}: {number(curve.errors[curve.best], 1)}"
-        canvas.note(RIGHT + 36, y + 17, best)
+        canvas.line(path, curve.colour, 1.8)
+        best = px(STEPS[curve.best]), py(curve.errors[curve.best])
+        canvas.marker(*best, "o", 9, curve.colour, edge=INK)
     h = STEPS[chosen]
-    canvas.line([(px(h), top), (px(h), top + HIGH)], colour=INK, line=1, dashed=True)
-    told = f"h = {number(h, 2)}"
-    canvas.boxes([(px(h) + 3, top + HIGH - 24, 84, 16)], [CARD], edge="none")
-    canvas.text(px(h) + 6, top + HIGH - 16, told, size=11)
+    lit = number(h, 2)
+    rows = []
+    for k, curve in enumerate(curves):
+        y, at, least = top + 12 + 48 * k, STEPS[curve.best], curve.errors[curve.best]
+        canvas.line([(END + 14, y), (END + 30, y)], curve.colour, 2.4)
+        canvas.text(END + 36, y, curve.name, size=SMALL)
+        canvas.note(END + 36, y + 17, f"best h {number(at, 1)}: {number(least, 1)}")
+        rows.append(
+            f"{curve.name}: smallest relative error {number(least, 2)} at h = {number(at, 2)}, "
+            f"and {number(curve.errors[chosen], 2)} at the lit h."
+        )
+    canvas.line([(px(h), top), (px(h), bottom)], INK, dashed=True)
+    canvas.box((px(h) + 3, bottom - 24, 84, 16), CARD)
+    canvas.text(px(h) + 6, bottom - 16, f"h = {lit}", size=SMALL)
     canvas.note(px(3e-13), top + 8, "too small: rounding")
-    canvas.note(RIGHT - 4, top + HIGH - 40, "too large: truncation", ha="right")
-    return canvas.finish(), describe(exact, curves, x, chosen, words)
-
-
-def sentence(curves: tuple[Curve, ...]) -> str:
-    """What the curves show, as the figure's title."""
-    central, _, single = curves
-    return (
-        f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "
-        f"{number(STEPS[single.best], 1)} in float32."
-    )
-
-
-def describe(exact: float, curves: tuple[Curve, ...], x: float, chosen: int, words: str) -> str:
-    """Return the alternative text: each curve's best step, and the lit one's errors."""
-    rows = [
-        f"{curve.name}: smallest relative error {number(curve.errors[curve.best], 2)} at h = "
-        f"{number(STEPS[curve.best], 2)}, and {number(curve.errors[chosen], 2)} at the lit h."
-        for curve in curves
-    ]
-    return (
-        f"Error of finite differences against the step. {words} The derivative at x = "
-        f"{short(float(x))} is {number(exact, 4)}; lit h = {number(STEPS[chosen], 2)}. "
-        + " ".join(rows)
+    canvas.note(END - 4, bottom - 40, "too large: truncation", "right")
+    return canvas.finish(
+        bottom + 66,
+        f"Error of finite differences against the step. {canvas.title} The derivative at x = "
+        f"{short(float(x))} is {number(exact, 4)}; lit h = {lit}. {' '.join(rows)}",
     )

@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from utils.notebook.style import INK, MUTED, STORAGE, VIEW, WIDTH
-from utils.views import _interactive
-from utils.views._axes import TEXT, Axes, round_steps
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import INK, MUTED, STORAGE, VIEW
+from utils.views._canvas import RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import number
+from utils.views._view import present, slider
 
 HIGH, LEFT, SPLIT = 280, 66, 440
 MOST = 200  # points of each kind
@@ -22,9 +20,7 @@ Line = tuple[float, float]
 
 
 def fitted_line(
-    seen: tuple[ArrayLike, ArrayLike],
-    unseen: tuple[ArrayLike, ArrayLike],
-    lines: Sequence[Line],
+    seen: tuple[ArrayLike, ArrayLike], unseen: tuple[ArrayLike, ArrayLike], lines: Sequence[Line]
 ) -> None:
     """Show points and the line y = w x + b as it was after each step; live, the step moves.
 
@@ -35,18 +31,11 @@ def fitted_line(
     if not lines:
         raise ValueError("fitted_line needs at least one line (w, b)")
     data = read("seen", seen), read("unseen", unseen)
-    start = len(lines) - 1
-    _interactive.present(
-        lambda step: draw(*data, lines, step),
-        (start,),
-        lambda widgets: [
-            widgets.IntSlider(value=start, min=0, max=max(start, 1), description="step")
-        ],
-    )
+    last = len(lines) - 1
+    present(lambda step: draw(*data, lines, step), slider("step", last, 0, max(last, 1)))
 
 
 def read(name: str, points: tuple[ArrayLike, ArrayLike]) -> Points:
-    """Points as two flat arrays."""
     x, y = (np.asarray(part, float).ravel() for part in points)
     if len(x) != len(y) or not 0 < len(x) <= MOST:
         raise ValueError(
@@ -56,91 +45,64 @@ def read(name: str, points: tuple[ArrayLike, ArrayLike]) -> Points:
 
 
 def mean_squared(points: Points, line: Line) -> float:
-    """The mean squared error of a line on some points."""
     x, y = points
     return float(np.mean((line[0] * x + line[1] - y) ** 2))
 
 
-def draw(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> tuple[Figure, str]:
-    """The figure after `step` steps, and its alternative text."""
-    step = min(step, len(lines) - 1)
-    words = sentence(seen, unseen, lines, step)
-    top = title_height("one line") + 34
-    canvas = Canvas(top + HIGH + 44)
-    canvas.title(words)
-    _draw_points(canvas, top, seen, unseen, lines[step])
-    _draw_losses(canvas, top, seen, unseen, lines, step)
-    return canvas.finish(), describe(seen, unseen, lines, step)
-
-
-def _draw_points(canvas: Canvas, top: float, seen: Points, unseen: Points, line: Line) -> None:
-    xs, ys = (np.concatenate([seen[k], unseen[k]]) for k in (0, 1))
-    edge = 0.06 * float(np.ptp(xs)) or 1.0, 0.08 * float(np.ptp(ys)) or 1.0
-    x = float(xs.min()) - edge[0], float(xs.max()) + edge[0]
-    y = float(ys.min()) - edge[1], float(ys.max()) + edge[1]
-    axes = Axes(canvas, LEFT, top, SPLIT - LEFT - 40, HIGH, x=x, y=y)
-    ticks = round_steps(*y)
-    axes.grid_y(ticks, [f"{tick:g}" for tick in ticks])
-    ticks = round_steps(*x)
-    axes.labels_x(ticks, [f"{tick:g}" for tick in ticks])
-    # The line is cut where it leaves the frame.
-    inside = [
-        (at, value) for at in np.linspace(*x, 200).tolist()
-        if y[0] <= (value := line[0] * at + line[1]) <= y[1]
-    ]  # fmt: skip
-    if inside:
-        axes.curve(*zip(*inside, strict=True), colour=INK, line=2)
-    for points, part in ((seen, STORAGE), (unseen, VIEW)):
-        for px, py in zip(*points, strict=True):
-            at = axes.px(px), axes.py(py)
-            canvas.marker(*at, part.marker, size=6, fill=part.colour, edge=part.colour)
-    where = LEFT
-    for part, name in ((STORAGE, "learnt from"), (VIEW, "not seen")):
-        at = where + 6, top - 18
-        canvas.marker(*at, part.marker, size=9, fill=part.colour, edge=part.colour)
-        canvas.text(where + 18, top - 18, name, size=TEXT, colour=MUTED)
-        where += 130
-
-
-def _draw_losses(
-    canvas: Canvas, top: float, seen: Points, unseen: Points, lines: Sequence[Line], step: int
-) -> None:
+def draw(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> Drawing:
+    last = len(lines) - 1
+    step = min(step, last)
+    w, b = lines[step]
+    equation = f"y = {number(w, 3)}x {'−' if b < 0 else '+'} {number(abs(b), 3)}"
+    error, new = (number(mean_squared(points, (w, b)), 2) for points in (seen, unseen))
+    canvas = Canvas(f"After step {step}: {equation}. Error {error}, {new} on the unseen.")
+    top = canvas.top + 34
+    _draw_points(canvas, top, seen, unseen, (w, b))
     curves = [[max(mean_squared(p, line), 1e-12) for line in lines] for p in (seen, unseen)]
     finite = [v for curve in curves for v in curve if math.isfinite(v)] or [1.0]
     low, high = min(finite) / 1.6, min(max(finite), 1e6) * 1.6
-    axes = Axes(
-        canvas, SPLIT + 48, top, WIDTH - MARGIN - 12 - SPLIT - 48, HIGH,
-        x=(0, max(len(lines) - 1, 1)), y=(low, max(high, low * 2)), log=True,
-    )  # fmt: skip
+    left, x, y = SPLIT + 48, (0, max(last, 1)), (low, max(high, low * 2))
+    axes = Axes(canvas, left, top, RIGHT - 12 - left, HIGH, x=x, y=y, log=True)
     powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
-    axes.grid_y([10.0**p for p in powers], [number(10.0**p, 1) for p in powers])
-    ticks = round_steps(0, max(len(lines) - 1, 1), 4)
-    axes.labels_x(ticks[:-1], [f"{tick:g}" for tick in ticks[:-1]])
-    canvas.text(axes.right, axes.bottom + 16, "step", size=TEXT, colour=MUTED, ha="right")
-    canvas.text(SPLIT + 48, top - 18, "mean squared error", size=TEXT, colour=MUTED)
-    for curve, part, line in zip(curves, (STORAGE, VIEW), (4, 2), strict=True):
-        axes.curve(range(len(curve)), curve, colour=part.colour, line=line)
-        canvas.marker(axes.px(step), axes.py(curve[step]), part.marker, size=11, fill=part.colour)
-    x = axes.px(step)
-    canvas.line([(x, top), (x, axes.bottom)], colour=INK, dashed=True)
-
-
-def sentence(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> str:
-    """The line and what it is worth, as the figure's title."""
-    w, b = lines[step]
-    sign = "−" if b < 0 else "+"
-    line = f"y = {number(w, 3)}x {sign} {number(abs(b), 3)}"
-    error, new = mean_squared(seen, (w, b)), mean_squared(unseen, (w, b))
-    return f"After step {step}: {line}. Error {number(error, 2)}, {number(new, 2)} on the unseen."
-
-
-def describe(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> str:
-    """The alternative text: the line at the lit step, at the first and at the last."""
+    axes.grid_y([10.0**p for p in powers], lambda tick: number(tick, 1))
+    axes.labels_x(round_steps(*x, 4)[:-1])
+    canvas.text(axes.right, axes.bottom + 16, "step", MUTED, "right")
+    canvas.text(left, top - 18, "mean squared error", MUTED)
+    for curve, part, wide in zip(curves, (STORAGE, VIEW), (4, 2), strict=True):
+        axes.curve(range(len(curve)), curve, part.colour, wide)
+        at = axes.px(step), axes.py(curve[step])
+        canvas.marker(*at, part.marker, 11, part.colour, edge=INK)
+    axes.cursor(step)
     ends = "; ".join(
-        f"step {k}: w {number(lines[k][0], 3)}, b {number(lines[k][1], 3)}"
-        for k in (0, len(lines) - 1)
+        f"step {k}: w {number(lines[k][0], 3)}, b {number(lines[k][1], 3)}" for k in (0, last)
     )
-    return (
-        f"A fitted line. {sentence(seen, unseen, lines, step)} {len(seen[0])} points are learnt "
-        f"from, {len(unseen[0])} are not seen. {ends}."
+    return canvas.finish(
+        axes.bottom + 44,
+        f"A fitted line. {canvas.title} {len(seen[0])} points are learnt from, {len(unseen[0])} "
+        f"are not seen. {ends}.",
     )
+
+
+def _draw_points(canvas: Canvas, top: float, seen: Points, unseen: Points, line: Line) -> None:
+    spans = []
+    for k, share in enumerate((0.06, 0.08)):
+        some = np.concatenate([seen[k], unseen[k]])
+        edge = share * float(np.ptp(some)) or 1.0
+        spans.append((float(some.min()) - edge, float(some.max()) + edge))
+    x, y = spans
+    axes = Axes(canvas, LEFT, top, SPLIT - LEFT - 40, HIGH, x=x, y=y)
+    axes.grid_y(round_steps(*y))
+    axes.labels_x(round_steps(*x))
+    # The line is cut where it leaves the frame.
+    path = ((at, line[0] * at + line[1]) for at in np.linspace(*x, 200).tolist())
+    inside = [point for point in path if y[0] <= point[1] <= y[1]]
+    if inside:
+        axes.curve([at for at, _ in inside], [value for _, value in inside], INK)
+    kinds = ((seen, STORAGE, "learnt from", 0), (unseen, VIEW, "not seen", 130))
+    for points, part, name, left in kinds:
+        for px, py in zip(*points, strict=True):
+            at = axes.px(px), axes.py(py)
+            canvas.marker(*at, part.marker, 6, part.colour, edge=part.colour)
+        at = LEFT + left + 6, top - 18
+        canvas.marker(*at, part.marker, 9, part.colour, edge=part.colour)
+        canvas.text(LEFT + left + 18, top - 18, name, MUTED)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
 from utils.instruments.traces import Event
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
 from utils.views._numbers import count
-from utils.views._slots import cut
+from utils.views._text_outlines import cut
 from utils.views._trace import LOOKS, Node, lanes_of, ms, short_name, tree
+from utils.views._view import choice, present, slider, switch
 
-ROWS, BAR, STRIP, TEXT = 7, 30, 8, 14
+ROWS, BAR, STRIP = 7, 30, 8
 LISTED, LINE = 5, 25
 ZOOMS = (1, 2, 4, 8, 16, 32, 64, 128)
 NARROW = 1.0  # CSS pixels: bars below it are drawn as one with their neighbours
@@ -61,18 +59,11 @@ def flame_chart(
     Raises ValueError for no events, another zoom, or a start outside 0 to 99.
     """
     nodes = read(events)
-    if zoom not in ZOOMS or not 0 <= start <= 99:
-        raise ValueError(
-            f"flame_chart: a zoom of {ZOOMS} and a start of 0 to 99, got {zoom}, {start}"
-        )
-    _interactive.present(
+    present(
         lambda wide, at, own: draw(nodes, wide, at, own),
-        (zoom, start, self_time),
-        lambda widgets: [
-            widgets.SelectionSlider(options=ZOOMS, value=zoom, description="zoom"),
-            widgets.IntSlider(value=start, min=0, max=99, description="from, in %"),
-            widgets.Checkbox(value=self_time, description="self time"),
-        ],
+        choice("zoom", zoom, ZOOMS),
+        slider("from, in %", start, 0, 99),
+        switch("self time", self_time),
     )
 
 
@@ -113,121 +104,81 @@ def rows_of(nodes: Sequence[Node], shown: Window) -> list[Row]:
     return list(rows.values())
 
 
-def draw(nodes: Sequence[Node], zoom: int, start: int, self_time: bool) -> tuple[Figure, str]:
-    """The figure of a window, and its alternative text."""
+def draw(nodes: Sequence[Node], zoom: int, start: int, self_time: bool) -> Drawing:
     shown = window(nodes, zoom, start)
-    rows = sorted(
-        rows_of(nodes, shown),
-        key=lambda row: (row.own if self_time else row.total, row.own),
-        reverse=True,
-    )
-    top = title_height("one line") + 8
-    listed_at = top + ROWS * BAR + 62
-    canvas = Canvas(listed_at + LINE * (LISTED + 1) + 8)
-    canvas.title(sentence(rows, shown, self_time))
+    wide = shown.end - shown.start
+    kind = "self" if self_time else "total"
+
+    def value(row: Row) -> float:
+        return row.own if self_time else row.total
+
+    rows = sorted(rows_of(nodes, shown), key=lambda row: (value(row), row.own), reverse=True)
+    title = f"Nothing ran in these {ms(wide)}."
+    if rows:
+        name = cut(short_name(rows[0].name), 300, size=18)
+        title = f"{ms(wide)}: most {kind} time is {name}'s, {value(rows[0]) / wide:.0%}."
+    canvas = Canvas(title)
+    top = canvas.top + 8
     _draw_bars(canvas, nodes, shown, top, self_time)
     y = top + ROWS * BAR + 14
-    canvas.text(MARGIN, y, f"{ms(shown.start - nodes[0].start)}", size=TEXT, colour=MUTED)
-    canvas.text(
-        MARGIN + INNER, y, f"{ms(shown.end - nodes[0].start)}", size=TEXT, colour=MUTED, ha="right"
+    canvas.text(MARGIN, y, ms(shown.start - nodes[0].start), MUTED)
+    canvas.text(RIGHT, y, ms(shown.end - nodes[0].start), MUTED, "right")
+    canvas.legend(MARGIN + 150, y, [(name, look.colour) for name, look in LOOKS.items()], 120)
+    y += 48
+    columns = {"calls": MARGIN + 410, "total": MARGIN + 530, "self": MARGIN + 650}
+    for words, x in columns.items():
+        canvas.text(x, y, words, INK if words == kind else MUTED, "right")
+    told = []
+    for row in rows[:LISTED]:
+        y += LINE
+        look, name = LOOKS[row.phase], short_name(row.name)
+        canvas.box((MARGIN, y - 6, 12, 12), look.colour)
+        canvas.text(MARGIN + 20, y, cut(name, 320))
+        cells = f"{row.calls:,}", ms(row.total), ms(row.own)
+        for x, words in zip(columns.values(), cells, strict=True):
+            canvas.text(x, y, words, ha="right")
+        left, room = MARGIN + 664, INNER - 664
+        canvas.box((left, y - 6, room, 12), IDLE)
+        canvas.box((left, y - 6, room * min(1, value(row) / wide), 12), look.colour)
+        calls = count(row.calls, "call")
+        told.append(f"{name} ({row.phase}): {calls}, total {ms(row.total)}, self {ms(row.own)}")
+    return canvas.finish(
+        top + ROWS * BAR + 62 + LINE * (LISTED + 1) + 8,
+        f"Flame chart of a trace at zoom {zoom}, by {kind} time. {title} {'; '.join(told)}.",
     )
-    x = MARGIN + 150.0
-    for name, look in LOOKS.items():
-        canvas.boxes([(x, y - 6, 12, 12)], [look.colour], edge="none")
-        canvas.text(x + 18, y, name, size=TEXT, colour=MUTED)
-        x += 120
-    _draw_list(canvas, rows, shown, listed_at, self_time)
-    return canvas.finish(), describe(rows, shown, zoom, self_time)
 
 
 def _draw_bars(
     canvas: Canvas, nodes: Sequence[Node], shown: Window, top: float, self_time: bool
 ) -> None:
-    inside = [n for n in nodes if n.depth < ROWS and shown.clip(n.start, n.end) > 0]
-    boxes: list[Box] = []
-    fills: list[str] = []
-    strips: list[Box] = []
-    inks: list[str] = []
-    merged: dict[int, list[float]] = {}  # depth -> [left, right] of bars too narrow to be seen
-    specks: list[Box] = []
-    for node in inside:
+    bars: list[tuple[Box, str]] = []
+    strips: list[tuple[Box, str]] = []
+    runs: list[list[float]] = []  # left, right, top of bars too narrow to be seen, by depth
+    last: dict[int, list[float]] = {}
+    for node in nodes:
+        if node.depth >= ROWS or not shown.clip(node.start, node.end) > 0:
+            continue
         left, right = shown.x(node.start), shown.x(node.end)
-        y = top + BAR * node.depth
+        y, look = top + BAR * node.depth, LOOKS[node.phase]
         if right - left < NARROW:
-            run = merged.get(node.depth)
+            run = last.get(node.depth)
             if run and left - run[1] < NARROW:
                 run[1] = max(run[1], right)
-                continue
-            if run:
-                specks.append((run[0], top + BAR * node.depth, max(0.6, run[1] - run[0]), BAR - 3))
-            merged[node.depth] = [left, right]
+            else:
+                last[node.depth] = [left, right, y]
+                runs.append(last[node.depth])
             continue
-        boxes.append((left, y, right - left, BAR - 3))
-        fills.append(LOOKS[node.phase].tint)
-        pieces = node.own() if self_time else [(node.start, node.end)]
-        for piece in pieces:
-            a, b = shown.x(piece[0]), shown.x(piece[1])
+        bars.append(((left, y, right - left, BAR - 3), look.tint))
+        for start, end in node.own() if self_time else [(node.start, node.end)]:
+            a, b = shown.x(start), shown.x(end)
             if b - a > 0.3:
-                strips.append((a, y + BAR - 3 - STRIP, b - a, STRIP))
-                inks.append(LOOKS[node.phase].colour)
+                strips.append(((a, y + BAR - 3 - STRIP, b - a, STRIP), look.colour))
         if right - left > 52:
-            words = cut(short_name(node.name), right - left - 8, size=TEXT)
-            canvas.text(left + 4, y + 10, words, size=TEXT)
-    specks += [
-        (left, top + BAR * depth, max(0.6, right - left), BAR - 3)
-        for depth, (left, right) in merged.items()
-    ]
-    canvas.boxes(specks, [RULE] * len(specks), edge="none")
-    canvas.boxes(boxes, fills, edge=CARD, line=0.7)
-    canvas.boxes(strips, inks, edge="none")
-    deeper = max((node.depth for node in nodes), default=0) + 1 - ROWS
+            canvas.text(left + 4, y + 10, cut(short_name(node.name), right - left - 8))
+    canvas.boxes([(x, y, max(0.6, end - x), BAR - 3) for x, end, y in runs], RULE)
+    canvas.boxes([box for box, _ in bars], [fill for _, fill in bars], edge=CARD, line=0.7)
+    canvas.boxes([box for box, _ in strips], [fill for _, fill in strips])
+    deeper = max(node.depth for node in nodes) + 1 - ROWS
     if deeper > 0:
         words = f"{count(deeper, 'row')} more below"
-        canvas.text(MARGIN + INNER, top + BAR * ROWS + 32, words, size=TEXT, ha="right")
-
-
-def _draw_list(
-    canvas: Canvas, rows: Sequence[Row], shown: Window, top: float, self_time: bool
-) -> None:
-    columns = (MARGIN + 410, MARGIN + 530, MARGIN + 650)
-    for x, words in zip(columns, ("calls", "total", "self"), strict=True):
-        chosen = words == ("self" if self_time else "total")
-        canvas.text(x, top, words, size=TEXT, colour=INK if chosen else MUTED, ha="right")
-    wide = shown.end - shown.start
-    for k, row in enumerate(rows[:LISTED]):
-        y = top + LINE * (k + 1)
-        look = LOOKS[row.phase]
-        canvas.boxes([(MARGIN, y - 6, 12, 12)], [look.colour], edge="none")
-        canvas.text(MARGIN + 20, y, cut(short_name(row.name), 320, size=TEXT), size=TEXT)
-        cells = f"{row.calls:,}", ms(row.total), ms(row.own)
-        for x, words in zip(columns, cells, strict=True):
-            canvas.text(x, y, words, size=TEXT, ha="right")
-        value = row.own if self_time else row.total
-        left, room = MARGIN + 664, INNER - 664
-        canvas.boxes([(left, y - 6, room, 12)], [IDLE], edge="none")
-        canvas.boxes([(left, y - 6, room * min(1, value / wide), 12)], [look.colour], edge="none")
-
-
-def sentence(rows: Sequence[Row], shown: Window, self_time: bool) -> str:
-    """Who takes most of the window, as the figure's title."""
-    wide = shown.end - shown.start
-    if not rows:
-        return f"Nothing ran in these {ms(wide)}."
-    row = rows[0]
-    value, kind = (row.own, "self") if self_time else (row.total, "total")
-    name = cut(short_name(row.name), 300, size=18)
-    return f"{ms(wide)}: most {kind} time is {name}'s, {value / wide:.0%}."
-
-
-def describe(rows: Sequence[Row], shown: Window, zoom: int, self_time: bool) -> str:
-    """The alternative text: the window and the names that take most of it."""
-    told = "; ".join(
-        f"{short_name(row.name)} ({row.phase}): {count(row.calls, 'call')}, total {ms(row.total)}, "
-        f"self {ms(row.own)}"
-        for row in rows[:LISTED]
-    )
-    kind = "self" if self_time else "total"
-    return (
-        f"Flame chart of a trace at zoom {zoom}, by {kind} time. "
-        f"{sentence(rows, shown, self_time)} {told}."
-    )
+        canvas.text(RIGHT, top + BAR * ROWS + 32, words, ha="right")

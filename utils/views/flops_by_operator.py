@@ -8,16 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE, VIEW, WIDTH
-from utils.views import _interactive
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing
 from utils.views._numbers import count, listed, si
-from utils.views._slots import cut
+from utils.views._text_outlines import cut
+from utils.views._view import choice, present
 
 LONGEST, POINTS = 1024, 16  # the longest sequence that is shown, and how many lengths
 SAMPLES = 4  # lengths at which the model is called
@@ -25,8 +24,8 @@ ATTENTION = ("bmm", "baddbmm")  # products of two activations, for each sequence
 # Which of an operator's arguments are multiplied.
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
 COLOURS = {"addmm": STORAGE, "bmm": GRADIENT, "mm": VIEW, "baddbmm": PARAMETER}
-LEFT, RIGHT, HIGH, TEXT = 122, WIDTH - MARGIN - 238, 300, 14
-BARS_X, BARS_W = RIGHT + 34, WIDTH - MARGIN - RIGHT - 34
+LEFT, END, HIGH = 122, RIGHT - 238, 300
+BARS_X, BARS_W = END + 34, 204
 Counts = Mapping[str, int]
 
 
@@ -41,6 +40,9 @@ class Counted:
     @property
     def operators(self) -> list[str]:
         return [name for name in COLOURS if any(name in counts for counts in self.flops)]
+
+    def of(self, name: str) -> list[int]:
+        return [counts.get(name, 0) for counts in self.flops]
 
 
 class Products(TorchDispatchMode):
@@ -72,17 +74,9 @@ def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
         ValueError: for tokens of another shape.
     """
     found = measure(model, tokens)
-    start = found.lengths.index(tokens.shape[1])
-    _interactive.present(
-        lambda k: draw(found, k),
-        (start,),
-        lambda widgets: [
-            widgets.SelectionSlider(
-                options=[(str(length), k) for k, length in enumerate(found.lengths)],
-                value=start,
-                description="length",
-            )
-        ],
+    start, places = found.lengths.index(tokens.shape[1]), range(len(found.lengths))
+    present(
+        lambda k: draw(found, k), choice("length", start, places, list(map(str, found.lengths)))
     )
 
 
@@ -107,8 +101,8 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
         heard = [count_products(model, torch.zeros(batch, n, dtype=torch.int64)) for n in samples]
     steps = {LONGEST * k // POINTS for k in range(1, POINTS + 1)}
     lengths = tuple(sorted({1, 2, 4, 8, 16, 32, length} | steps))
-    names = [name for name in COLOURS if any(name in counts for counts in heard)]
-    curves = {name: _parabola(samples, [counts.get(name, 0) for counts in heard]) for name in names}
+    sampled = Counted(batch, samples, tuple(heard))
+    curves = {name: _parabola(samples, sampled.of(name)) for name in sampled.operators}
     flops = tuple({name: int(curve(n)) for name, curve in curves.items()} for n in lengths)
     return Counted(batch, lengths, flops)
 
@@ -130,7 +124,6 @@ def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], F
 
 
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
-    """FLOPs by operator of the matrix products in one call."""
     # Fused attention would hide two products in an operator of another name.
     with sdpa_kernel(SDPBackend.MATH), Products() as heard:
         model(tokens)
@@ -138,137 +131,65 @@ def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
 
 
 def share(counts: Counts) -> float:
-    """Attention's part of the work."""
     return sum(counts.get(name, 0) for name in ATTENTION) / max(1, sum(counts.values()))
 
 
-def crossing(found: Counted) -> int | None:
-    """Return the first counted length at which attention is half of the work or more."""
-    return next(
-        (
-            length
-            for length, counts in zip(found.lengths, found.flops, strict=True)
-            if share(counts) >= 0.5
-        ),
-        None,
-    )
-
-
-def draw(found: Counted, chosen: int) -> tuple[Figure, str]:
-    """Return the figure with one length lit, and its alternative text."""
+def draw(found: Counted, chosen: int) -> Drawing:
     counts, length = found.flops[chosen], found.lengths[chosen]
-    words = sentence(found, chosen)
-    top = title_height("one line") + 40
-    canvas = Canvas(top + HIGH + 62)
-    canvas.title(words)
+    every, tokens = sum(counts.values()), count(length, "token")
+    bent = bends(found)
+    lines = "all lines are straight"
+    if bent:
+        lines = f"{listed(bent)} {'bends' if len(bent) == 1 else 'bend'}"
+        lines += ", the rest is straight" if len(bent) < len(found.operators) else ""
+    attention = f"attention is {share(counts):.1%} of {si(every, 'FLOP')}"
+    canvas = Canvas(f"At {tokens} {attention}: {lines}.")
+    top = canvas.top + 40
     most = max(max(c.values(), default=1) for c in found.flops)
-    scale, ticks = _ticks(most)
-
-    def px(n: float) -> float:
-        return LEFT + n / LONGEST * (RIGHT - LEFT)
-
-    def py(flops: float) -> float:
-        return top + HIGH * (1 - flops / scale)
-
-    canvas.lines([[(LEFT, py(t)), (RIGHT, py(t))] for t in ticks], colour=RULE, line=0.8)
-    for tick in ticks:
-        canvas.text(
-            LEFT - 8,
-            py(tick),
-            si(tick, "FLOP") if tick else "0",
-            size=TEXT,
-            colour=MUTED,
-            ha="right",
-        )
-    for n in (0, 256, 512, 768, 1024):
-        canvas.text(px(n), top + HIGH + 16, str(n), size=TEXT, colour=MUTED, ha="center")
-    canvas.text(
-        (LEFT + RIGHT) / 2,
-        top + HIGH + 39,
-        "length of the sequence, in tokens",
-        size=TEXT,
-        colour=MUTED,
-        ha="center",
-    )
-    canvas.text(
-        MARGIN, top - 20, f"FLOPs of a forward, batch {found.batch}", size=TEXT, colour=MUTED
-    )
-    canvas.line([(px(length), top), (px(length), top + HIGH)], colour=INK, line=1, dashed=True)
-    for name in found.operators:
-        path = [
-            (px(n), py(c.get(name, 0))) for n, c in zip(found.lengths, found.flops, strict=True)
-        ]
-        canvas.line([(px(0), py(0)), *path], colour=COLOURS[name].colour, line=2.4)
-        canvas.marker(*path[chosen], "o", size=10, fill=COLOURS[name].colour, edge=CARD)
-    _draw_bars(canvas, found.operators, counts, length, top)
-    return canvas.finish(), describe(found, chosen, words)
-
-
-def _draw_bars(
-    canvas: Canvas, operators: Sequence[str], counts: Counts, length: int, top: float
-) -> None:
-    """The work at the lit length, by operator: each a bar of its share."""
-    total = max(1, sum(counts.values()))
-    canvas.text(BARS_X, top - 20, f"at {count(length, 'token')}", size=TEXT, colour=MUTED)
-    boxes, fills = [], []
-    for k, name in enumerate(operators):
-        y, part = top + 66 * k, COLOURS[name]
-        flops = counts.get(name, 0)
-        told = "attention" if name in ATTENTION else "layers"
-        canvas.text(BARS_X, y + 6, name, size=15, mono=True)
-        canvas.text(BARS_X + 62, y + 6, told, size=TEXT, colour=MUTED)
-        canvas.text(BARS_X + BARS_W, y + 6, f"{flops / total:.1%}", size=15, ha="right")
-        boxes += [(BARS_X, y + 18, BARS_W, 10), (BARS_X, y + 18, BARS_W * flops / total, 10)]
-        fills += [part.tint, part.colour]
-        canvas.text(
-            BARS_X, y + 42, cut(f"{flops:,} FLOP", BARS_W, size=TEXT), size=TEXT, colour=MUTED
-        )
-    canvas.boxes(boxes, fills, edge="none")
-    y = top + 66 * len(operators) + 10
-    canvas.text(BARS_X, y, cut(f"{total:,} in all", BARS_W, size=TEXT), size=TEXT)
-
-
-def _ticks(most: float) -> tuple[float, list[float]]:
-    """Return the axis's end and its ticks: three to six steps of 1, 2 or 5 times a power of ten."""
+    axes = Axes(canvas, LEFT, top, END - LEFT, HIGH, x=(0, LONGEST), y=(0, most * 1.02))
+    # Three to six steps of 1, 2 or 5 times a power of ten.
     power = 10.0 ** (len(str(int(most))) - 1)
     step = next(s * power for s in (0.2, 0.5, 1, 2, 5) if most / (s * power) <= 6)
     ticks = [step * k for k in range(int(most / step) + 1)]
-    return most * 1.02, ticks
+    axes.grid_y(ticks, lambda tick: si(tick, "FLOP") if tick else "0")
+    axes.labels_x((0, 256, 512, 768, 1024))
+    words = "length of the sequence, in tokens"
+    canvas.text((LEFT + END) / 2, axes.bottom + 39, words, MUTED, "center")
+    canvas.text(MARGIN, top - 20, f"FLOPs of a forward, batch {found.batch}", MUTED)
+    axes.cursor(length)
+    canvas.text(BARS_X, top - 20, f"at {tokens}", MUTED)
+    parts = [
+        f"FLOPs by operator against the length of the sequence, batch {found.batch}. {canvas.title}"
+    ]
+    y, total = top, max(1, every)
+    for name in found.operators:
+        part, of = COLOURS[name], found.of(name)
+        axes.curve((0, *found.lengths), (0, *of), part.colour, 2.4)
+        canvas.marker(axes.px(length), axes.py(of[chosen]), "o", 10, part.colour, edge=CARD)
+        flops = of[chosen]
+        canvas.text(BARS_X, y + 6, name, size=15, mono=True)
+        canvas.text(BARS_X + 62, y + 6, "attention" if name in ATTENTION else "layers", MUTED)
+        canvas.text(RIGHT, y + 6, f"{flops / total:.1%}", ha="right", size=15)
+        canvas.box((BARS_X, y + 18, BARS_W, 10), part.tint)
+        canvas.box((BARS_X, y + 18, BARS_W * flops / total, 10), part.colour)
+        canvas.text(BARS_X, y + 42, cut(f"{flops:,} FLOP", BARS_W), MUTED)
+        parts.append(
+            f"{name}: {flops:,} FLOP, {flops / total:.1%}, at {tokens}; "
+            f"{of[-1]:,} at {found.lengths[-1]}."
+        )
+        y += 66
+    canvas.text(BARS_X, y + 10, cut(f"{total:,} in all", BARS_W))
+    parts.append(f"In all {every:,} FLOP, {share(counts):.1%} of it attention.")
+    half = (n for n, c in zip(found.lengths, found.flops, strict=True) if share(c) >= 0.5)
+    if first := next(half, None):
+        parts.append(f"Of the lengths counted, {first} is the first at which it is half or more.")
+    return canvas.finish(axes.bottom + 62, " ".join(parts))
 
 
 def bends(found: Counted) -> list[str]:
     """Return the operators whose FLOPs are not in proportion to the length."""
-    pairs = list(zip(found.lengths, found.flops, strict=True))
-    each = {name: {c.get(name, 0) * LONGEST // n for n, c in pairs} for name in found.operators}
+    each = {
+        name: {flops * LONGEST // n for n, flops in zip(found.lengths, found.of(name), strict=True)}
+        for name in found.operators
+    }
     return [name for name, rates in each.items() if len(rates) > 1]
-
-
-def sentence(found: Counted, chosen: int) -> str:
-    """What the lit length and the lines show, as the figure's title, in one line."""
-    counts, length = found.flops[chosen], found.lengths[chosen]
-    bent = bends(found)
-    if not bent:
-        lines = "all lines are straight"
-    else:
-        lines = f"{listed(bent)} {'bends' if len(bent) == 1 else 'bend'}"
-        lines += ", the rest is straight" if len(bent) < len(found.operators) else ""
-    done = si(sum(counts.values()), "FLOP")
-    return f"At {count(length, 'token')} attention is {share(counts):.1%} of {done}: {lines}."
-
-
-def describe(found: Counted, chosen: int, words: str) -> str:
-    """Return the alternative text: the lit length in numbers, and the ends of each line."""
-    counts, length = found.flops[chosen], found.lengths[chosen]
-    total = max(1, sum(counts.values()))
-    parts = [f"FLOPs by operator against the length of the sequence, batch {found.batch}. {words}"]
-    for name in found.operators:
-        flops = counts.get(name, 0)
-        parts.append(
-            f"{name}: {flops:,} FLOP, {flops / total:.1%}, at {count(length, 'token')}; "
-            f"{found.flops[-1].get(name, 0):,} at {found.lengths[-1]}."
-        )
-    parts.append(f"In all {sum(counts.values()):,} FLOP, {share(counts):.1%} of it attention.")
-    half = crossing(found)
-    if half is not None:
-        parts.append(f"Of the lengths counted, {half} is the first at which it is half or more.")
-    return " ".join(parts)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE, WIDTH
-from utils.views import _interactive
-from utils.views._axes import TEXT
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE
+from utils.views._canvas import MARGIN, RIGHT, Canvas, Drawing
 from utils.views._floats import format_of
+from utils.views._numbers import raised
 from utils.views._text_outlines import text_width
+from utils.views._view import present, slider
 
 LOW, HIGH_POWER = -46, 22  # powers of two at the ends of the axis
 LEFT, PLOT, ROW, BAR = 128, 170, 58, 24
 DTYPES = (torch.float16, torch.bfloat16)
-MOST_SCALE = 34
-SHADES = (IDLE, STORAGE.tint, STORAGE.colour, GRADIENT.tint)  # lost, subnormal, normal, infinite
+# What becomes of a number, its shade on a ruler, and the shade's name.
+FATES = {
+    "become 0": (IDLE, "becomes 0"),
+    "keep few digits": (STORAGE.tint, "few digits"),
+    "are kept": (STORAGE.colour, "kept"),
+    "overflow": (GRADIENT.tint, "overflows"),
+}
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,8 @@ class Magnitudes:
         lost = at <= math.log2(form.smallest) - 1
         over = at >= largest
         below = (at < math.log2(form.smallest_normal)) & ~lost
-        kept = ~(lost | over | below)
-        whole = max(len(at), 1)
-        parts = {"become 0": lost, "keep few digits": below, "are kept": kept, "overflow": over}
-        return {name: float(part.sum()) / whole for name, part in parts.items()}
+        parts = (lost, below, ~(lost | over | below), over)
+        return {name: float(part.sum()) / len(at) for name, part in zip(FATES, parts, strict=True)}
 
 
 def gradient_ruler(gradients: Iterable[Tensor], *, scale: int = 0) -> None:
@@ -57,19 +59,10 @@ def gradient_ruler(gradients: Iterable[Tensor], *, scale: int = 0) -> None:
     Raises ValueError for no gradient that is finite and not 0, or for another scale.
     """
     found = read(gradients)
-    if not 0 <= scale <= MOST_SCALE:
-        raise ValueError(f"gradient_ruler: expected a power from 0 to {MOST_SCALE}, got {scale}")
-    _interactive.present(
-        lambda power: draw(found, power),
-        (scale,),
-        lambda widgets: [
-            widgets.IntSlider(value=scale, min=0, max=MOST_SCALE, description="scale 2^")
-        ],
-    )
+    present(lambda power: draw(found, power), slider("scale 2^", scale, 0, 34))
 
 
 def read(gradients: Iterable[Tensor]) -> Magnitudes:
-    """The sizes of all elements."""
     parts = [g.detach().double().flatten().cpu() for g in gradients if g is not None]
     flat = torch.cat(parts) if parts else torch.zeros(0)
     finite = flat[torch.isfinite(flat)]
@@ -80,98 +73,71 @@ def read(gradients: Iterable[Tensor]) -> Magnitudes:
     return Magnitudes(len(flat), zeros, len(flat) - len(finite), sizes.log2().numpy())
 
 
-def draw(found: Magnitudes, scale: int) -> tuple[Figure, str]:
-    """The figure under one scale, and its alternative text."""
-    words = sentence(found, scale)
-    top = title_height("one line") + 30
+def draw(found: Magnitudes, scale: int) -> Drawing:
+    canvas = Canvas(sentence(found.fates(scale, torch.float16), scale))
+    top = canvas.top + 30
     rulers = top + PLOT + 44
-    canvas = Canvas(rulers + ROW * len(DTYPES) + 40)
-    canvas.title(words)
-    right = WIDTH - MARGIN
+    key = rulers + ROW * len(DTYPES)
 
     def px(power: float) -> float:
         share = (power - LOW) / (HIGH_POWER - LOW)
-        return LEFT + min(max(share, 0.0), 1.0) * (right - LEFT)
+        return LEFT + min(max(share, 0.0), 1.0) * (RIGHT - LEFT)
 
-    _draw_histogram(canvas, found, scale, top, px)
-    for power in range(-40, HIGH_POWER, 10):
-        canvas.line([(px(power), top), (px(power), rulers + ROW * len(DTYPES) - 16)], line=0.8)
-        told = f"2{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-        canvas.text(px(power), top + PLOT + 16, told, size=TEXT, colour=MUTED, ha="center")
-    canvas.text(LEFT, top - 16, "gradients by size, times the scale", size=TEXT, colour=MUTED)
-    for row, dtype in enumerate(DTYPES):
-        form, y = format_of(dtype), rulers + row * ROW
-        edges = [LOW, math.log2(form.smallest) - 1, math.log2(form.smallest_normal),
-                 math.log2(form.largest), HIGH_POWER]  # fmt: skip
-        spans = [(px(a), px(max(a, b))) for a, b in zip(edges, edges[1:], strict=False)]
-        for (start, end), fill in zip(spans, SHADES, strict=True):
-            if end - start > 0.5:
-                canvas.boxes([(start, y, end - start, BAR)], [fill], edge="none")
-        canvas.text(MARGIN, y + BAR / 2, form.name, size=TEXT, mono=True)
-        shares = found.fates(scale, dtype)
-        told = ", ".join(f"{_percent(part)} {fate}" for fate, part in shares.items() if part)
-        canvas.text(LEFT, y + BAR + 15, told, size=TEXT, colour=MUTED)
-    _draw_key(canvas, rulers + ROW * len(DTYPES) + 10)
-    return canvas.finish(), describe(found, scale)
-
-
-def _draw_histogram(
-    canvas: Canvas, found: Magnitudes, scale: int, top: float, px: Callable[[float], float]
-) -> None:
     edges = np.arange(LOW, HIGH_POWER + 1)
     counts, _ = np.histogram(np.clip(found.powers + scale, LOW, HIGH_POWER - 1e-6), edges)
-    most = max(int(counts.max()), 1)
-    form = format_of(torch.float16)
+    half = format_of(torch.float16)
     boxes, fills = [], []
     for power, count in zip(edges[:-1].tolist(), counts.tolist(), strict=True):
-        if not count:
-            continue
-        high = max(1.0, count / most * PLOT)
-        lost = power + 1 <= math.log2(form.smallest)
-        over = power >= math.log2(form.largest)
-        boxes.append((px(power) + 0.5, top + PLOT - high, px(power + 1) - px(power) - 1, high))
-        fills.append(GRADIENT.colour if lost or over else STORAGE.colour)
-    canvas.boxes(boxes, fills, edge="none")
-    canvas.line([(LEFT, top + PLOT), (WIDTH - MARGIN, top + PLOT)], colour=INK)
-
-
-def _draw_key(canvas: Canvas, y: float) -> None:
-    """What the shades of a ruler mean."""
+        if count:
+            high = max(1.0, count / int(counts.max()) * PLOT)
+            out = power + 1 <= math.log2(half.smallest) or power >= math.log2(half.largest)
+            boxes.append((px(power) + 0.5, top + PLOT - high, px(power + 1) - px(power) - 1, high))
+            fills.append(GRADIENT.colour if out else STORAGE.colour)
+    canvas.boxes(boxes, fills)
+    canvas.line([(LEFT, top + PLOT), (RIGHT, top + PLOT)], INK)
+    for power in range(-40, HIGH_POWER, 10):
+        canvas.line([(px(power), top), (px(power), key - 16)], line=0.8)
+        canvas.text(px(power), top + PLOT + 16, f"2{raised(power)}", MUTED, "center")
+    canvas.text(LEFT, top - 16, "gradients by size, times the scale", MUTED)
+    rows = []
+    for row, dtype in enumerate(DTYPES):
+        form, y = format_of(dtype), rulers + row * ROW
+        ends = (form.smallest / 2, form.smallest_normal, form.largest)
+        places = [LOW, *map(math.log2, ends), HIGH_POWER]
+        for start, end, (fill, _) in zip(places, places[1:], FATES.values(), strict=False):
+            wide = px(end) - px(start)
+            if wide > 0.5:
+                canvas.box((px(start), y, wide, BAR), fill)
+        canvas.text(MARGIN, y + BAR / 2, form.name, mono=True)
+        shares = found.fates(scale, dtype)
+        told = ", ".join(f"{_percent(part)} {fate}" for fate, part in shares.items() if part)
+        canvas.text(LEFT, y + BAR + 15, told, MUTED)
+        every = ", ".join(f"{_percent(part)} {fate}" for fate, part in shares.items())
+        rows.append(f"{form.name}: {every}.")
     x = float(LEFT)
-    for fill, words in zip(SHADES, ("becomes 0", "few digits", "kept", "overflows"), strict=True):
-        canvas.boxes([(x, y - 8, 16, 16)], [fill], edge=MUTED)
-        canvas.text(x + 24, y, words, size=TEXT, colour=MUTED)
-        x += 24 + text_width(words, size=TEXT) + 26
+    for fill, words in FATES.values():
+        canvas.box((x, key + 2, 16, 16), fill, edge=MUTED)
+        canvas.text(x + 24, key + 10, words, MUTED)
+        x += 50 + text_width(words)
+    low, middle, high = np.quantile(found.powers, (0.01, 0.5, 0.99))
+    wild = f" and {found.wild:,} infinite or NaN" if found.wild else ""
+    return canvas.finish(
+        key + 40,
+        f"Sizes of {found.count:,} gradients, {found.zeros:,} of them exactly 0{wild}. "
+        f"{canvas.title} Unscaled, 98% of the others lie between 2^{low:.0f} and "
+        f"2^{high:.0f}, the median at 2^{middle:.0f}. {' '.join(rows)}",
+    )
 
 
 def _percent(share: float) -> str:
     return f"{share:.0%}" if share == 0 or 0.01 <= share <= 0.99 or share == 1 else f"{share:.2%}"
 
 
-def sentence(found: Magnitudes, scale: int) -> str:
-    """What float16 makes of these gradients, as the figure's title."""
-    fates = found.fates(scale, torch.float16)
+def sentence(fates: dict[str, float], scale: int) -> str:
     at = "Unscaled" if scale == 0 else f"Times {2**scale:,}"
-    lost, over = fates["become 0"], fates["overflow"]
+    lost, few, _, over = fates.values()
     if over:
         return f"{at}, {_percent(over)} of the gradients overflow float16."
     if lost:
         return f"{at}, {_percent(lost)} of the gradients become 0 in float16."
-    few = fates["keep few digits"]
     return f"{at}, float16 holds them all" + (f", {_percent(few)} with few digits." if few else ".")
-
-
-def describe(found: Magnitudes, scale: int) -> str:
-    """The alternative text: the sizes, and what becomes of them in each dtype."""
-    low, middle, high = np.quantile(found.powers, (0.01, 0.5, 0.99))
-    rows = [
-        f"{format_of(dtype).name}: "
-        + ", ".join(f"{_percent(part)} {fate}" for fate, part in found.fates(scale, dtype).items())
-        for dtype in DTYPES
-    ]
-    wild = f" and {found.wild:,} infinite or NaN" if found.wild else ""
-    return (
-        f"Sizes of {found.count:,} gradients, {found.zeros:,} of them exactly 0{wild}. "
-        f"{sentence(found, scale)} Unscaled, 98% of the others lie between 2^{low:.0f} and "
-        f"2^{high:.0f}, the median at 2^{middle:.0f}. {'. '.join(rows)}."
-    )

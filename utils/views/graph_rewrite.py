@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from matplotlib.figure import Figure
 from torch import fx
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE, VIEW
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
 from utils.views._numbers import count, listed
-from utils.views._slots import cut
-from utils.views._text_outlines import wrap
+from utils.views._text_outlines import cut
+from utils.views._view import present, slider
 
 MOST = 24  # rows
-ROW, TEXT = 29, 14
-BETWEEN = 24  # CSS pixels between the two graphs
+ROW = 29
+WIDE = INNER / 2 - 12  # of a graph
 LINES = 3  # of words below
 
 
@@ -44,16 +42,10 @@ def graph_rewrite(before: Any, after: Any, *, node: int = 1) -> None:
     pairs = aligned(read(before), read(after))
     if len(pairs) > MOST:
         raise ValueError(f"graph_rewrite shows up to {MOST} nodes, got {len(pairs)}")
-    draw(pairs, node)
-    _interactive.present(
-        lambda at: draw(pairs, at),
-        (node,),
-        lambda widgets: [widgets.IntSlider(value=node, min=1, max=len(pairs), description="node")],
-    )
+    present(lambda at: draw(pairs, at), slider("node", node, 1, len(pairs)))
 
 
 def read(graph: Any) -> list[Row]:
-    """The nodes of a graph in order."""
     nodes = getattr(graph, "graph", graph).nodes
     return [Row(n.name, _text(n), tuple(one.name for one in n.all_input_nodes)) for n in nodes]
 
@@ -90,50 +82,46 @@ def aligned(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
     return pairs
 
 
-def draw(pairs: Sequence[Pair], node: int) -> tuple[Figure, str]:
-    """The figure with one row lit, and its alternative text."""
-    if not 1 <= node <= len(pairs):
-        raise ValueError(f"node: expected 1 to {len(pairs)}, got {node}")
-    words = sentence(pairs)
-    top = title_height(words) + 34
+def draw(pairs: Sequence[Pair], node: int) -> Drawing:
+    went, came = (sum(pair[1 - side] is None for pair in pairs) for side in (0, 1))
+    changed = f"{count(went, 'node')} went, {count(came, 'node')} came."
+    canvas = Canvas(changed if went or came else "The rewrite changed no node.")
+    top = canvas.top + 34
     below = top + ROW * len(pairs) + 16
-    canvas = Canvas(below + 62 + 21 * LINES)
-    canvas.title(words)
-    wide = (INNER - BETWEEN) / 2
-    for side, name in enumerate(("before", "after")):
-        x = MARGIN + side * (wide + BETWEEN)
-        canvas.text(x, top - 18, name, size=TEXT, colour=MUTED)
-        _draw_side(canvas, pairs, side, node - 1, (x, top, wide))
-    _draw_legend(canvas, below + 4)
-    lines = wrap(in_words(pairs, node), INNER, size=TEXT)
-    for row, line in enumerate(lines[:LINES]):
-        canvas.text(MARGIN, below + 40 + 21 * row, cut(line, INNER, size=TEXT), size=TEXT)
-    return canvas.finish(), describe(pairs, node)
-
-
-def _draw_side(
-    canvas: Canvas,
-    pairs: Sequence[Pair],
-    side: int,
-    lit: int,
-    place: tuple[float, float, float],
-) -> None:
-    """One graph; place: its left edge, its top and its width."""
-    x, top, wide = place
-    chosen = pairs[lit][side]
-    changed = (GRADIENT.tint, VIEW.tint)[side]
-    for k, pair in enumerate(pairs):
-        row = pair[side]
-        if row is None:
-            continue
-        y = top + ROW * k
-        box = (x, y, wide, ROW - 5)
-        canvas.boxes([box], [changed if None in pair else IDLE], edge=RULE, radius=4)
-        edge = _edge(row, chosen)
-        if edge:
-            canvas.boxes([box], ["none"], edge=edge, line=2.4, radius=4)
-        text = cut(f"{row.name}: {row.text}", wide - 20, size=TEXT)
-        canvas.text(x + 10, y + (ROW - 5) / 2, text, size=TEXT)
+    parts = [f"A graph before and after a rewrite. {canvas.title}"]
+    lit = []  # the lit row: the node on either side, and who reads it
+    for side, (when, tint) in enumerate((("Before", GRADIENT.tint), ("After", VIEW.tint))):
+        x, chosen = MARGIN + side * (WIDE + 24), pairs[node - 1][side]
+        canvas.text(x, top - 18, when.lower(), MUTED)
+        rows = []
+        for k, pair in enumerate(pairs):
+            row = pair[side]
+            if row is None:
+                continue
+            rows.append(row)
+            box = (x, top + ROW * k, WIDE, ROW - 5)
+            canvas.box(box, tint if None in pair else IDLE, edge=RULE, radius=4)
+            if edge := _edge(row, chosen):
+                canvas.box(box, "none", edge=edge, line=2.4, radius=4)
+            canvas.text(x + 10, box[1] + box[3] / 2, cut(f"{row.name}: {row.text}", WIDE - 20))
+        parts.append(f"{when}: {'; '.join(f'{row.name}, {row.text}' for row in rows)}.")
+        if chosen is None:
+            lit.append(f"{when}: it is not there.")
+        else:
+            readers = listed([row.name for row in rows if chosen.name in row.reads]) or "nobody"
+            lit.append(f"{when}: {chosen.name} is {chosen.text}, read by {readers}.")
+    kinds = (
+        (0, "went", GRADIENT.tint, RULE, 1),
+        (90, "came", VIEW.tint, RULE, 1),
+        (180, "what the lit node reads", CARD, STORAGE.colour, 2.4),
+        (390, "who reads it", CARD, KERNEL.colour, 2.4),
+    )
+    for left, name, fill, edge, line in kinds:
+        box = (MARGIN + left, below + 4, 20, 16)
+        canvas.box(box, fill, edge=edge, line=line, radius=3)
+        canvas.text(MARGIN + left + 28, below + 12, name, MUTED)
+    canvas.paragraph(below + 40, " ".join(lit), LINES)
+    return canvas.finish(below + 62 + LINE * LINES, f"{' '.join(parts)} Lit: {' '.join(lit)}")
 
 
 def _edge(row: Row, chosen: Row | None) -> str | None:
@@ -144,52 +132,3 @@ def _edge(row: Row, chosen: Row | None) -> str | None:
     if row.name in chosen.reads:
         return STORAGE.colour
     return KERNEL.colour if chosen.name in row.reads else None
-
-
-def _draw_legend(canvas: Canvas, y: float) -> None:
-    kinds = (
-        ("went", GRADIENT.tint, RULE),
-        ("came", VIEW.tint, RULE),
-        ("what the lit node reads", CARD, STORAGE.colour),
-        ("who reads it", CARD, KERNEL.colour),
-    )
-    for k, (name, fill, edge) in enumerate(kinds):
-        x = MARGIN + (0, 90, 180, 390)[k]
-        canvas.boxes([(x, y, 20, 16)], [fill], edge=edge, line=1 if edge == RULE else 2.4, radius=3)
-        canvas.text(x + 28, y + 8, name, size=TEXT, colour=MUTED)
-
-
-def sentence(pairs: Sequence[Pair]) -> str:
-    """What the rewrite did, as the figure's title."""
-    went, came = (sum(pair[1 - side] is None for pair in pairs) for side in (0, 1))
-    if not went and not came:
-        return "The rewrite changed no node."
-    return f"{count(went, 'node')} went, {count(came, 'node')} came."
-
-
-def in_words(pairs: Sequence[Pair], node: int) -> str:
-    """The lit row: the node on either side, what it reads and who reads it."""
-    told = []
-    for side, when in enumerate(("Before", "After")):
-        row = pairs[node - 1][side]
-        if row is None:
-            told.append(f"{when}: it is not there.")
-            continue
-        readers = [pair[side].name for pair in pairs if _reads(pair[side], row)]  # type: ignore[union-attr]
-        seen = f"read by {listed(readers)}" if readers else "read by nobody"
-        told.append(f"{when}: {row.name} is {row.text}, {seen}.")
-    return " ".join(told)
-
-
-def _reads(row: Row | None, what: Row) -> bool:
-    return row is not None and what.name in row.reads
-
-
-def describe(pairs: Sequence[Pair], node: int) -> str:
-    """The alternative text: both graphs in order, and the lit row."""
-    parts = [f"A graph before and after a rewrite. {sentence(pairs)}"]
-    for side, when in enumerate(("Before", "After")):
-        rows = [row for pair in pairs if (row := pair[side]) is not None]
-        parts.append(f"{when}: {'; '.join(f'{row.name}, {row.text}' for row in rows)}.")
-    parts.append(f"Lit: {in_words(pairs, node)}")
-    return " ".join(parts)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from utils.notebook.style import INK, KERNEL, MUTED
 from utils.softmax.compiled import Compiled
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count
 from utils.views._text_outlines import text_width
+from utils.views._view import present, slider
 
 ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
+HIGH = ROW - 2  # of a lit line's ground
 LEFT = 400  # room for the kernel's text
 MOST = 60  # instructions that are all drawn; of more, only the lit line's are
 FOLDED, LINES = 13, 13  # the letters' size there, and lines in each of two columns
@@ -47,12 +47,7 @@ def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     found = instructions(code.ptx)
     if line is None:
         line = max(range(1, len(text) + 1), key=lambda k: sum(one.line == k for one in found))
-    draw(text, found, line)
-    _interactive.present(
-        lambda at: draw(text, found, at),
-        (line,),
-        lambda widgets: [widgets.IntSlider(value=line, min=1, max=len(text), description="line")],
-    )
+    present(lambda at: draw(text, found, at), slider("line", line, 1, len(text)))
 
 
 def source_lines(kernel: Any) -> list[str]:
@@ -82,163 +77,104 @@ def instructions(ptx: str) -> list[Instruction]:
     return found
 
 
-def draw(text: list[str], found: list[Instruction], line: int) -> tuple[Figure, str]:
-    """Return the figure with `line` lit, and its alternative text."""
-    if not 1 <= line <= len(text):
-        raise ValueError(f"line: expected 1 to {len(text)}, got {line}")
+def draw(text: Sequence[str], found: Sequence[Instruction], line: int) -> Drawing:
+    own = [one for one in found if one.line == line]
+    became = f"became {count(len(own), 'instruction')} of {len(found)}"
+    canvas = Canvas(f"Line {line} {became if own else 'left no instruction of its own'}.")
+    told = "; ".join(one.text.rstrip(";") for one in own)
+    told = f" became: {told}." if own else " left no instruction of its own."
+    alt = f"A kernel beside its PTX. {canvas.title} Line {line}, {text[line - 1].strip()},{told}"
+    top = canvas.top + 34
     if len(found) > MOST:
-        return _draw_folded(text, found, line)
-    words = sentence(found, line)
-    top = title_height(words) + 34
-    shown = found
-    rows = max(len(shown), len(text))
-    canvas = Canvas(top + ROW * rows + 18)
-    canvas.title(words)
+        each = [sum(one.line == k for one in found) for k in range(1, len(text) + 1)]
+        every = "; ".join(f"line {k}, {n}" for k, n in enumerate(each, 1) if n)
+        bottom = _draw_folded(canvas, top, text, found, line, each)
+        return canvas.finish(bottom, f"{alt} Instructions of each line: {every}.")
     canvas.note(MARGIN + 26, top - 20, "the kernel")
     right = MARGIN + LEFT + 76
     canvas.note(right, top - 20, "the instructions of one thread, and the line of each")
-    lit = [row for row, one in enumerate(shown) if one.line == line]
-    high = ROW - 2
-    wide = INNER - (right - MARGIN) + 8
-    boxes = [(MARGIN, top + (line - 1) * ROW - high / 2, LEFT, high)]
-    boxes += [(right - 8, top + row * ROW - high / 2, wide, high) for row in lit]
-    canvas.boxes(boxes, [KERNEL.tint] * len(boxes), edge="none", radius=4)
+    lit = [row for row, one in enumerate(found) if one.line == line]
+    wide, begin = RIGHT - right + 8, top + (line - 1) * ROW
+    boxes = [(MARGIN, begin - HIGH / 2, LEFT, HIGH)]
+    boxes += [(right - 8, top + row * ROW - HIGH / 2, wide, HIGH) for row in lit]
+    canvas.boxes(boxes, KERNEL.tint, radius=4)
     from_x, to_x = MARGIN + LEFT, right - 34
-    for run in _runs(lit):
-        y = top + (run[0] + run[-1]) / 2 * ROW
-        middle = (from_x + to_x) / 2
-        begin = top + (line - 1) * ROW
-        way = [(from_x, begin), (middle, begin), (middle, y), (to_x, y)]
-        if begin == y:
-            way = [(from_x, y), (to_x, y)]
-        canvas.wires([way], colour=KERNEL.colour, line=1.6)
-        ends = top + run[0] * ROW - high / 2, top + run[-1] * ROW + high / 2
-        canvas.line([(to_x, ends[0]), (to_x, ends[1])], colour=KERNEL.colour, line=2.4)
-    for row, words_of_line in enumerate(text):
+    for first, last in _runs(lit):
+        y, middle = top + (first + last) / 2 * ROW, (from_x + to_x) / 2
+        bends = [] if begin == y else [(middle, begin), (middle, y)]
+        canvas.wires([[(from_x, begin), *bends, (to_x, y)]], KERNEL.colour)
+        ends = top + first * ROW - HIGH / 2, top + last * ROW + HIGH / 2
+        canvas.line([(to_x, ends[0]), (to_x, ends[1])], KERNEL.colour, 2.4)
+    for row, words in enumerate(text):
         y = top + row * ROW
-        canvas.note(MARGIN + 16, y, f"{row + 1}", ha="right")
-        _code(canvas, MARGIN + 26, y, words_of_line, LEFT - 34, row + 1 == line)
-    for row, one in enumerate(shown):
+        canvas.note(MARGIN + 16, y, f"{row + 1}", "right")
+        _code(canvas, MARGIN + 26, y, words, LEFT - 34, row + 1 == line)
+    for row, one in enumerate(found):
         y = top + row * ROW
-        canvas.note(right - 14, y, f"{one.line}", ha="right")
+        canvas.note(right - 14, y, f"{one.line}", "right")
         _code(canvas, right, y, one.text, wide - 12, one.line == line)
-    return canvas.finish(), describe(text, found, line)
+    every = " ".join(f"{one.line}: {one.text}" for one in found)
+    high = ROW * max(len(found), len(text)) + 18
+    return canvas.finish(top + high, f"{alt} All, by their lines: {every}")
 
 
-def _draw_folded(text: list[str], found: list[Instruction], line: int) -> tuple[Figure, str]:
+def _draw_folded(
+    canvas: Canvas,
+    top: float,
+    text: Sequence[str],
+    found: Sequence[Instruction],
+    line: int,
+    each: Sequence[int],
+) -> float:
     """A long kernel: how much each line became, and only the lit line's instructions, folded."""
-    words = sentence(found, line)
-    top = title_height(words) + 34
-    own = folded([one for one in found if one.line == line])
-    longest = max(
-        len(folded([one for one in found if one.line == k + 1])) for k in range(len(text))
-    )
-    each = [sum(one.line == k + 1 for one in found) for k in range(len(text))]
-    half, lines = top + ROW * (len(text) + 1), min(-(-longest // 2), LINES)
-    canvas = Canvas(half + 30 + ROW * lines + 12)
-    canvas.title(words)
-    canvas.text(MARGIN, top - 22, "the kernel", size=FOLDED, colour=MUTED)
-    edge = MARGIN + INNER
-    canvas.text(edge, top - 22, "instructions of one thread", size=FOLDED, colour=MUTED, ha="right")
-    high = ROW - 2
-    canvas.boxes(
-        [(MARGIN - 6, top + (line - 1) * ROW - high / 2, INNER + 12, high)],
-        [KERNEL.tint],
-        edge="none",
-        radius=4,
-    )
-    bars = [
-        (edge - COUNT_W - BAR_W * n / max(each), top + row * ROW - 5, BAR_W * n / max(each), 10)
-        for row, n in enumerate(each)
-    ]
-    canvas.boxes(bars, [KERNEL.colour] * len(bars), edge="none")
-    room = INNER - COUNT_W - BAR_W - 36
-    for row, words_of_line in enumerate(text):
-        y = top + row * ROW
-        canvas.text(MARGIN + 16, y, f"{row + 1}", size=FOLDED, colour=MUTED, ha="right")
-        _code(canvas, MARGIN + 26, y, words_of_line, room, row + 1 == line, FOLDED)
-        canvas.text(
-            edge,
-            y,
-            f"{each[row]}",
-            size=FOLDED,
-            ha="right",
-            colour=INK if row + 1 == line else MUTED,
-        )
-    canvas.line([(MARGIN, half - 8), (edge, half - 8)])
-    canvas.text(MARGIN, half + 8, f"line {line} became", size=FOLDED, colour=MUTED)
-    column, most = INNER / 2, 2 * lines
+    by_line = [folded([one for one in found if one.line == k]) for k in range(1, len(text) + 1)]
+    lines = min(-(-max(map(len, by_line)) // 2), LINES)
+    canvas.text(MARGIN, top - 22, "the kernel", MUTED, size=FOLDED)
+    canvas.text(RIGHT, top - 22, "instructions of one thread", MUTED, "right", size=FOLDED)
+    ground = (MARGIN - 6, top + (line - 1) * ROW - HIGH / 2, INNER + 12, HIGH)
+    canvas.box(ground, KERNEL.tint, radius=4)
+    for row, (words, n) in enumerate(zip(text, each, strict=True)):
+        y, wide = top + row * ROW, BAR_W * n / max(each)
+        canvas.box((RIGHT - COUNT_W - wide, y - 5, wide, 10), KERNEL.colour)
+        canvas.text(MARGIN + 16, y, f"{row + 1}", MUTED, "right", size=FOLDED)
+        room, lit = INNER - COUNT_W - BAR_W - 36, row + 1 == line
+        _code(canvas, MARGIN + 26, y, words, room, lit, FOLDED)
+        canvas.text(RIGHT, y, f"{n}", INK if lit else MUTED, "right", size=FOLDED)
+    half = top + ROW * (len(text) + 1)
+    canvas.line([(MARGIN, half - 8), (RIGHT, half - 8)])
+    canvas.text(MARGIN, half + 8, f"line {line} became", MUTED, size=FOLDED)
+    own, column, most = by_line[line - 1], INNER / 2, 2 * lines
     for k, (one, times) in enumerate(own[: most - (len(own) > most)]):
         x, y = MARGIN + column * (k // lines), half + 34 + ROW * (k % lines)
         _code(canvas, x + 36, y, one.text, column - 40, True, FOLDED)
         if times > 1:
-            canvas.text(x + 28, y, f"{times} ×", size=FOLDED, colour=MUTED, ha="right")
+            canvas.text(x + 28, y, f"{times} ×", MUTED, "right", size=FOLDED)
     if len(own) > most:
-        rest = sum(times for _, times in own[most - 1 :])
-        canvas.text(
-            MARGIN + column + 36,
-            half + 34 + ROW * (lines - 1),
-            f"… {rest} more",
-            size=FOLDED,
-            colour=MUTED,
-        )
-    return canvas.finish(), describe(text, found, line)
+        rest = f"… {sum(times for _, times in own[most - 1 :])} more"
+        x, y = MARGIN + column + 36, half + 34 + ROW * (lines - 1)
+        canvas.text(x, y, rest, MUTED, size=FOLDED)
+    return half + 42 + ROW * lines
 
 
-def folded(found: list[Instruction]) -> list[tuple[Instruction, int]]:
+def folded(found: Sequence[Instruction]) -> list[tuple[Instruction, int]]:
     """Instructions that repeat, told once, with how often: runs of one, or of two in turn."""
     rows: list[tuple[Instruction, int]] = []
+    names = [opcode(one.text) for one in found]
     k = 0
     while k < len(found):
-        for wide in (1, 2):
-            times = _repeats([opcode(one.text) for one in found[k:]], wide)
+        for wide in (1, 2, 1):
+            times = 1
+            while names[k + times * wide : k + (times + 1) * wide] == names[k : k + wide]:
+                times += 1
             if times > 1:
-                rows += [(one, times) for one in found[k : k + wide]]
-                k += wide * times
                 break
-        else:
-            rows.append((found[k], 1))
-            k += 1
+        rows += [(one, times) for one in found[k : k + wide]]
+        k += wide * times
     return rows
 
 
 def opcode(text: str) -> str:
-    """Return the instruction's name, without its guard and operands."""
     return re.sub(r"^@\S+ ", "", text).split()[0]
-
-
-def _repeats(names: list[str], wide: int) -> int:
-    """How often the first `wide` names come one after the other."""
-    times = 1
-    while names[times * wide : (times + 1) * wide] == names[:wide]:
-        times += 1
-    return times
-
-
-def sentence(found: list[Instruction], line: int) -> str:
-    """What the lit line became, as the figure's title."""
-    own = sum(one.line == line for one in found)
-    if not own:
-        return f"Line {line} left no instruction of its own."
-    return f"Line {line} became {count(own, 'instruction')} of {len(found)}."
-
-
-def describe(text: list[str], found: list[Instruction], line: int) -> str:
-    """Return the alternative text: the lit line, what it became, and everything else in order."""
-    own = "; ".join(one.text.rstrip(";") for one in found if one.line == line)
-    became = f" became: {own}." if own else " left no instruction of its own."
-    if len(found) > MOST:
-        each = ((k + 1, sum(one.line == k + 1 for one in found)) for k in range(len(text)))
-        every = "; ".join(f"line {k}, {n}" for k, n in each if n)
-        return (
-            f"A kernel beside its PTX. {sentence(found, line)} "
-            f"Line {line}, {text[line - 1].strip()},{became} Instructions of each line: {every}."
-        )
-    every = " ".join(f"{one.line}: {one.text}" for one in found)
-    return (
-        f"A kernel beside its PTX. {sentence(found, line)} "
-        f"Line {line}, {text[line - 1].strip()},{became} All, by their lines: {every}"
-    )
 
 
 def _code(
@@ -248,15 +184,10 @@ def _code(
         words = words[:-2].rstrip() + "…"
     indent = len(words) - len(words.lstrip())
     x += indent * text_width("0", size=size, mono=True)
-    canvas.text(x, y, words.lstrip(), size=size, colour=INK if lit else MUTED, mono=True)
+    canvas.text(x, y, words.lstrip(), INK if lit else MUTED, size=size, mono=True)
 
 
-def _runs(rows: list[int]) -> list[list[int]]:
-    """Rows that follow one another, together."""
-    found: list[list[int]] = []
-    for row in rows:
-        if found and row == found[-1][-1] + 1:
-            found[-1].append(row)
-        else:
-            found.append([row])
-    return found
+def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
+    firsts = [row for row in rows if row - 1 not in rows]
+    lasts = [row for row in rows if row + 1 not in rows]
+    return list(zip(firsts, lasts, strict=True))

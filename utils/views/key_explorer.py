@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.instruments import dispatch
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, TITLE, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, RIGHT, TEXT, TITLE, Box, Canvas, Drawing
 from utils.views._numbers import listed
-from utils.views._slots import Chip, Look, cut, draw_chips, file_name, held, look, short
-from utils.views._text_outlines import text_width
+from utils.views._slots import Chip, Look, draw_chips, held, look, operators
+from utils.views._text_outlines import cut, text_width
+from utils.views._view import choice, present, switch
 
 OPERATORS = (
     "aten::mm",
@@ -38,7 +37,7 @@ OPERATORS = (
 YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
 DEVICES = (YOURS, CPU, META, FAKE)
 SNAPSHOT = "PythonTLSSnapshot"  # it notes the thread's sets for a mode, and hands the call on
-ROW, CELL, TEXT, NAME = 33, 46, 14, 15
+ROW, CELL, NAME = 33, 46, 15
 NAME_X, TENSOR_X, THREAD_X, SLOT_X, FILE_X = MARGIN + 22, 248, 286, 376, 546
 
 UNASKED = Look("not in the call", CARD, MUTED)
@@ -69,7 +68,6 @@ LABELS = {
     "autocast": "autocast",
     "mode": "a dispatch mode",
 }
-CONTROLS = tuple(field.name for field in fields(Situation))[:-1]
 
 
 @dataclass(frozen=True)
@@ -108,21 +106,11 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"key_explorer needs a torch.Tensor, got {type(tensor).__name__}")
     start = situation(op, tensor)
-    dispatch.table(start.op)
-    operators = list(dict.fromkeys((start.op, *OPERATORS)))
-    _interactive.present(
+    present(
         lambda *values: draw(tensor, replace(Situation(*values), dtype=start.dtype)),
-        [getattr(start, name) for name in CONTROLS],
-        lambda widgets: [
-            widgets.SelectionSlider(
-                options=short(operators), value=start.op, description="operator"
-            ),
-            widgets.SelectionSlider(options=DEVICES, value=start.device, description="tensor"),
-            *(
-                widgets.Checkbox(value=getattr(start, name), description=words, indent=False)
-                for name, words in LABELS.items()
-            ),
-        ],
+        operators(start.op, list(dict.fromkeys((start.op, *OPERATORS)))),
+        choice("tensor", start.device, DEVICES),
+        *(switch(words, getattr(start, name)) for name, words in LABELS.items()),
     )
 
 
@@ -171,16 +159,14 @@ def _plain(tensor: Tensor) -> bool:
 
 @lru_cache
 def _make(device: str, dtype: torch.dtype, grad: bool, inference: bool, conj: bool) -> Tensor:
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(inference))
-        # A node made for a fake CUDA tensor aborts the process where PyTorch has no CUDA.
-        stack.enter_context(torch.no_grad())
-        if device == FAKE:
-            # Loaded when it is asked for: it takes a second of CPU.
-            from torch._subclasses import FakeTensorMode
+    fake: Any = nullcontext()
+    if device == FAKE:
+        # Loaded when it is asked for: it takes a second of CPU.
+        from torch._subclasses import FakeTensorMode
 
-            stack.enter_context(FakeTensorMode())
-            device = "cuda"
+        fake, device = FakeTensorMode(), "cuda"
+    # A node made for a fake CUDA tensor aborts the process where PyTorch has no CUDA.
+    with torch.inference_mode(inference), torch.no_grad(), fake:
         tensor = torch.empty(2, 2, dtype=dtype, device=device)
         return (tensor.conj() if conj else tensor).requires_grad_(grad)
 
@@ -195,26 +181,22 @@ def _autocast_device(device: str) -> str:
 
 
 @contextmanager
-def _autocast(device: str, on: bool) -> Iterator[None]:
-    """What `torch.autocast` switches, also for a device that this machine does not have."""
-    before = torch.is_autocast_enabled(device)
-    torch.set_autocast_enabled(device, on)
-    try:
-        yield
-    finally:
-        torch.set_autocast_enabled(device, before)
-
-
-@contextmanager
 def contexts(wanted: Situation, device: str) -> Iterator[None]:
     """The contexts of a situation, really entered, for a tensor on `device`."""
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(wanted.inference_mode))
-        stack.enter_context(torch.set_grad_enabled(not wanted.no_grad))
-        stack.enter_context(_autocast(_autocast_device(device), wanted.autocast))
-        if wanted.mode:
-            stack.enter_context(_Listens())
-        yield
+    device = _autocast_device(device)
+    before = torch.is_autocast_enabled(device)
+    listens: Any = _Listens() if wanted.mode else nullcontext()
+    with (
+        torch.inference_mode(wanted.inference_mode),
+        torch.set_grad_enabled(not wanted.no_grad),
+        listens,
+    ):
+        # What `torch.autocast` switches, also for a device that this machine does not have.
+        torch.set_autocast_enabled(device, wanted.autocast)
+        try:
+            yield
+        finally:
+            torch.set_autocast_enabled(device, before)
 
 
 def places(tensor: Tensor, given: Tensor) -> list[str]:
@@ -311,75 +293,70 @@ def switches(tensor: Tensor, now: Situation) -> list[tuple[str, KeyOutcome]]:
     return found
 
 
-def draw(tensor: Tensor, now: Situation) -> tuple[Figure, str]:
-    """Return the figure of a situation, and its alternative text."""
+def draw(tensor: Tensor, now: Situation) -> Drawing:
     rows, runs = read(tensor, now)
     others = switches(tensor, now)
-    words = sentence(runs)
-    top = title_height("one line") + 34
-    below = top + ROW * len(rows) + 24
-    canvas = Canvas(below + 3 * CELL + 26)
-    canvas.title(words)
+    canvas = Canvas(sentence(runs))
+    top = canvas.top + 34
     heads = ((NAME_X, "keys, highest first"), (THREAD_X, "thread"), (SLOT_X, f"slot of {now.op}"))
     for x, head in heads:
-        canvas.text(x, top - 22, cut(head, 300, size=TEXT), size=TEXT, colour=MUTED)
-    canvas.text(TENSOR_X, top - 22, "tensor", size=TEXT, colour=MUTED, ha="center")
+        canvas.text(x, top - 22, cut(head, 300), MUTED)
+    canvas.text(TENSOR_X, top - 22, "tensor", MUTED, "center")
     _draw_rows(canvas, top, rows, runs)
-    canvas.text(
-        MARGIN,
-        below,
-        "Who would run first if one switch alone were moved:",
-        size=TEXT,
-        colour=MUTED,
-    )
+    below = top + ROW * len(rows) + 24
+    canvas.text(MARGIN, below, "Who would run first if one switch alone were moved:", MUTED)
     _draw_switches(canvas, below + 16, others, runs)
-    return canvas.finish(), describe(now, rows, runs, others, words)
+    on = [label for name, label in LABELS.items() if getattr(now, name)]
+    parts = [
+        f"Key explorer for {now.op}. {canvas.title}",
+        f"Switched on: {listed(on)}." if on else "Nothing is switched on.",
+    ]
+    for row in rows:
+        facts = (
+            ("brought by the tensor", row.tensor),
+            ("added by the thread", row.added),
+            ("taken away by the thread", row.excluded),
+        )
+        story = listed([words for words, is_so in facts if is_so]) or "not in the call"
+        file = f" from {file_name(row.slot)}" if row.slot is not None else ""
+        parts.append(f"{row.key}: {story}; {held(row.slot)}{file}.")
+    moves = [f"{words} ({then})" for words, then in others if then != runs]
+    same = [words for words, then in others if then == runs]
+    parts.append(
+        f"Moved alone, these change who runs first: {listed(moves) or 'none'}; "
+        f"these do not: {listed(same) or 'none'}."
+    )
+    return canvas.finish(below + 3 * CELL + 26, " ".join(parts))
 
 
 def _draw_rows(canvas: Canvas, top: float, rows: list[KeyRow], runs: KeyOutcome) -> None:
     at = {row.key: top + ROW * (k + 0.5) for k, row in enumerate(rows)}
-    right = MARGIN + INNER
-    canvas.lines(
-        [[(MARGIN, y + ROW / 2), (right, y + ROW / 2)] for y in at.values()], colour=RULE, line=0.6
-    )
+    rules = [[(MARGIN, y + ROW / 2), (RIGHT, y + ROW / 2)] for y in at.values()]
+    canvas.lines(rules, RULE, 0.6)
     if runs.first is not None and runs.first.key in at:
         box = (MARGIN, at[runs.first.key] - ROW / 2 + 1, INNER, ROW - 2)
-        canvas.boxes([box], [IDLE], edge=INK, line=1.6, radius=6)
+        canvas.box(box, IDLE, edge=INK, line=1.6, radius=6)
     for mark, entry in (("▶", runs.first), ("▷", runs.then)):
         if entry is not None and entry.key in at:
-            canvas.text(MARGIN + 6, at[entry.key], mark, size=TEXT)
+            canvas.text(MARGIN + 6, at[entry.key], mark)
     brought = [row for row in rows if row.tensor]
-    canvas.boxes(
-        [(TENSOR_X - 4.5, at[row.key] - 4.5, 9, 9) for row in brought],
-        [INK if row.left else MUTED for row in brought],
-        edge="none",
-        radius=4.5,
-    )
-    canvas.lines(
-        [
-            [
-                (NAME_X - 2, at[row.key]),
-                (NAME_X + 2 + text_width(row.key, size=NAME, mono=True), at[row.key]),
-            ]
-            for row in rows
-            if row.excluded and (row.tensor or row.added)
-        ],
-        colour=INK,
-        line=1.4,
-    )
+    dots = [(TENSOR_X - 4.5, at[row.key] - 4.5, 9, 9) for row in brought]
+    canvas.boxes(dots, [INK if row.left else MUTED for row in brought], radius=4.5)
+    struck = []
     chips = []
     for row in rows:
         y, ink = at[row.key], INK if row.left else MUTED
-        canvas.text(NAME_X, y, row.key, size=NAME, colour=ink, mono=True)
+        if row.excluded and (row.tensor or row.added):
+            end = NAME_X + 2 + text_width(row.key, size=NAME, mono=True)
+            struck.append([(NAME_X - 2, y), (end, y)])
+        canvas.text(NAME_X, y, row.key, ink, size=NAME, mono=True)
         thread = "takes away" if row.excluded else "adds" if row.added else ""
-        canvas.text(
-            THREAD_X, y, thread, size=TEXT, colour=INK if row.tensor or row.added else MUTED
-        )
-        kind = look(row.slot) if row.left else UNASKED
-        chips.append(Chip(SLOT_X, y, held(row.slot), kind))
+        canvas.text(THREAD_X, y, thread, INK if row.tensor or row.added else MUTED)
+        chips.append(Chip(SLOT_X, y, held(row.slot), look(row.slot) if row.left else UNASKED))
         if row.slot is not None:
-            name = cut(file_name(row.slot), right - FILE_X - 4, size=TEXT)
-            canvas.text(FILE_X, y, name, size=TEXT, colour=INK if row.key in runs.keys else MUTED)
+            name = cut(file_name(row.slot), RIGHT - FILE_X - 4)
+            canvas.text(FILE_X, y, name, INK if row.key in runs.keys else MUTED)
+    canvas.lines(struck, INK, 1.4)
     draw_chips(canvas, chips, size=TEXT)
 
 
@@ -387,23 +364,22 @@ def _draw_switches(
     canvas: Canvas, top: float, others: list[tuple[str, KeyOutcome]], runs: KeyOutcome
 ) -> None:
     wide = INNER / 3
-    places = [(MARGIN + wide * (k % 3), top + CELL * (k // 3)) for k in range(len(others))]
-    for moved, fill, edge in ((False, IDLE, "none"), (True, KERNEL.tint, KERNEL.colour)):
-        some = [
-            (x, y, wide - 8, CELL - 6)
-            for (x, y), (_, then) in zip(places, others, strict=True)
-            if (then != runs) == moved
-        ]
-        canvas.boxes(some, [fill] * len(some), edge=edge, radius=5)
-    for (x, y), (words, then) in zip(places, others, strict=True):
-        ink = INK if then != runs else MUTED
-        canvas.text(x + 8, y + 12, words, size=TEXT, colour=ink)
-        told = str(then) if then != runs else "the same"
-        canvas.text(x + wide - 16, y + 28, told, size=TEXT, colour=ink, ha="right")
+    boxes: dict[bool, list[Box]] = {False: [], True: []}
+    for k, (words, then) in enumerate(others):
+        x, y, moved = MARGIN + wide * (k % 3), top + CELL * (k // 3), then != runs
+        boxes[moved].append((x, y, wide - 8, CELL - 6))
+        ink = INK if moved else MUTED
+        canvas.text(x + 8, y + 12, words, ink)
+        canvas.text(x + wide - 16, y + 28, str(then) if moved else "the same", ink, "right")
+    canvas.boxes(boxes[False], IDLE, radius=5)
+    canvas.boxes(boxes[True], KERNEL.tint, edge=KERNEL.colour, radius=5)
+
+
+def file_name(entry: dispatch.Entry) -> str:
+    return entry.file.rpartition("/")[2]
 
 
 def sentence(runs: KeyOutcome) -> str:
-    """Whose code runs, as the figure's title, in one line."""
     if runs.first is None:
         return "No key that is left has a slot with code: the call fails."
     words, last = f"{runs.first.key} runs first", runs.first
@@ -411,39 +387,3 @@ def sentence(runs: KeyOutcome) -> str:
         words, last = f"{words}, then {runs.then.key}", runs.then
     room = INNER - text_width(f"{words}: .", size=TITLE)
     return f"{words}: {cut(file_name(last), room, size=TITLE)}."
-
-
-def describe(
-    now: Situation,
-    rows: list[KeyRow],
-    runs: KeyOutcome,
-    others: list[tuple[str, KeyOutcome]],
-    words: str,
-) -> str:
-    """The alternative text: the situation, each key's story, and what would move the winner."""
-    on = [label for name, label in LABELS.items() if getattr(now, name)]
-    parts = [
-        f"Key explorer for {now.op}. {words}",
-        f"Switched on: {listed(on)}." if on else "Nothing is switched on.",
-    ]
-    for row in rows:
-        story = [
-            w
-            for w, is_so in (
-                ("brought by the tensor", row.tensor),
-                ("added by the thread", row.added),
-                ("taken away by the thread", row.excluded),
-            )
-            if is_so
-        ]
-        slot = held(row.slot)
-        if row.slot is not None:
-            slot += f" from {file_name(row.slot)}"
-        parts.append(f"{row.key}: {listed(story) or 'not in the call'}; {slot}.")
-    moves = [f"{words} ({then})" for words, then in others if then != runs]
-    same = [words for words, then in others if then == runs]
-    parts.append(
-        f"Moved alone, these change who runs first: {listed(moves) or 'none'}; "
-        f"these do not: {listed(same) or 'none'}."
-    )
-    return " ".join(parts)

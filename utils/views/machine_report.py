@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
 from utils.instruments.machine import Machine, this_machine
 from utils.instruments.toolchain import Lack
 from utils.notebook.audience import building
-from utils.notebook.figures import show
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views._canvas import INNER, LEADING, MARGIN, SMALL, Canvas, title_height
+from utils.views._canvas import INNER, LEADING, MARGIN, RIGHT, SMALL, Canvas, Drawing
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import text_width, wrap
+from utils.views._view import present
 
 BOX_H, ROW, GAP = 58, 76, 34
 WIDE = (INNER - 2 * GAP) / 3
+LEFTS = tuple(MARGIN + column * (WIDE + GAP) for column in range(3))
 RUNS = "it runs"
 HEADS = ("what you write", "who chooses the code", "what the code runs on")
 
@@ -39,57 +38,54 @@ class Way:
 
 def machine_report() -> None:
     """Show what runs on this machine when a cell runs, from Python down to the devices."""
-    figure, alt = draw(this_machine(), building=building())
-    show(figure, alt=alt)
+    present(lambda: draw(this_machine(), building=building()))
 
 
-def draw(machine: Machine, *, building: bool = False) -> tuple[Figure, str]:
-    """Return the figure for a machine, and its alternative text.
-
-    Args:
-        building: the page will be read elsewhere, so it says whose machine it shows.
-    """
-    words = sentence(machine, building=building)
-    top = title_height(words) + 26
+def draw(machine: Machine, *, building: bool = False) -> Drawing:
+    """The report. building: the page will be read elsewhere, so it says whose machine it shows."""
+    canvas = Canvas(sentence(machine, building=building))
+    y = canvas.top + 26
     found = ways(machine)
-    lines = opening(found)
-    canvas = Canvas(top + ROW * len(found) + 74 + LEADING * len(lines))
-    canvas.title(words)
-    for column, head in enumerate(HEADS):
-        canvas.note(_left(column), top - 12, head)
-    hexagon = _left(2) + WIDE - 20
-    canvas.note(_left(2) + WIDE, top - 12, RUNS, ha="right")
-    left_of_it = _left(2) + WIDE - text_width(RUNS, size=SMALL) - 12
-    canvas.marker(left_of_it, top - 12, KERNEL.marker, size=12, fill=KERNEL.colour, edge="none")
-    for row, way in enumerate(found):
-        y = top + row * ROW
-        for column in (0, 1):
-            x = _left(column) + WIDE
-            dashed = way.missing and column == 1
-            colour = RULE if dashed else INK
-            canvas.line(
-                [(x, y + BOX_H / 2), (x + GAP - 6, y + BOX_H / 2)],
-                colour=MUTED if dashed else colour,
-                line=1.4,
-                dashed=dashed,
-            )
-            tip, middle = x + GAP, y + BOX_H / 2
-            corners = [(tip, middle), (tip - 9, middle - 4.5), (tip - 9, middle + 4.5)]
-            canvas.polygon(corners, MUTED if dashed else colour)
+    for x, head in zip(LEFTS, HEADS, strict=True):
+        canvas.note(x, y - 12, head)
+    canvas.note(RIGHT, y - 12, RUNS, "right")
+    left_of_it = RIGHT - text_width(RUNS, size=SMALL) - 12
+    canvas.marker(left_of_it, y - 12, KERNEL.marker, 12, KERNEL.colour)
+    parts = [f"Machine report. {canvas.title}"]
+    for way in found:
+        middle = y + BOX_H / 2
+        for column, dashed in ((0, False), (1, way.missing)):
+            x, colour = LEFTS[column] + WIDE, MUTED if dashed else INK
+            canvas.line([(x, middle), (x + GAP - 6, middle)], colour, 1.4, dashed=dashed)
+            tip = x + GAP
+            back = [(tip - 9, middle - 4.5), (tip - 9, middle + 4.5)]
+            canvas.polygon([(tip, middle), *back], colour)
         _draw_box(canvas, 0, y, way.code, CARD, mono=True)
         _draw_box(canvas, 1, y, way.library, IDLE)
         _draw_box(canvas, 2, y, way.device, CARD if way.missing else KERNEL.tint, way.missing)
         if not way.missing:
-            canvas.marker(hexagon, y + 19, KERNEL.marker, size=14, fill=KERNEL.colour, edge="none")
-    y = top + ROW * len(found) + 4
-    for line in lines:
-        canvas.note(MARGIN + INNER, y, line, ha="right")
+            canvas.marker(RIGHT - 20, y + 19, KERNEL.marker, 14, KERNEL.colour)
+        opens = f"; to open it: {way.opens}" if way.opens else ""
+        state = f" (closed here{opens})" if way.missing else ""
+        steps = [f"{head} ({note})" for head, note in (way.code, way.library, way.device)]
+        parts.append(f"{' to '.join(steps)}{state}.")
+        y += ROW
+    y += 4
+    for line in opening(found):
+        canvas.note(RIGHT, y, line, "right")
         y += LEADING
-    canvas.line([(MARGIN, y), (MARGIN + INNER, y)])
-    for column, (head, note) in enumerate(facts(machine)):
-        canvas.text(_left(column), y + 20, head)
-        canvas.note(_left(column), y + 40, note)
-    return canvas.finish(), describe(machine, building=building)
+    canvas.line([(MARGIN, y), (RIGHT, y)])
+    memory = human_bytes(machine.memory) if machine.memory else "unknown"
+    facts = (
+        (f"Python {machine.python}", f"{machine.system}, {machine.architecture}"),
+        (count(machine.cores, "core"), "that this process may use"),
+        (memory, "of main memory, at the most"),
+    )
+    for x, (head, note) in zip(LEFTS, facts, strict=True):
+        canvas.text(x, y + 20, head, size=13)
+        canvas.note(x, y + 40, note)
+    held = "; ".join(f"{head}, {note}" for head, note in facts)
+    return canvas.finish(y + 70, " ".join([*parts, f"{held}."]))
 
 
 def ways(machine: Machine) -> list[Way]:
@@ -144,18 +140,7 @@ def opening(found: list[Way]) -> list[str]:
     return list(dict.fromkeys(f"To open it: {way.opens}" for way in found if way.opens))
 
 
-def facts(machine: Machine) -> list[tuple[str, str]]:
-    """Three facts about what carries it all, each with a note."""
-    memory = human_bytes(machine.memory) if machine.memory else "unknown"
-    return [
-        (f"Python {machine.python}", f"{machine.system}, {machine.architecture}"),
-        (count(machine.cores, "core"), "that this process may use"),
-        (memory, "of main memory, at the most"),
-    ]
-
-
 def sentence(machine: Machine, *, building: bool = False) -> str:
-    """Where things run, as the figure's title."""
     ops = f"on the CPU and on {machine.gpus[0].name}" if machine.gpus else "on the CPU"
     kernels = {
         "gpu": "Triton's kernels on the GPU.",
@@ -165,18 +150,6 @@ def sentence(machine: Machine, *, building: bool = False) -> str:
     joint = "and" if machine.triton_runs else "but"
     where = "On the machine that built this page" if building else "Here"
     return f"{where}, PyTorch's ops run {ops}, {joint} {kernels}"
-
-
-def describe(machine: Machine, *, building: bool = False) -> str:
-    """Return the alternative text: each way, then the facts."""
-    parts = [f"Machine report. {sentence(machine, building=building)}"]
-    for way in ways(machine):
-        state = " (closed here)" if way.missing else ""
-        state = f" (closed here; to open it: {way.opens})" if way.opens else state
-        steps = [f"{head} ({note})" for head, note in (way.code, way.library, way.device)]
-        parts.append(f"{' to '.join(steps)}{state}.")
-    held = "; ".join(f"{head}, {note}" for head, note in facts(machine))
-    return " ".join([*parts, f"{held}."])
 
 
 def _why_no_gpu(machine: Machine) -> str:
@@ -196,10 +169,6 @@ def _instructions(machine: Machine) -> str:
     return f"{machine.instructions}, " if known else ""
 
 
-def _left(column: int) -> float:
-    return MARGIN + column * (WIDE + GAP)
-
-
 def _draw_box(
     canvas: Canvas,
     column: int,
@@ -209,12 +178,11 @@ def _draw_box(
     dashed: bool = False,
     mono: bool = False,
 ) -> None:
-    left = _left(column)
-    edge = MUTED if dashed else RULE
-    canvas.boxes([(left, y, WIDE, BOX_H)], [fill], edge=edge, line=1.2, radius=7, dashed=dashed)
+    left, edge = LEFTS[column], MUTED if dashed else RULE
+    canvas.box((left, y, WIDE, BOX_H), fill, edge=edge, line=1.2, radius=7, dashed=dashed)
     head, note = texts
     room = WIDE - 24 - (16 if column == 2 else 0)
     if text_width(head, size=13, mono=mono) > room:
         head = wrap(head, room, size=13, mono=mono)[0] + " …"
-    canvas.text(left + 12, y + 20, head, mono=mono)
-    canvas.text(left + 12, y + 40, note, size=SMALL, colour=MUTED)
+    canvas.text(left + 12, y + 20, head, size=13, mono=mono)
+    canvas.note(left + 12, y + 40, note)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from matplotlib.figure import Figure
 from torch import nn
 
-from utils.notebook.style import GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, VIEW, WIDTH, Part
-from utils.views import _interactive
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, VIEW, Part
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count, si
+from utils.views._view import choice, present
 
-LEFT, RIGHT, ROW, BAR, TEXT = 132, 92, 54, 34, 14
+LEFT, ROW, BAR = MARGIN + 132, 54, 34
+WIDE = INNER - 132 - 92
 WORLDS = tuple(2**k for k in range(11))
 # Bytes of each parameter: of the weight that computes, of its gradient, of what AdamW remembers
 # (with bfloat16 the weight in float32, too).
@@ -31,21 +30,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "ZeRO-2": ("optimizer", "gradients"),
     "FSDP": ("optimizer", "gradients", "weights"),
 }
-
-
-@dataclass(frozen=True)
-class Units:
-    """The parameters of a model by the units that FSDP gathers one at a time."""
-
-    parameters: tuple[tuple[str, int], ...]
-
-    @property
-    def all(self) -> int:
-        return sum(number for _, number in self.parameters)
-
-    @property
-    def largest(self) -> tuple[str, int]:
-        return max(self.parameters, key=lambda unit: unit[1])
+Units = Mapping[str, int]  # the parameters of each unit that FSDP gathers one at a time
 
 
 def memory_a_rank(
@@ -63,34 +48,27 @@ def memory_a_rank(
     Activations are not counted. Raises ValueError for other ranks or precisions, or no parameters.
     """
     units = read(model)
-    draw(units, ranks, precision, limit)
-    _interactive.present(
+    present(
         lambda n, how: draw(units, n, how, limit),
-        (ranks, precision),
-        lambda widgets: [
-            widgets.SelectionSlider(options=WORLDS, value=ranks, description="ranks"),
-            widgets.SelectionSlider(options=list(PRECISIONS), value=precision, description="AdamW"),
-        ],
+        choice("ranks", ranks, WORLDS),
+        choice("AdamW", precision, list(PRECISIONS)),
     )
 
 
 def read(model: nn.Module | Mapping[str, int]) -> Units:
     """The units of a model, each parameter counted once, at its first place."""
+    found: dict[str, int] = {}
     if isinstance(model, nn.Module):
         seen: set[int] = set()
-        found = {}
-        for name, part in _parts(model):
+        for name, part in (*_parts(model), ("its own", model)):
             own = [p for p in part.parameters() if id(p) not in seen]
             seen.update(map(id, own))
             found[name] = sum(p.numel() for p in own)
-        rest = sum(p.numel() for p in model.parameters() if id(p) not in seen)
-        if rest:
-            found["its own"] = rest
     else:
         found = {str(name): int(number) for name, number in model.items()}
     if any(number < 0 for number in found.values()) or not sum(found.values()):
         raise ValueError("memory_a_rank needs a model with parameters")
-    return Units(tuple((name, number) for name, number in found.items() if number))
+    return {name: number for name, number in found.items() if number}
 
 
 def _parts(model: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -110,68 +88,11 @@ def held(units: Units, kind: str, ranks: int, precision: str) -> dict[str, int]:
     before that is summed up and cut.
     """
     weight, gradient, state = PRECISIONS[precision]
-    cut = sum(-(-number // ranks) for _, number in units.parameters)
+    whole, cut = sum(units.values()), sum(-(-number // ranks) for number in units.values())
     sizes = {"weights": weight, "gradients": gradient, "optimizer": state}
-    found = {
-        part: size * (cut if part in KINDS[kind] else units.all) for part, size in sizes.items()
-    }
-    gathered = (weight + gradient) * units.largest[1] if kind == "FSDP" and ranks > 1 else 0
-    return found | {"gathered": gathered}
-
-
-def draw(units: Units, ranks: int, precision: str, limit: float | None) -> tuple[Figure, str]:
-    """The bars of all kinds, and their alternative text."""
-    if ranks not in WORLDS or precision not in PRECISIONS:
-        raise ValueError(
-            f"memory_a_rank: ranks 1, 2, 4 ... 1024 and a precision of {tuple(PRECISIONS)}, "
-            f"got {ranks} and {precision!r}"
-        )
-    top = title_height("one line") + 34
-    bottom = top + ROW * len(KINDS)
-    canvas = Canvas(bottom + 106)
-    canvas.title(sentence(units, ranks, precision))
-    most = max(sum(held(units, kind, 1, how).values()) for kind in KINDS for how in PRECISIONS)
-    wide = WIDTH - 2 * MARGIN - LEFT - RIGHT
-    scale = wide / max(most, limit or 0)
-    for row, kind in enumerate(KINDS):
-        y = top + ROW * row
-        parts = held(units, kind, ranks, precision)
-        canvas.text(MARGIN, y + BAR / 2 - 9, kind, size=TEXT)
-        cut = KINDS[kind]
-        words = "all whole" if not cut else "all cut" if len(cut) == 3 else f"{len(cut)} of 3 cut"
-        canvas.text(MARGIN, y + BAR / 2 + 11, words, size=TEXT, colour=MUTED)
-        canvas.boxes([(MARGIN + LEFT, y, wide, BAR)], [IDLE], edge="none")
-        x = float(MARGIN + LEFT)
-        for part, size in parts.items():
-            canvas.boxes([(x, y, size * scale, BAR)], [LOOKS[part].colour], edge="none")
-            x += size * scale
-        told = _decimal(sum(parts.values()))
-        canvas.text(WIDTH - MARGIN, y + BAR / 2, told, size=TEXT, ha="right")
-    if limit:
-        x = MARGIN + LEFT + limit * scale
-        canvas.line([(x, top - 10), (x, bottom - 8)], colour=INK, line=1.8, dashed=True)
-        words = f"a device: {_decimal(limit)}"
-        canvas.text(x, top - 22, words, size=TEXT, colour=MUTED, ha="center")
-    x = float(MARGIN)
-    for part, look in LOOKS.items():
-        canvas.boxes([(x, bottom + 14, 13, 13)], [look.colour], edge="none")
-        canvas.text(x + 20, bottom + 21, part, size=TEXT, colour=MUTED)
-        x += 148
-    name, number = units.largest
-    words = f"Gathered: the largest of {count(len(units.parameters), 'unit')}, {name}: "
-    words += f"{number:,} weights, and as many gradients."
-    canvas.text(MARGIN, bottom + 54, words, size=TEXT, colour=MUTED)
-    canvas.text(MARGIN, bottom + 76, "Activations come on top.", size=TEXT, colour=MUTED)
-    return canvas.finish(), describe(units, ranks, precision)
-
-
-def sentence(units: Units, ranks: int, precision: str) -> str:
-    """What cutting all of it saves, as the figure's title."""
-    whole, cut = (sum(held(units, kind, ranks, precision).values()) for kind in ("DDP", "FSDP"))
-    return (
-        f"{units.all:,} parameters, {count(ranks, 'rank')}: DDP {_decimal(whole)} each, "
-        f"FSDP {_decimal(cut)}."
-    )
+    found = {part: size * (cut if part in KINDS[kind] else whole) for part, size in sizes.items()}
+    gathered = kind == "FSDP" and ranks > 1
+    return found | {"gathered": gathered * (weight + gradient) * max(units.values())}
 
 
 def _decimal(size: float) -> str:
@@ -179,11 +100,44 @@ def _decimal(size: float) -> str:
     return si(size, "B")
 
 
-def describe(units: Units, ranks: int, precision: str) -> str:
-    """The alternative text: what a rank holds of each part under each kind."""
-    parts = []
-    for kind in KINDS:
-        sizes = held(units, kind, ranks, precision)
-        told = ", ".join(f"{part} {_decimal(size)}" for part, size in sizes.items() if size)
-        parts.append(f"{kind}: {told}; together {_decimal(sum(sizes.values()))}.")
-    return f"Memory of a rank, {precision}. {sentence(units, ranks, precision)} {' '.join(parts)}"
+def draw(units: Units, ranks: int, precision: str, limit: float | None) -> Drawing:
+    by_kind = {kind: held(units, kind, ranks, precision) for kind in KINDS}
+    totals = {kind: sum(parts.values()) for kind, parts in by_kind.items()}
+    canvas = Canvas(
+        f"{sum(units.values()):,} parameters, {count(ranks, 'rank')}: "
+        f"DDP {_decimal(totals['DDP'])} each, FSDP {_decimal(totals['FSDP'])}."
+    )
+    top = canvas.top + 34
+    bottom = top + ROW * len(KINDS)
+    most = max(sum(held(units, kind, 1, how).values()) for kind in KINDS for how in PRECISIONS)
+    scale = WIDE / max(most, limit or 0)
+    told = []
+    for row, (kind, parts) in enumerate(by_kind.items()):
+        y, cut = top + ROW * row, len(KINDS[kind])
+        canvas.text(MARGIN, y + BAR / 2 - 9, kind)
+        words = {0: "all whole", 3: "all cut"}.get(cut, f"{cut} of 3 cut")
+        canvas.text(MARGIN, y + BAR / 2 + 11, words, MUTED)
+        canvas.box((LEFT, y, WIDE, BAR), IDLE)
+        x = float(LEFT)
+        for part, size in parts.items():
+            canvas.box((x, y, size * scale, BAR), LOOKS[part].colour)
+            x += size * scale
+        total = _decimal(totals[kind])
+        canvas.text(RIGHT, y + BAR / 2, total, ha="right")
+        each = ", ".join(f"{part} {_decimal(size)}" for part, size in parts.items() if size)
+        told.append(f"{kind}: {each}; together {total}.")
+    if limit:
+        x = LEFT + limit * scale
+        canvas.line([(x, top - 10), (x, bottom - 8)], INK, 1.8, dashed=True)
+        canvas.text(x, top - 22, f"a device: {_decimal(limit)}", MUTED, "center")
+    for k, (part, look) in enumerate(LOOKS.items()):
+        canvas.box((MARGIN + 148 * k, bottom + 14, 13, 13), look.colour)
+        canvas.text(MARGIN + 148 * k + 20, bottom + 21, part, MUTED)
+    name = max(units, key=units.__getitem__)
+    words = f"Gathered: the largest of {count(len(units), 'unit')}, {name}: "
+    words += f"{units[name]:,} weights, and as many gradients."
+    canvas.text(MARGIN, bottom + 54, words, MUTED)
+    canvas.text(MARGIN, bottom + 76, "Activations come on top.", MUTED)
+    return canvas.finish(
+        bottom + 106, f"Memory of a rank, {precision}. {canvas.title} {' '.join(told)}"
+    )

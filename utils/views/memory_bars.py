@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import cycle
 
-from matplotlib.figure import Figure
-
-from utils.notebook.figures import show
 from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, RULE, STORAGE
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, Canvas, Drawing
 from utils.views._numbers import human_bytes
 from utils.views._text_outlines import text_width
+from utils.views._view import present
 
 BAR_H, ROW = 44, 28
 STATE = "#cf9bbd"  # the parameters' purple, lighter: kept once or more for each of them
@@ -36,74 +34,51 @@ def memory_bars(parts: Mapping[str, int]) -> None:
     Raises:
         ValueError: for no parts, a negative number, or 0 bytes in all.
     """
-    figure, alt = draw(_checked(parts))
-    show(figure, alt=alt)
-
-
-def draw(parts: Mapping[str, int]) -> tuple[Figure, str]:
-    """Return the figure for some parts, and its alternative text."""
-    total = sum(parts.values())
-    words = sentence(parts)
-    top = title_height(words) + 12
-    canvas = Canvas(top + BAR_H + 26 + ROW * (len(parts) + 1) + 14)
-    canvas.title(words)
-    looks = _looks(parts)
-    x = float(MARGIN)
-    y = top + BAR_H + 34
-    for row, (name, size) in enumerate(parts.items()):
-        fill, marker = looks[name]
-        wide = INNER * size / total
-        canvas.boxes([(x, top, wide, BAR_H)], [fill], line=1.5 if wide > 3 else 0)
-        share = f"{size / total:.0%}"
-        if wide > text_width(share, size=13) + 12:
-            ink = INK if fill in PALE else CARD
-            canvas.text(x + wide / 2, top + BAR_H / 2, share, colour=ink, ha="center")
-        x += wide
-        line = y + row * ROW
-        canvas.marker(MARGIN + 6, line, marker, size=12, fill=fill, edge="none")
-        canvas.text(MARGIN + 22, line, name)
-        canvas.text(MARGIN + 300, line, human_bytes(size), ha="right", mono=True)
-        canvas.note(MARGIN + 330, line, f"{size:,} B")
-    line = y + len(parts) * ROW
-    canvas.line([(MARGIN, line - ROW / 2), (MARGIN + 300, line - ROW / 2)], colour=RULE)
-    canvas.text(MARGIN + 22, line, "in all", colour=MUTED)
-    canvas.text(MARGIN + 300, line, human_bytes(total), ha="right", mono=True)
-    canvas.note(MARGIN + 330, line, f"{total:,} B")
-    return canvas.finish(), describe(parts)
-
-
-def sentence(parts: Mapping[str, int]) -> str:
-    """What the bar shows, as the figure's title."""
-    total = human_bytes(sum(parts.values()))
-    name = max(parts, key=lambda key: parts[key])
-    share = parts[name] / sum(parts.values())
-    own = parts.get("parameters")
-    if own and len(parts) > 1:
-        times = sum(parts.values()) / own
-        return f"{total} in all: {times:.3g} times the parameters themselves."
-    return f"{total} in all: {name} {'take' if name.endswith('s') else 'takes'} {share:.0%}."
-
-
-def describe(parts: Mapping[str, int]) -> str:
-    """Return the alternative text: the total, then each part."""
-    total = sum(parts.values())
-    rows = [f"{name} {human_bytes(size)} ({size / total:.0%})" for name, size in parts.items()]
-    return f"Stacked bar of memory. {sentence(parts)} {', '.join(rows)}."
-
-
-def _checked(parts: Mapping[str, int]) -> dict[str, int]:
     found = {str(name): int(size) for name, size in parts.items()}
     if any(size < 0 for size in found.values()) or not sum(found.values()):
         raise ValueError(f"memory_bars needs bytes of 0 or more, not 0 in all, got {found}")
-    return found
+    present(lambda: draw(found))
 
 
-def _looks(parts: Mapping[str, int]) -> dict[str, tuple[str, str]]:
+def draw(parts: Mapping[str, int]) -> Drawing:
+    total = sum(parts.values())
+    most = max(parts, key=parts.__getitem__)
+    told = f"{most} {'take' if most.endswith('s') else 'takes'} {parts[most] / total:.0%}"
+    if parts.get("parameters") and len(parts) > 1:
+        told = f"{total / parts['parameters']:.3g} times the parameters themselves"
+    canvas = Canvas(f"{human_bytes(total)} in all: {told}.")
+    top = canvas.top + 12
+    x, y = float(MARGIN), top + BAR_H + 34
+    rows = []
+    for (name, size), (fill, marker) in zip(parts.items(), _looks(parts), strict=True):
+        wide, share = INNER * size / total, f"{size / total:.0%}"
+        canvas.box((x, top, wide, BAR_H), fill, edge=CARD, line=1.5 if wide > 3 else 0)
+        if wide > text_width(share, size=13) + 12:
+            ink = INK if fill in PALE else CARD
+            canvas.text(x + wide / 2, top + BAR_H / 2, share, ink, "center", size=13)
+        x += wide
+        canvas.marker(MARGIN + 6, y, marker, 12, fill)
+        _draw_row(canvas, y, name, size, INK)
+        rows.append(f"{name} {human_bytes(size)} ({share})")
+        y += ROW
+    canvas.line([(MARGIN, y - ROW / 2), (MARGIN + 300, y - ROW / 2)], RULE)
+    _draw_row(canvas, y, "in all", total, MUTED)
+    alt = f"Stacked bar of memory. {canvas.title} {', '.join(rows)}."
+    return canvas.finish(y + ROW + 6, alt)
+
+
+def _draw_row(canvas: Canvas, y: float, name: str, size: int, ink: str) -> None:
+    canvas.text(MARGIN + 22, y, name, ink, size=13)
+    canvas.text(MARGIN + 300, y, human_bytes(size), ha="right", size=13, mono=True)
+    canvas.note(MARGIN + 330, y, f"{size:,} B")
+
+
+def _looks(parts: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return a colour and marker for each part: its own, or the next grey square."""
     greys = cycle(GREYS)
-    found: dict[str, tuple[str, str]] = {}
+    found: list[tuple[str, str]] = []
     for name in parts:
-        own = [(c, mark) for keys, c, mark in LOOKS if any(key in name.lower() for key in keys)]
-        look = own[0] if own else None
-        found[name] = look if look and look not in found.values() else (next(greys), "s")
+        fits = ((c, mark) for keys, c, mark in LOOKS if any(key in name.lower() for key in keys))
+        look = next(fits, None)
+        found.append(look if look and look not in found else (next(greys), "s"))
     return found

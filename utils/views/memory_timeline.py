@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from matplotlib.figure import Figure
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from utils.instruments.traces import Allocation, Event
-from utils.notebook.style import INK, MUTED, WIDTH
-from utils.views import _interactive
-from utils.views._axes import TEXT, Axes, round_steps
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import INK, MUTED
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import count, human_bytes
-from utils.views._slots import cut
+from utils.views._text_outlines import cut
 from utils.views._trace import FORWARD, LOOKS, Node, ms, short_name, tree
+from utils.views._view import present, slider
 
 LEFT, HIGH, LISTED, LINE = 100, 230, 6, 25
 STEPS = 200  # places of the slider
@@ -45,11 +43,14 @@ class Memory:
     blocks: tuple[Block, ...]
 
     def at(self, place: int) -> float:
-        """The time of a place of the slider, 0 to STEPS."""
         return self.start + (self.end - self.start) * place / STEPS
 
+    def alive(self, at: float) -> list[Block]:
+        """The blocks that are held at a time, in the order in which they were made."""
+        return [block for block in self.blocks if block.alive(at)]
+
     def held(self, at: float) -> int:
-        return sum(block.bytes for block in self.blocks if block.alive(at))
+        return sum(block.bytes for block in self.alive(at))
 
     def peak(self) -> tuple[float, int]:
         """The first moment at which most bytes are held, and how many."""
@@ -74,14 +75,8 @@ def memory_timeline(
     Raises ValueError if there are no events, or no allocations, or for a moment outside.
     """
     found = read(events, allocations)
-    start = moment if moment is not None else place_of(found, found.peak()[0])
-    if not 0 <= start <= STEPS:
-        raise ValueError(f"memory_timeline: a moment from 0 to {STEPS}, got {start}")
-    _interactive.present(
-        lambda at: draw(found, at),
-        (start,),
-        lambda widgets: [widgets.IntSlider(value=start, min=0, max=STEPS, description="moment")],
-    )
+    start = place_of(found, found.peak()[0]) if moment is None else moment
+    present(lambda at: draw(found, at), slider("moment", start, 0, STEPS))
 
 
 def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
@@ -93,16 +88,15 @@ def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
         raise ValueError("memory_timeline: nothing to show; profile with profile_memory=True")
     nodes = tree(event for event in events if event.lane == "cpu")
     starts = [node.start for node in nodes]
-    open_: dict[int, tuple[int, int, str, str]] = {}
+    open_: dict[int, Block] = {}
     blocks = []
     for change in sorted(allocations, key=lambda allocation: allocation.time):
         if change.bytes > 0:
             maker = _maker(nodes, starts, change.time)
-            open_[change.address] = (change.time, change.bytes, *maker)
+            open_[change.address] = Block(change.time, None, change.bytes, *maker)
         elif change.address in open_:
-            start, size, name, phase = open_.pop(change.address)
-            blocks.append(Block(start, change.time, size, name, phase))
-    blocks += [Block(start, None, size, name, how) for start, size, name, how in open_.values()]
+            blocks.append(replace(open_.pop(change.address), end=change.time))
+    blocks += open_.values()
     times = [allocation.time for allocation in allocations]
     first = min([*times, *starts])
     last = max([*times, *(node.end for node in nodes)])
@@ -131,103 +125,60 @@ def place_of(memory: Memory, at: float) -> int:
     return place if memory.at(place) >= at or place == STEPS else place + 1
 
 
-def draw(memory: Memory, place: int) -> tuple[Figure, str]:
-    """The figure with the cursor at a place, and its alternative text."""
-    at = memory.at(place)
-    top = title_height("one line") + 10
-    listed_at = top + HIGH + 62
-    canvas = Canvas(listed_at + LINE * (LISTED + 1) + 8)
-    canvas.title(sentence(memory, at))
-    wide = WIDTH - MARGIN - 8 - LEFT
-    length = memory.end - memory.start
-    peak = memory.peak()[1]
-    axes = Axes(canvas, LEFT, top, wide, HIGH, x=(0, max(1, length)), y=(0, peak / 2**20 * 1.05))
-    marks = round_steps(0, peak / 2**20, 4)
-    axes.grid_y(marks, [f"{mark:g} MiB" for mark in marks])
+def draw(memory: Memory, place: int) -> Drawing:
+    at, length = memory.at(place), memory.end - memory.start
+    when, peak = memory.peak()
+    canvas = Canvas(
+        f"{human_bytes(memory.held(at))} held at {ms(at - memory.start)}; "
+        f"the peak, {human_bytes(peak)}, is at {ms(when - memory.start)}."
+    )
+    wide, span = RIGHT - 8 - LEFT, (0, peak / 2**20 * 1.05)
+    axes = Axes(canvas, LEFT, canvas.top + 10, wide, HIGH, x=(0, max(1, length)), y=span)
+    axes.grid_y(round_steps(0, peak / 2**20, 4), "{:g} MiB".format)
     _draw_stack(canvas, axes, memory)
-    ends = [t for t in round_steps(0, length) if axes.px(t) < WIDTH - MARGIN - 50]
-    axes.labels_x(ends, [ms(t) if t else "0" for t in ends])
+    ends = [t for t in round_steps(0, length) if axes.px(t) < RIGHT - 50]
+    axes.labels_x(ends, lambda t: ms(t) if t else "0")
     x = axes.px(at - memory.start)
-    canvas.line([(x, top - 4), (x, axes.bottom)], colour=INK, dashed=True, line=1.6)
-    _draw_alive(canvas, memory, at, listed_at)
-    return canvas.finish(), describe(memory, at)
+    canvas.line([(x, axes.top - 4), (x, axes.bottom)], INK, 1.6, dashed=True)
+    blocks, y = memory.alive(at), axes.bottom + 62
+    sizes = {name: sum(b.bytes for b in blocks if b.phase == name) for name in LOOKS}
+    legend = [(f"{name} {human_bytes(sizes[name])}", look.colour) for name, look in LOOKS.items()]
+    canvas.legend(MARGIN, y, legend, 192)
+    made: dict[tuple[str, str], list[int]] = {}
+    for block in blocks:
+        made.setdefault((block.maker, block.phase), []).append(block.bytes)
+    told = []
+    for (maker, phase), each in sorted(made.items(), key=lambda one: -sum(one[1]))[:LISTED]:
+        y += LINE
+        number, size = count(len(each), "block"), human_bytes(sum(each))
+        canvas.box((MARGIN, y - 6, 12, 12), LOOKS[phase].colour)
+        canvas.text(MARGIN + 18, y, cut(short_name(maker), 400))
+        canvas.text(MARGIN + 540, y, number, MUTED, "right")
+        canvas.text(MARGIN + 690, y, size, ha="right")
+        told.append(f"{short_name(maker)} ({phase}): {number}, {size}")
+    alive = f"{count(len(blocks), 'block')} alive"
+    return canvas.finish(
+        axes.bottom + 70 + LINE * (LISTED + 1),
+        f"Memory over time. {canvas.title} {alive}. {'; '.join(told)}.",
+    )
 
 
 def _draw_stack(canvas: Canvas, axes: Axes, memory: Memory) -> None:
     """The bytes of each phase, one upon the other, as areas with steps."""
-    length = memory.end - memory.start
-    columns = range(COLUMNS + 1)
+    length = max(1, memory.end - memory.start)
+    xs = [axes.px((memory.end - memory.start) * k / COLUMNS) for k in range(COLUMNS + 1)]
     below = [0.0] * (COLUMNS + 1)
     for phase, look in LOOKS.items():
-        change = [0.0] * (COLUMNS + 2)
+        change = [0.0] * (COLUMNS + 1)
         for block in memory.blocks:
-            if block.phase != phase:
-                continue
-            change[_column(block.start - memory.start, length)] += block.bytes / 2**20
-            if block.end is not None:
-                change[_column(block.end - memory.start, length)] -= block.bytes / 2**20
-        own, now = [], 0.0
-        for k in columns:
-            now += change[k]
-            own.append(now)
-        if not any(own):
-            continue
-        above = [low + more for low, more in zip(below, own, strict=True)]
-        way = [(axes.px(length * k / COLUMNS), axes.py(above[k])) for k in columns]
-        back = [(axes.px(length * k / COLUMNS), axes.py(below[k])) for k in reversed(columns)]
-        canvas.polygon([*way, *back], look.colour)
-        below = above
-
-
-def _column(time: int, length: int) -> int:
-    """The first column at which a time has come."""
-    return min(COLUMNS, -(-time * COLUMNS // max(1, length)))
-
-
-def _draw_alive(canvas: Canvas, memory: Memory, at: float, top: float) -> None:
-    blocks = alive(memory, at)
-    x = float(MARGIN)
-    for name, look in LOOKS.items():
-        size = sum(block.bytes for block in blocks if block.phase == name)
-        canvas.boxes([(x, top - 6, 12, 12)], [look.colour], edge="none")
-        canvas.text(x + 18, top, f"{name} {human_bytes(size)}", size=TEXT, colour=MUTED)
-        x += 192
-    for k, (maker, phase, number, size) in enumerate(groups(blocks)[:LISTED]):
-        y = top + LINE * (k + 1)
-        canvas.boxes([(MARGIN, y - 6, 12, 12)], [LOOKS[phase].colour], edge="none")
-        canvas.text(MARGIN + 18, y, cut(short_name(maker), 400, size=TEXT), size=TEXT)
-        canvas.text(MARGIN + 540, y, count(number, "block"), size=TEXT, colour=MUTED, ha="right")
-        canvas.text(MARGIN + 690, y, human_bytes(size), size=TEXT, ha="right")
-
-
-def alive(memory: Memory, at: float) -> list[Block]:
-    """The blocks that are held at a time, in the order in which they were made."""
-    return [block for block in memory.blocks if block.alive(at)]
-
-
-def groups(blocks: Sequence[Block]) -> list[tuple[str, str, int, int]]:
-    """(maker, phase, number, bytes) of the blocks of each maker, largest first."""
-    found: dict[tuple[str, str], list[int]] = {}
-    for block in blocks:
-        found.setdefault((block.maker, block.phase), []).append(block.bytes)
-    rows = [(*key, len(sizes), sum(sizes)) for key, sizes in found.items()]
-    return sorted(rows, key=lambda row: -row[3])
-
-
-def sentence(memory: Memory, at: float) -> str:
-    """What is held at the cursor, beside the peak, as the figure's title."""
-    when, peak = memory.peak()
-    return (
-        f"{human_bytes(memory.held(at))} held at {ms(at - memory.start)}; "
-        f"the peak, {human_bytes(peak)}, is at {ms(when - memory.start)}."
-    )
-
-
-def describe(memory: Memory, at: float) -> str:
-    """The alternative text: what is held, and who made the most of it."""
-    told = "; ".join(
-        f"{short_name(maker)} ({phase}): {count(number, 'block')}, {human_bytes(size)}"
-        for maker, phase, number, size in groups(alive(memory, at))[:LISTED]
-    )
-    whole = f"{count(len(alive(memory, at)), 'block')} alive"
-    return f"Memory over time. {sentence(memory, at)} {whole}. {told}."
+            if block.phase == phase:
+                for time, sign in ((block.start, 1), (block.end, -1)):
+                    if time is not None:  # the first column at which it has come
+                        column = min(COLUMNS, -(-(time - memory.start) * COLUMNS // length))
+                        change[column] += sign * block.bytes / 2**20
+        own = list(accumulate(change))
+        if any(own):
+            above = [low + more for low, more in zip(below, own, strict=True)]
+            edges = [list(zip(xs, map(axes.py, each), strict=True)) for each in (above, below)]
+            canvas.polygon([*edges[0], *reversed(edges[1])], look.colour)
+            below = above

@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
 from utils.views._text_outlines import clipped
+from utils.views._view import choice, present
 
-SHOWN, ROW, LABEL, BARS, TEXT = 10, 30, 120, 470, 14
+SHOWN, ROW, LEFT, BARS = 10, 30, MARGIN + 120, 470
 EDGED = 4  # CSS pixels; narrower words on the line have no edge of their own
 TEMPERATURES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.3, 1.6, 2.0, 3.0, 5.0)
 KS = (1, 2, 3, 4, 5, 6, 8, 10, 20, 50, 0)  # 0: all
@@ -62,26 +61,15 @@ def next_word(
             f"expected logits of shape ({len(vocabulary)},), one for each word, got "
             f"{tuple(logits.shape)}"
         )
-    k = top_k or 0
-    if temperature not in TEMPERATURES or k not in KS or top_p not in PS or not 0 <= u < 1:
-        raise ValueError(
-            f"next_word offers temperatures of {TEMPERATURES}, a top_k of {KS[:-1]} or None, a "
-            f"top_p of {PS} and 0 <= u < 1; got {temperature}, {top_k}, {top_p} and {u}"
-        )
+    if not 0 <= u < 1:
+        raise ValueError(f"next_word: expected 0 <= u < 1, got {u}")
     dice = sorted({u, *(k / 100 for k in range(100))})
-    _interactive.present(
+    present(
         lambda *settings: draw(row, vocabulary, *settings),
-        (temperature, k, top_p, u),
-        lambda widgets: [
-            widgets.SelectionSlider(options=TEMPERATURES, value=temperature, description="temp."),
-            widgets.SelectionSlider(
-                options=[(str(k or "all"), k) for k in KS], value=k, description="top k"
-            ),
-            widgets.SelectionSlider(options=PS, value=top_p, description="top p"),
-            widgets.SelectionSlider(
-                options=[(f"{one:g}", one) for one in dice], value=u, description="u"
-            ),
-        ],
+        choice("temp.", temperature, TEMPERATURES),
+        choice("top k", top_k or 0, KS, [str(k or "all") for k in KS]),
+        choice("top p", top_p, PS),
+        choice("u", u, dice, [f"{one:g}" for one in dice]),
     )
 
 
@@ -122,102 +110,70 @@ def draw(
     k: int,
     p: float,
     u: float,
-) -> tuple[Figure, str]:
-    """The figure for some settings, and its alternative text."""
+) -> Drawing:
     found = read(logits, temperature, k, p, u)
-    shown = min(SHOWN, len(vocabulary))
-    top = title_height("one line") + 12
-    canvas = Canvas(top + shown * ROW + 128)
-    canvas.title(sentence(found, vocabulary, u))
-    left = MARGIN + LABEL
+    words = [clipped(vocabulary[id_]) for id_ in found.order]
+    kept, share = sum(share > 0 for share in found.after), found.after[found.picked]
+    left = "1 word is left" if kept == 1 else f"{kept:,} words are left"
+    picks = f"u = {u:.2f} picks “{words[found.picked]}”, {share:.3f}"
+    canvas = Canvas(f"{left} of {len(vocabulary):,}; {picks}.")
+    top, shown = canvas.top + 12, min(SHOWN, len(vocabulary))
     widest = max(found.before[0], found.after[0])
     for place in range(shown):
-        y = top + place * ROW
-        before, after = found.before[place], found.after[place]
-        kept = after > 0
+        y, before, after = top + place * ROW, found.before[place], found.after[place]
         lit = place == found.picked
-        ink = GRADIENT.colour if lit else INK if kept else MUTED
-        word = clipped(vocabulary[found.order[place]])
-        canvas.text(left - 10, y + ROW / 2, word, size=TEXT, colour=ink, ha="right")
-        box = left, y + 5, max(BARS * before / widest, 1), ROW - 10
-        canvas.boxes([box], [IDLE], edge=MUTED, line=0.8, dashed=not kept)
-        if kept:
-            fill = GRADIENT.colour if lit else VIEW.colour
-            canvas.boxes(
-                [(left, y + 8, max(BARS * after / widest, 1), ROW - 16)], [fill], edge="none"
-            )
+        ink = GRADIENT.colour if lit else INK if after else MUTED
+        canvas.text(LEFT - 10, y + ROW / 2, words[place], ink, "right")
+        box = LEFT, y + 5, max(BARS * before / widest, 1), ROW - 10
+        canvas.box(box, IDLE, edge=MUTED, line=0.8, dashed=not after)
+        told = f"{share_of(before)} cut off"
+        if after:
+            told, fill = share_of(after), GRADIENT.colour if lit else VIEW.colour
+            canvas.box((LEFT, y + 8, max(BARS * after / widest, 1), ROW - 16), fill)
         wide = BARS * max(before, after) / widest
-        told = share_of(after) if kept else f"{share_of(before)} cut off"
-        canvas.text(left + wide + 10, y + ROW / 2, told, size=TEXT, colour=ink)
-    rest = sum(found.before[shown:])
+        canvas.text(LEFT + wide + 10, y + ROW / 2, told, ink)
     y = top + shown * ROW + 14
-    more = len(vocabulary) - shown
-    canvas.text(
-        left, y, f"{more:,} more words, {rest:.3f} in all before the cut", size=TEXT, colour=MUTED
-    )
-    y += 46
-    _draw_line(canvas, y, found, vocabulary, u)
-    return canvas.finish(), describe(found, vocabulary, temperature, k, p, u)
-
-
-def _draw_line(
-    canvas: Canvas, y: float, found: Choice, vocabulary: Sequence[str], u: float
-) -> None:
-    """The words that are left side by side on a line from 0 to 1, and u on it."""
-    start = 0.0
-    boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
-    lit = None
-    for place in found.line:
-        share = found.after[place]
-        box = MARGIN + start * INNER, y, share * INNER, 30.0
-        boxes[share * INNER > EDGED].append(box)
-        lit = box if place == found.picked else lit
-        word = clipped(vocabulary[found.order[place]])
-        if share * INNER > 9.5 * len(word) + 8:
-            middle = MARGIN + (start + share / 2) * INNER
-            canvas.text(middle, y + 15, word, size=TEXT, ha="center")
-        start += share
-    # Hundreds of edges side by side would be nothing but edges.
-    canvas.boxes([(MARGIN, y, INNER, 30)], [IDLE], edge=MUTED, line=0.8)
-    canvas.boxes(boxes[True], [VIEW.tint] * len(boxes[True]), edge=MUTED, line=0.8)
-    if lit:
-        canvas.boxes([lit], [GRADIENT.tint], edge=MUTED if lit[2] > EDGED else "none", line=0.8)
-    x = MARGIN + u * INNER
-    canvas.line([(x, y - 6), (x, y + 36)], colour=GRADIENT.colour, line=2.4)
-    side = "right" if u > 0.5 else "left"
-    at = x + (-6 if u > 0.5 else 6)
-    canvas.text(at, y - 13, f"u = {u:.2f}", size=TEXT, colour=GRADIENT.colour, ha=side)
-    canvas.text(MARGIN, y + 47, "0", size=TEXT, colour=MUTED)
-    if boxes[False]:
-        told = "grey: words too narrow for an edge of their own"
-        canvas.text(WIDTH / 2, y + 47, told, size=TEXT, colour=MUTED, ha="center")
-    canvas.text(WIDTH - MARGIN, y + 47, "1", size=TEXT, colour=MUTED, ha="right")
-
-
-def share_of(probability: float) -> str:
-    """Three digits, or that it is less."""
-    return f"{probability:.3f}" if probability >= 0.0005 else "< 0.001"
-
-
-def sentence(found: Choice, vocabulary: Sequence[str], u: float) -> str:
-    """How many words are left, and the pick, as the figure's title."""
-    kept = sum(share > 0 for share in found.after)
-    word = clipped(vocabulary[found.order[found.picked]])
-    left = "1 word is left" if kept == 1 else f"{kept:,} words are left"
-    share = found.after[found.picked]
-    return f"{left} of {len(vocabulary):,}; u = {u:.2f} picks “{word}”, {share:.3f}."
-
-
-def describe(
-    found: Choice, vocabulary: Sequence[str], temperature: float, k: int, p: float, u: float
-) -> str:
-    """The alternative text: the settings and the likeliest words."""
-    words = "; ".join(
+    more, rest = len(vocabulary) - shown, sum(found.before[shown:])
+    canvas.text(LEFT, y, f"{more:,} more words, {rest:.3f} in all before the cut", MUTED)
+    _draw_line(canvas, y + 46, found, words, u)
+    likeliest = "; ".join(
         f"{vocabulary[found.order[place]]} {found.before[place]:.3f}, "
         + (f"then {found.after[place]:.3f}" if found.after[place] else "cut off")
         for place in range(min(5, len(vocabulary)))
     )
-    return (
+    return canvas.finish(
+        y + 114,
         f"The next word at temperature {temperature:g}, top k {k or 'all'}, top p {p:g}. "
-        f"{sentence(found, vocabulary, u)} The likeliest: {words}."
+        f"{canvas.title} The likeliest: {likeliest}.",
     )
+
+
+def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u: float) -> None:
+    """The words that are left side by side on a line from 0 to 1, and u on it."""
+    x = float(MARGIN)
+    boxes: dict[bool, list[Box]] = {True: [], False: []}
+    for place in found.line:
+        box = x, y, found.after[place] * INNER, 30.0
+        boxes[box[2] > EDGED].append(box)
+        if place == found.picked:
+            lit = box
+        if box[2] > 9.5 * len(words[place]) + 8:
+            canvas.text(x + box[2] / 2, y + 15, words[place], ha="center")
+        x += box[2]
+    # Hundreds of edges side by side would be nothing but edges.
+    canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
+    canvas.boxes(boxes[True], VIEW.tint, edge=MUTED, line=0.8)
+    canvas.box(lit, GRADIENT.tint, edge=MUTED if lit[2] > EDGED else "none", line=0.8)
+    x = MARGIN + u * INNER
+    canvas.line([(x, y - 6), (x, y + 36)], GRADIENT.colour, 2.4)
+    at, ha = (x - 6, "right") if u > 0.5 else (x + 6, "left")
+    canvas.text(at, y - 13, f"u = {u:.2f}", GRADIENT.colour, ha)
+    canvas.text(MARGIN, y + 47, "0", MUTED)
+    if boxes[False]:
+        told = "grey: words too narrow for an edge of their own"
+        canvas.text(WIDTH / 2, y + 47, told, MUTED, "center")
+    canvas.text(RIGHT, y + 47, "1", MUTED, "right")
+
+
+def share_of(probability: float) -> str:
+    return f"{probability:.3f}" if probability >= 0.0005 else "< 0.001"

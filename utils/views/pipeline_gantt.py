@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
-from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE, WIDTH
-from utils.views import _interactive
-from utils.views._axes import round_steps
-from utils.views._canvas import INNER, MARGIN, Box, Canvas, title_height
+from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing, round_steps
 from utils.views._numbers import count, listed
-from utils.views._text_outlines import wrap
+from utils.views._view import choice, present, slider
 
-LEFT, RIGHT, ROW, BAR, TEXT, LINE = 82, 88, 50, 38, 14, 21
+LEFT, ROW, BAR = MARGIN + 82, 50, 38
+WIDE = INNER - 82 - 88
 MOST_STAGES, MOST_MICRO = 8, 32
 SLOWEST = 3  # times as long a backward may take as a forward
-Scale = Callable[[float], float]
 Schedule = Sequence[Sequence[tuple[str, int]]]
 
 
@@ -71,36 +67,18 @@ def pipeline_gantt(
     Raises ValueError for no stages, too many, entries of another form, or one that comes twice.
     """
     named = dict(schedules) if isinstance(schedules, Mapping) else {"the schedule": schedules}
+    if not named:
+        raise ValueError("pipeline_gantt needs at least one schedule")
     found = {str(name): read(one) for name, one in named.items()}
-    start = next(iter(found), "") if schedule is None else schedule
-    if start not in found or not 1 <= backward <= SLOWEST:
-        raise ValueError(
-            f"pipeline_gantt: a schedule of {tuple(found)} and backward from 1 to {SLOWEST}, "
-            f"got {start!r} and {backward}"
-        )
-    rows = max(len(one) for one in found.values())
-    names = list(found)
-    if len(names) == 1:
-        _interactive.present(
-            lambda times: draw(start, timed(found[start], times), rows),
-            (backward,),
-            lambda widgets: [
-                widgets.IntSlider(value=backward, min=1, max=SLOWEST, description="B takes")
-            ],
-        )
-        return
-    _interactive.present(
+    rows = max(map(len, found.values()))
+    present(
         lambda name, times: draw(name, timed(found[name], times), rows),
-        (start, backward),
-        lambda widgets: [
-            widgets.SelectionSlider(options=names, value=start, description="schedule"),
-            widgets.IntSlider(value=backward, min=1, max=SLOWEST, description="B takes"),
-        ],
+        choice("schedule", next(iter(found)) if schedule is None else schedule, list(found)),
+        slider("B takes", backward, 1, SLOWEST),
     )
 
 
 def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """The schedule, if it has the form of one."""
     stages = tuple(tuple((str(kind), int(micro)) for kind, micro in one) for one in schedule)
     if not 1 <= len(stages) <= MOST_STAGES:
         raise ValueError(f"pipeline_gantt draws 1 to {MOST_STAGES} stages, got {len(stages)}")
@@ -118,7 +96,6 @@ def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
 
 def timed(stages: Sequence[Sequence[tuple[str, int]]], backward: float) -> Chart:
     """Let each stage do its list in order, everything as soon as what it needs is there."""
-    last = len(stages) - 1
     ends: dict[tuple[int, str, int], float] = {}
     jobs: list[Job] = []
     at, clocks = [0] * len(stages), [0.0] * len(stages)
@@ -128,7 +105,7 @@ def timed(stages: Sequence[Sequence[tuple[str, int]]], backward: float) -> Chart
         for stage, own in enumerate(stages):
             while at[stage] < len(own):
                 kind, micro = own[at[stage]]
-                needs = _needs(stage, kind, micro, last)
+                needs = _needs(stage, kind, micro, len(stages) - 1)
                 if any(need not in ends for need in needs):
                     break
                 start = max([clocks[stage], *(ends[need] for need in needs)])
@@ -154,80 +131,53 @@ def _needs(stage: int, kind: str, micro: int, last: int) -> list[tuple[int, str,
     return own if stage == last else [*own, (stage + 1, "B", micro)]
 
 
-def draw(name: str, chart: Chart, rows: int | None = None) -> tuple[Figure, str]:
-    """The chart, and its alternative text. rows: stages that the sheet has room for, or more."""
-    top = title_height("one line") + 34
-    bottom = top + ROW * (rows or chart.stages)
-    canvas = Canvas(bottom + 42 + 2 * LINE)
-    canvas.title(sentence(name, chart))
-    wide = WIDTH - 2 * MARGIN - LEFT - RIGHT
+def draw(name: str, chart: Chart, rows: int) -> Drawing:
+    """The chart; rows: how many stages the sheet has room for."""
+    held = [chart.held(stage) for stage in range(chart.stages)]
+    title = f"{chart.length:g} units, {chart.idle:.0%} idle; a stage remembers at most {max(held)}."
+    words = (
+        "Blue forward, red backward, with the number of the micro-batch; a forward takes 1 unit."
+    )
+    if chart.stuck:
+        ranks, one = [str(stage) for stage, *_ in chart.stuck], len(chart.stuck) == 1
+        title = f"stage{'' if one else 's'} {listed(ranks)} wait{'s' if one else ''} for ever."
+        waits = (f"stage {stage} for what {kind}{k} needs" for stage, kind, k in chart.stuck)
+        words = f"Waiting: {', '.join(waits)}."
+    canvas = Canvas(f"{name}: {title}")
+    top = canvas.top + 34
     length = chart.length * (1.12 if chart.stuck else 1)
 
     def px(time: float) -> float:
-        return MARGIN + LEFT + wide * time / length
+        return LEFT + WIDE * time / length
 
-    canvas.text(WIDTH - MARGIN, top - 20, "remembers", size=TEXT, colour=MUTED, ha="right")
-    for stage in range(chart.stages):
+    canvas.text(RIGHT, top - 20, "remembers", MUTED, "right")
+    told = []
+    for stage, most in enumerate(held):
         y = top + ROW * stage
-        canvas.text(MARGIN, y + BAR / 2, f"stage {stage}", size=TEXT)
-        canvas.boxes([(px(0), y, wide, BAR)], [IDLE], edge="none")
-        words = f"{chart.held(stage)} at most"
-        canvas.text(WIDTH - MARGIN, y + BAR / 2, words, size=TEXT, colour=MUTED, ha="right")
-    _draw_jobs(canvas, chart, top, px)
-    for stage, _, _ in chart.stuck:
-        since = max((job.end for job in chart.jobs if job.stage == stage), default=0.0)
-        y = top + ROW * stage + BAR / 2
-        canvas.line([(px(since), y), (px(length), y)], colour=GRADIENT.colour, line=4, dashed=True)
-    y = top + ROW * chart.stages + 6
-    for tick in round_steps(0, chart.length, 8):
-        canvas.text(px(tick), y, f"{tick:g}", size=TEXT, colour=MUTED, ha="center")
-    for row, line in enumerate(wrap(in_words(chart), INNER, size=TEXT)[:2]):
-        canvas.text(MARGIN, bottom + 36 + LINE * row, line, size=TEXT, colour=MUTED)
-    return canvas.finish(), describe(name, chart)
-
-
-def _draw_jobs(canvas: Canvas, chart: Chart, top: float, px: Scale) -> None:
+        canvas.text(MARGIN, y + BAR / 2, f"stage {stage}")
+        canvas.box((LEFT, y, WIDE, BAR), IDLE)
+        canvas.text(RIGHT, y + BAR / 2, f"{most} at most", MUTED, "right")
+        own = " ".join(f"{job.kind}{job.micro}" for job in chart.jobs if job.stage == stage)
+        batches = count(most, "micro-batch").replace("batchs", "batches")
+        told.append(f"Stage {stage}: {own}; it remembers at most {batches}.")
     for kind, look in (("F", STORAGE), ("B", GRADIENT)):
         boxes: list[Box] = []
         for job in chart.jobs:
-            if job.kind != kind:
-                continue
-            left, right = px(job.start), px(job.end)
-            y = top + ROW * job.stage
-            boxes.append((left, y, right - left, BAR))
-            if right - left >= 9 * len(str(job.micro)) + 3:
-                words = str(job.micro)
-                middle = (left + right) / 2
-                canvas.text(middle, y + BAR / 2, words, size=TEXT, colour=look.on, ha="center")
-        canvas.boxes(boxes, [look.colour] * len(boxes), edge=CARD, line=1)
-
-
-def sentence(name: str, chart: Chart) -> str:
-    """How much of the time nobody uses, as the figure's title."""
-    if chart.stuck:
-        stages = [str(stage) for stage, *_ in chart.stuck]
-        if len(stages) == 1:
-            return f"{name}: stage {stages[0]} waits for ever."
-        return f"{name}: stages {listed(stages)} wait for ever."
-    most = max(chart.held(stage) for stage in range(chart.stages))
-    return (
-        f"{name}: {chart.length:g} units, {chart.idle:.0%} idle; a stage remembers at most {most}."
+            if job.kind == kind:
+                y, left, wide = top + ROW * job.stage, px(job.start), px(job.end) - px(job.start)
+                boxes.append((left, y, wide, BAR))
+                if wide >= 9 * len(str(job.micro)) + 3:
+                    at = left + wide / 2, y + BAR / 2
+                    canvas.text(*at, str(job.micro), look.on, "center")
+        canvas.boxes(boxes, look.colour, edge=CARD)
+    for stage, _, _ in chart.stuck:
+        since = max((job.end for job in chart.jobs if job.stage == stage), default=0.0)
+        y = top + ROW * stage + BAR / 2
+        canvas.line([(px(since), y), (px(length), y)], GRADIENT.colour, 4, dashed=True)
+    for tick in round_steps(0, chart.length, 8):
+        canvas.text(px(tick), top + ROW * chart.stages + 6, f"{tick:g}", MUTED, "center")
+    bottom = top + ROW * rows
+    canvas.paragraph(bottom + 36, words, 2, MUTED)
+    return canvas.finish(
+        bottom + 42 + 2 * LINE, f"A pipeline's schedule. {canvas.title} {words} {' '.join(told)}"
     )
-
-
-def in_words(chart: Chart) -> str:
-    """How the chart is read, or who waits for what."""
-    if chart.stuck:
-        waits = (f"stage {stage} for what {kind}{k} needs" for stage, kind, k in chart.stuck)
-        return f"Waiting: {', '.join(waits)}."
-    return "Blue forward, red backward, with the number of the micro-batch; a forward takes 1 unit."
-
-
-def describe(name: str, chart: Chart) -> str:
-    """The alternative text: the order of each stage, and what it has to remember."""
-    parts = []
-    for stage in range(chart.stages):
-        own = [f"{job.kind}{job.micro}" for job in chart.jobs if job.stage == stage]
-        held = count(chart.held(stage), "micro-batch").replace("batchs", "batches")
-        parts.append(f"Stage {stage}: {' '.join(own)}; it remembers at most {held}.")
-    return f"A pipeline's schedule. {sentence(name, chart)} {in_words(chart)} {' '.join(parts)}"

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from utils.notebook.style import CARD, GRADIENT, INK, MUTED, VIEW
-from utils.views import _interactive
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.notebook.style import GRADIENT, INK, MUTED, VIEW
+from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
 from utils.views._numbers import count, listed
-from utils.views._slots import cut
-from utils.views._text_outlines import wrap
+from utils.views._text_outlines import cut, wrap
+from utils.views._view import choice, present
 
 MOST_VERSIONS, MOST_PROOFS = 12, 7
-ROW, HEAD, TEXT, SMALL = 30, 19, 14, 13
+ROW, HEAD, SMALL = 30, 19, 13
 LABEL_W, LINES = 196, 4  # the versions' names; the words below the table
 MOST_WORDS = 340  # letters that are kept of a refusal
 Refusals = Mapping[str, Mapping[str, str | None]]
@@ -44,13 +41,10 @@ def proof_matrix(
         )
     table = run(versions, proofs)
     version, proof = first_refusal(table)
-    _interactive.present(
+    present(
         lambda version, proof: draw(table, version, proof),
-        (version, proof),
-        lambda widgets: [
-            widgets.SelectionSlider(options=list(table), value=version, description="version"),
-            widgets.SelectionSlider(options=list(proofs), value=proof, description="proof"),
-        ],
+        choice("version", version, list(table)),
+        choice("proof", proof, list(proofs)),
     )
 
 
@@ -83,96 +77,65 @@ def refusal(check: Callable[[Any], object], version: Any) -> str | None:
 
 def first_refusal(table: Refusals) -> tuple[str, str]:
     """Return the first version that is refused, and by which proof; else the first of both."""
-    for version, row in table.items():
-        for proof, said in row.items():
-            if said is not None:
-                return version, proof
-    return next((version, proof) for version, row in table.items() for proof in row)
+    cells = [(version, proof) for version, row in table.items() for proof in row]
+    refused = (cell for cell in cells if table[cell[0]][cell[1]] is not None)
+    return next(refused, cells[0])
 
 
-def draw(table: Refusals, version: str, proof: str) -> tuple[Figure, str]:
-    """Return the table with one cell lit and its refusal in words, and the alternative text."""
-    names, proofs = list(table), list(next(iter(table.values())))
-    words = sentence(table)
-    wide = (INNER - LABEL_W) / len(proofs)
+def draw(table: Refusals, version: str, proof: str) -> Drawing:
+    names, proofs = list(table), list(table[version])
+    canvas = Canvas(sentence(table))
+    left, wide = MARGIN + LABEL_W, (INNER - LABEL_W) / len(proofs)
+    xs = [left + wide * (k + 0.5) - 1 for k in range(len(proofs))]
     heads = [wrap(name, wide - 4, size=SMALL) for name in proofs]
-    high = max(map(len, heads))
-    top = title_height(words) + 8 + HEAD * high + 8
-    told_at = top + ROW * len(names) + 24
-    canvas = Canvas(told_at + 21 * LINES + 8)
-    canvas.title(words)
-    left = MARGIN + LABEL_W
-    for k, lines in enumerate(heads):
+    top = canvas.top + 16 + HEAD * max(map(len, heads))
+    for x, one, lines in zip(xs, proofs, heads, strict=True):
+        ink = INK if one == proof else MUTED
         for row, line in enumerate(reversed(lines)):
-            canvas.text(
-                left + wide * (k + 0.5) - 1,
-                top - 14 - HEAD * row,
-                line,
-                size=SMALL,
-                colour=INK if proofs[k] == proof else MUTED,
-                ha="center",
-            )
-    boxes, fills = [], []
+            canvas.text(x, top - 14 - HEAD * row, line, ink, "center", size=SMALL)
+    parts = [f"Versions of an operator against proofs: {listed(proofs)}. {canvas.title}"]
     for row, name in enumerate(names):
         y = top + ROW * row
-        canvas.text(
-            MARGIN,
-            y + ROW / 2 - 1,
-            cut(name, LABEL_W - 10, size=TEXT),
-            size=TEXT,
-            colour=INK if name == version else MUTED,
-        )
-        for k, one in enumerate(proofs):
-            passes = table[name][one] is None
-            boxes.append((left + wide * k, y, wide - 2, ROW - 2))
-            fills.append(VIEW.tint if passes else GRADIENT.colour)
-            canvas.text(
-                left + wide * (k + 0.5) - 1,
-                y + ROW / 2 - 1,
-                "passes" if passes else "refuses",
-                size=SMALL,
-                colour=INK if passes else GRADIENT.on,
-                ha="center",
-            )
-    canvas.boxes(boxes, fills, edge="none")
+        middle = y + ROW / 2 - 1
+        canvas.text(MARGIN, middle, cut(name, LABEL_W - 10), INK if name == version else MUTED)
+        said = [table[name][one] for one in proofs]
+        cells = [(x + 1 - wide / 2, y, wide - 2, ROW - 2) for x in xs]
+        canvas.boxes(cells, [GRADIENT.colour if one else VIEW.tint for one in said])
+        for x, words in zip(xs, said, strict=True):
+            passes = words is None
+            ink = INK if passes else GRADIENT.on
+            told = "passes" if passes else "refuses"
+            canvas.text(x, middle, told, ink, "center", size=SMALL)
+        found = _refusing(table, name)
+        parts.append(f"{name}: {f'refused by {listed(found)}' if found else 'passes all'}.")
     at = left + wide * proofs.index(proof) - 2, top + ROW * names.index(version) - 2
-    canvas.boxes([(*at, wide + 2, ROW + 2)], ["none"], edge=CARD, line=5)
-    canvas.boxes([(*at, wide + 2, ROW + 2)], ["none"], edge=INK, line=2.2, radius=3)
-    lines = wrap(in_words(table, version, proof), INNER, size=TEXT)
-    for row, line in enumerate(lines[:LINES]):
-        canvas.text(MARGIN, told_at + 6 + 21 * row, cut(line, INNER, size=TEXT), size=TEXT)
-    return canvas.finish(), describe(table, version, proof, words)
+    canvas.frame((*at, wide + 2, ROW + 2))
+    told_at = top + ROW * len(names) + 24
+    told = in_words(table, version, proof)
+    canvas.paragraph(told_at + 6, told, LINES)
+    return canvas.finish(told_at + LINE * LINES + 8, " ".join([*parts, told]))
+
+
+def _refusing(table: Refusals, version: str) -> list[str]:
+    return [proof for proof, said in table[version].items() if said is not None]
 
 
 def sentence(table: Refusals) -> str:
-    """What the table shows, as the figure's title."""
-    refused = [row for row in table.values() if any(row.values())]
-    proofs = list(next(iter(table.values())))
+    refused = [_refusing(table, name) for name in table if _refusing(table, name)]
     if not refused:
         return f"{count(len(table), 'version')}, and no proof refuses any."
-    seen = {proof: sum(row[proof] is not None for row in refused) for proof in proofs}
-    best = max(seen, key=lambda proof: seen[proof])
+    proofs = list(next(iter(table.values())))
+    seen = {proof: sum(proof in found for found in refused) for proof in proofs}
+    best = max(seen, key=seen.__getitem__)
     if seen[best] == len(refused):
         return f"{best} refuses all {len(refused)} that any proof refuses."
     return f"No proof sees all: the best, {best}, sees {seen[best]} of {len(refused)}."
 
 
 def in_words(table: Refusals, version: str, proof: str) -> str:
-    """Return the lit cell."""
     said = table[version][proof]
     if said is not None:
         return f"{version}, {proof}: {said}"
-    others = [name for name, words in table[version].items() if words is not None]
+    others = _refusing(table, version)
     seen = f"It is refused by {listed(others)}." if others else "No proof refuses it."
     return f"{version}, {proof}: passes. {seen}"
-
-
-def describe(table: Refusals, version: str, proof: str, words: str) -> str:
-    """The alternative text: each version with the proofs that refuse it, and the lit cell."""
-    proofs: Sequence[str] = list(next(iter(table.values())))
-    parts = [f"Versions of an operator against proofs: {listed(proofs)}. {words}"]
-    for name, row in table.items():
-        found = [one for one, said in row.items() if said is not None]
-        parts.append(f"{name}: {f'refused by {listed(found)}' if found else 'passes all'}.")
-    parts.append(in_words(table, version, proof))
-    return " ".join(parts)

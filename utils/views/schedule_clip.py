@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
-from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE, WIDTH
-from utils.views import _interactive
-from utils.views._axes import TEXT, Axes, round_steps
-from utils.views._canvas import MARGIN, Canvas, title_height
+from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE
+from utils.views._canvas import RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import number
+from utils.views._view import choice, present, slider
 
 LEFT, TOP_HIGH, HIGH, GAP = 84, 130, 200, 52
 FLOORS = tuple(k / 20 for k in range(21))
@@ -31,21 +28,13 @@ def schedule_clip(
     values = [float(norm) for norm in norms]
     if len(values) < 2:
         raise ValueError(f"schedule_clip needs 2 norms or more, got {len(values)}")
-    if not (0 <= warmup < len(values) and 0 <= floor <= 1 and clip in CLIPS):
-        raise ValueError(
-            f"schedule_clip: expected 0 <= warmup < {len(values)}, 0 <= floor <= 1 and a clip of "
-            f"{CLIPS}, got {warmup}, {floor} and {clip}"
-        )
-    _interactive.present(
+    if not 0 <= floor <= 1:
+        raise ValueError(f"schedule_clip: expected 0 <= floor <= 1, got {floor}")
+    present(
         lambda warm, low, most: draw(values, warm, low, most),
-        (warmup, floor, clip),
-        lambda widgets: [
-            widgets.IntSlider(value=warmup, min=0, max=len(values) - 1, description="warm-up"),
-            widgets.SelectionSlider(
-                options=sorted({*FLOORS, floor}), value=floor, description="floor"
-            ),
-            widgets.SelectionSlider(options=CLIPS, value=clip, description="clip"),
-        ],
+        slider("warm-up", warmup, 0, len(values) - 1),
+        choice("floor", floor, sorted({*FLOORS, floor})),
+        choice("clip", clip, CLIPS),
     )
 
 
@@ -57,44 +46,41 @@ def share_at(step: int, steps: int, warmup: int, floor: float) -> float:
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * way))
 
 
-def draw(norms: Sequence[float], warmup: int, floor: float, clip: float) -> tuple[Figure, str]:
-    """The figure for some settings, and its alternative text."""
-    words = sentence(norms, clip)
-    top = title_height("one line") + 28
-    canvas = Canvas(top + TOP_HIGH + GAP + HIGH + 40)
-    canvas.title(words)
-    wide = WIDTH - MARGIN - 8 - LEFT
-    steps = range(1, len(norms) + 1)
-    shares = [share_at(k, len(norms), warmup, floor) for k in range(len(norms))]
-    span = (1, len(norms))
-    rate = Axes(canvas, LEFT, top, wide, TOP_HIGH, x=span, y=(0, 1.05))
-    rate.grid_y((0, 0.5, 1), ("0", "0.5", "1"))
-    rate.curve(steps, shares, colour=PARAMETER.colour)
-    canvas.text(LEFT, top - 16, "learning rate, as a part of the highest", size=TEXT, colour=MUTED)
-    finite = [norm for norm in norms if math.isfinite(norm)] or [1.0]
-    most = max(*finite, clip) * 1.05
-    low = top + TOP_HIGH + GAP
-    plot = Axes(canvas, LEFT, low, wide, HIGH, x=span, y=(0, most))
-    ticks = round_steps(0, most)
-    plot.grid_y(ticks, [f"{tick:g}" for tick in ticks])
-    told = "norm of all gradients: before, and after the clip"
-    canvas.text(LEFT, low - 16, told, size=TEXT, colour=MUTED)
-    plot.curve(steps, norms, colour="#e0a58e", line=1.6)
-    plot.curve(steps, [min(norm, clip) for norm in norms], colour=GRADIENT.colour, line=2.4)
+def draw(norms: Sequence[float], warmup: int, floor: float, clip: float) -> Drawing:
+    canvas = Canvas(sentence(norms, clip))
+    n, wide, top = len(norms), RIGHT - 8 - LEFT, canvas.top + 28
+    steps = range(1, n + 1)
+    shares = [share_at(k, n, warmup, floor) for k in range(n)]
+    rate = Axes(canvas, LEFT, top, wide, TOP_HIGH, x=(1, n), y=(0, 1.05))
+    rate.grid_y((0, 0.5, 1))
+    rate.curve(steps, shares, PARAMETER.colour)
+    canvas.text(LEFT, top - 16, "learning rate, as a part of the highest", MUTED)
+    most = max(*([norm for norm in norms if math.isfinite(norm)] or [1.0]), clip) * 1.05
+    low = rate.bottom + GAP
+    plot = Axes(canvas, LEFT, low, wide, HIGH, x=(1, n), y=(0, most))
+    plot.grid_y(round_steps(0, most))
+    canvas.text(LEFT, low - 16, "norm of all gradients: before, and after the clip", MUTED)
+    plot.curve(steps, norms, "#e0a58e", 1.6)
+    plot.curve(steps, [min(norm, clip) for norm in norms], GRADIENT.colour, 2.4)
     y = plot.py(clip)
-    canvas.line([(LEFT, y), (LEFT + wide, y)], colour=INK, line=1.2, dashed=True)
+    canvas.line([(LEFT, y), (LEFT + wide, y)], INK, 1.2, dashed=True)
     if warmup:
         x = rate.px(warmup)
-        for start, end in ((top, top + TOP_HIGH), (low, low + HIGH)):
-            canvas.line([(x, start), (x, end)], colour=STORAGE.colour, dashed=True)
-    places = [s for s in round_steps(1, len(norms)) if plot.px(s) < WIDTH - MARGIN - 60]
-    plot.labels_x(places, [f"{s:g}" for s in places])
-    canvas.text(WIDTH - MARGIN - 8, plot.bottom + 16, "step", size=TEXT, colour=MUTED, ha="right")
-    return canvas.finish(), describe(norms, warmup, floor, clip)
+        for axes in (rate, plot):
+            canvas.line([(x, axes.top), (x, axes.bottom)], STORAGE.colour, dashed=True)
+    plot.steps_x("step", RIGHT - 8, 52)
+    told = ", ".join(
+        f"{number(shares[k], 2)} at step {k + 1}" for k in sorted({0, warmup, n // 2, n - 1})
+    )
+    return canvas.finish(
+        plot.bottom + 40,
+        f"Schedule and clip over {n} steps. {canvas.title} Learning rate, as a part of "
+        f"the highest: {told}. The median norm is {number(sorted(norms)[n // 2], 2)}, the largest "
+        f"{number(max(norms), 3)}.",
+    )
 
 
 def sentence(norms: Sequence[float], clip: float) -> str:
-    """What the clip does to these norms, as the figure's title."""
     cut = [norm for norm in norms if not norm <= clip]
     if not cut:
         return f"A clip at {clip:g} touches none of these {len(norms)} steps."
@@ -103,18 +89,3 @@ def sentence(norms: Sequence[float], clip: float) -> str:
     if not finite:
         return f"{words}, none of which is finite."
     return f"{words}, the worst by a factor of {number(max(finite) / clip, 2)}."
-
-
-def describe(norms: Sequence[float], warmup: int, floor: float, clip: float) -> str:
-    """The alternative text: the schedule at a few steps, and the norms."""
-    n = len(norms)
-    told = ", ".join(
-        f"{number(share_at(k, n, warmup, floor), 2)} at step {k + 1}"
-        for k in sorted({0, warmup, n // 2, n - 1})
-    )
-    middle = sorted(norms)[n // 2]
-    return (
-        f"Schedule and clip over {n} steps. {sentence(norms, clip)} Learning rate, as a part of "
-        f"the highest: {told}. The median norm is {number(middle, 2)}, the largest "
-        f"{number(max(norms), 3)}."
-    )

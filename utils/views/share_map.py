@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.notebook.figures import show
-from utils.notebook.style import MUTED, STORAGE, VIEW
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.notebook.expect import storage_key
+from utils.notebook.style import CARD, MUTED, STORAGE, VIEW
+from utils.views._canvas import INNER, MARGIN, Canvas, Drawing
 from utils.views._numbers import human_bytes, listed
-from utils.views._sharing import Placed, Storage, storages
+from utils.views._strides import Geometry, geometry
 from utils.views._text_outlines import text_width
+from utils.views._view import present
 
 LABEL_W, FACTS_W = 110, 190  # the names left of the bars, shape and strides right of them
 LEFT, WIDE = MARGIN + LABEL_W, INNER - LABEL_W - FACTS_W
 STRIP_H, BAR_H, ROW, GROUP_GAP = 26, 14, 27, 24
 NARROW = 3.0  # CSS pixels; byte ranges thinner than this run together
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A named tensor in its storage; first and last: the bytes [first, last) that it spans."""
+
+    name: str
+    layout: Geometry
+    first: int
+    last: int
+
+    def reached(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return the byte ranges in [start, stop) that the tensor reaches, neighbours joined."""
+        size = self.layout.itemsize
+        ranges: list[tuple[int, int]] = []
+        for k in sorted(self.layout.reached(start // size, -(-stop // size))):
+            first = k * size
+            if ranges and ranges[-1][1] == first:
+                first = ranges.pop()[0]
+            ranges.append((first, (k + 1) * size))
+        return ranges
+
+    @property
+    def dense(self) -> bool:
+        """Whether the tensor reaches every byte between its first and its last."""
+        shape, stride = self.layout.shape, self.layout.stride
+        span = 1
+        for step, size in sorted(zip(stride, shape, strict=True)):
+            if size > 1 and step:
+                if step > span:
+                    return False
+                span += (size - 1) * step
+        return True
+
+
+@dataclass(frozen=True)
+class Storage:
+    """One allocation of `nbytes` and the tensors over it, in the order they were given."""
+
+    nbytes: int
+    tensors: list[Placed]
 
 
 def share_map(**tensors: Tensor) -> None:
@@ -32,32 +74,56 @@ def share_map(**tensors: Tensor) -> None:
     """
     if not tensors:
         raise ValueError("share_map needs at least one tensor, got none: pass share_map(x=x)")
-    figure, alt = draw(storages(tensors))
-    show(figure, alt=alt)
+    present(lambda: draw(storages(tensors)))
 
 
-def draw(found: Sequence[Storage]) -> tuple[Figure, str]:
-    """Return the figure for some storages, and its alternative text."""
-    words = sentence(found)
-    top = title_height(words) + 14
-    rows = sum(len(storage.tensors) for storage in found)
-    canvas = Canvas(top + len(found) * (STRIP_H + 12 + GROUP_GAP) + rows * ROW + 4)
-    canvas.title(words)
-    y = top
+def storages(tensors: Mapping[str, Tensor]) -> list[Storage]:
+    """Return the distinct storages of the named tensors, in the order of their first tensor.
+
+    Which tensors share one, `utils.notebook.expect.storage_key` tells.
+    """
+    found: dict[tuple[str, int], Storage] = {}
+    for name, tensor in tensors.items():
+        layout = geometry(tensor, name)
+        first = last = layout.offset * layout.itemsize
+        if not layout.empty:
+            last = (layout.element([size - 1 for size in layout.shape]) + 1) * layout.itemsize
+        storage = Storage(tensor.untyped_storage().nbytes(), [])
+        placed = Placed(name, layout, first, last)
+        found.setdefault(storage_key(tensor), storage).tensors.append(placed)
+    return list(found.values())
+
+
+def draw(found: Sequence[Storage]) -> Drawing:
+    canvas = Canvas(sentence(found))
+    y = canvas.top + 14
     largest = max(storage.nbytes for storage in found)
-    for storage in found:
+    parts = [f"Map of shared bytes. {canvas.title}"]
+    for number, storage in enumerate(found):
         wide = WIDE * (storage.nbytes / largest if largest else 0)
-        _draw_strip(canvas, y, wide, storage)
+        middle, size = y + STRIP_H / 2, human_bytes(storage.nbytes)
+        canvas.box((MARGIN, middle - 6, 12, 12), STORAGE.colour, edge=CARD)
+        canvas.text(MARGIN + 20, middle, "storage", STORAGE.colour, size=13)
+        if wide:
+            canvas.box((LEFT, y, wide, STRIP_H), STORAGE.tint, edge=STORAGE.colour, line=1.2)
+        canvas.text(LEFT + WIDE + 18, middle, size, size=12)
         y += STRIP_H + 12
+        told = []
         for tensor in storage.tensors:
             _draw_bar(canvas, y, wide, storage, tensor)
             y += ROW
+            reach = "no byte"
+            if tensor.last > tensor.first:
+                gaps = "" if tensor.dense else " with gaps"
+                reach = f"bytes {tensor.first} to {tensor.last - 1}{gaps}"
+            shape = f"shape {tensor.layout.shape}, strides {tensor.layout.stride}"
+            told.append(f"{tensor.name}, {shape}, {reach}")
+        parts.append(f"Storage {number}, {size}: {'; '.join(told)}.")
         y += GROUP_GAP
-    return canvas.finish(), describe(found)
+    return canvas.finish(y + 4, " ".join(parts))
 
 
 def sentence(found: Sequence[Storage]) -> str:
-    """What the map shows, as the figure's title."""
     names = [tensor.name for storage in found for tensor in storage.tensors]
     if len(names) == 1:
         return f"{names[0]} has a storage to itself."
@@ -72,57 +138,24 @@ def sentence(found: Sequence[Storage]) -> str:
     return f"{words}; {listed(alone)} {'has its own' if len(alone) == 1 else 'have their own'}."
 
 
-def describe(found: Sequence[Storage]) -> str:
-    """Return the alternative text: each storage and the bytes of it that each tensor spans."""
-    parts = [f"Map of shared bytes. {sentence(found)}"]
-    for number, storage in enumerate(found):
-        spans = [
-            f"{tensor.name}, shape {tensor.layout.shape}, strides {tensor.layout.stride}, "
-            + _bytes(tensor)
-            for tensor in storage.tensors
-        ]
-        parts.append(f"Storage {number}, {human_bytes(storage.nbytes)}: {'; '.join(spans)}.")
-    return " ".join(parts)
-
-
-def _bytes(tensor: Placed) -> str:
-    if tensor.last <= tensor.first:
-        return "no byte"
-    return f"bytes {tensor.first} to {tensor.last - 1}{'' if tensor.dense else ' with gaps'}"
-
-
-def _draw_strip(canvas: Canvas, y: float, wide: float, storage: Storage) -> None:
-    middle = y + STRIP_H / 2
-    canvas.boxes([(MARGIN, middle - 6, 12, 12)], [STORAGE.colour])
-    canvas.text(MARGIN + 20, middle, "storage", colour=STORAGE.colour)
-    if wide:
-        box = (LEFT, y, wide, STRIP_H)
-        canvas.boxes([box], [STORAGE.tint], edge=STORAGE.colour, line=1.2)
-    canvas.text(LEFT + WIDE + 18, middle, human_bytes(storage.nbytes), size=12)
-
-
 def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: Placed) -> None:
     middle = y + BAR_H / 2
     name = tensor.name
     while text_width(name, size=13, mono=True) > LABEL_W - 12:
         name = f"{name[:-2]}…"
-    canvas.text(MARGIN, middle, name, mono=True)
+    canvas.text(MARGIN, middle, name, size=13, mono=True)
     spans = _spans(tensor, wide, storage.nbytes)
     if len(spans) > 1:
         first, end = spans[0][0], sum(spans[-1])
-        canvas.line([(first, middle), (end, middle)], colour=VIEW.colour, line=1)
-    bars = [(x, y, w, BAR_H) for x, w in spans]
+        canvas.line([(first, middle), (end, middle)], VIEW.colour)
     # Bytes too fine to draw one by one: a pale bar says that the tensor only touches some of them.
-    blurred = len(spans) == 1 and not tensor.dense
-    canvas.boxes(
-        bars,
-        [VIEW.tint if blurred else VIEW.colour] * len(bars),
-        edge=VIEW.colour,
-        radius=6 if len(spans) == 1 and spans[0][1] > 14 else 2,
-    )
+    fill = VIEW.tint if len(spans) == 1 and not tensor.dense else VIEW.colour
+    radius = 6 if len(spans) == 1 and spans[0][1] > 14 else 2
+    bars = [(x, y, w, BAR_H) for x, w in spans]
+    canvas.boxes(bars, fill, edge=VIEW.colour, radius=radius)
     facts = f"{tensor.layout.shape}  strides {tensor.layout.stride}"
     size = min(11.0, 11 * (FACTS_W - 18) / text_width(facts, size=11))
-    canvas.text(LEFT + WIDE + 18, middle, facts, size=size, colour=MUTED)
+    canvas.text(LEFT + WIDE + 18, middle, facts, MUTED, size=size)
 
 
 def _spans(tensor: Placed, wide: float, nbytes: int) -> list[tuple[float, float]]:

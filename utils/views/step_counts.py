@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from utils.drivers.profiling import Counter
-from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE
-from utils.views import _interactive
-from utils.views._axes import TEXT
-from utils.views._canvas import INNER, MARGIN, Canvas, title_height
+from utils.notebook.style import GRADIENT, IDLE, MUTED, STORAGE
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import human_bytes
-from utils.views._slots import cut
+from utils.views._text_outlines import cut
+from utils.views._view import choice, present
 
 LOOKS = (GRADIENT, STORAGE)  # before, after
 BLOCK, BAR, LINE, LISTED = 92, 22, 25, 4
@@ -48,7 +45,6 @@ class _Counting(Counter):
 
 
 def counts(function: Callable[..., Any], *args: Any) -> Counts:
-    """Call `function(*args)` and count what it makes PyTorch do."""
     with _Counting() as mode:
         function(*args)
     asked = mode.names["_local_scalar_dense"]
@@ -72,85 +68,49 @@ def step_counts(
         raise ValueError(
             f"step_counts: two steps and 1 to {MOST_SIZES} sizes, got {len(steps)}, {len(sizes)}"
         )
-    start = max(sizes) if size is None else size
-    if start not in sizes:
-        raise ValueError(f"step_counts: a size of {tuple(sizes)}, got {start}")
+    moved = choice("size", max(sizes) if size is None else size, sorted(sizes))
     found = {
         name: {n: counts(step, *make(n)) for n in sorted(sizes)} for name, step in steps.items()
     }
-    _interactive.present(
-        lambda n: draw(found, n),
-        (start,),
-        lambda widgets: [
-            widgets.SelectionSlider(options=sorted(sizes), value=start, description="size")
-        ],
-    )
+    present(lambda n: draw(found, n), moved)
 
 
-Found = Mapping[str, Mapping[int, Counts]]
-
-
-def draw(found: Found, size: int) -> tuple[Figure, str]:
-    """The bars at a size, and their alternative text."""
-    top = title_height("one line") + 16
-    listed_at = top + 3 * BLOCK + 10
-    canvas = Canvas(listed_at + LINE * (LISTED + 1) + 4)
-    canvas.title(sentence(found, size))
-    kinds: dict[str, Callable[[Counts], int]] = {
-        "operators": lambda c: c.calls,
-        "bytes made": lambda c: c.bytes,
-        "numbers asked for": lambda c: c.asked,
+def draw(found: Mapping[str, Mapping[int, Counts]], size: int) -> Drawing:
+    one, other = (by_size[size].calls for by_size in found.values())
+    grow = [len({c.calls for c in by_size.values()}) > 1 for by_size in found.values()]
+    who = "both" if all(grow) else "the first" if grow[0] else "the second"
+    told = f"{who} grow with the size" if any(grow) else "neither grows with the size"
+    canvas = Canvas(f"Size {size}: {one:,} operators against {other:,}; {told}.")
+    y = canvas.top + 16
+    kinds: dict[str, tuple[Callable[[Counts], int], Callable[[int], str]]] = {
+        "operators": (lambda c: c.calls, "{:,}".format),
+        "bytes made": (lambda c: c.bytes, human_bytes),
+        "numbers asked for": (lambda c: c.asked, "{:,}".format),
     }
-    for k, (kind, of) in enumerate(kinds.items()):
-        y = top + BLOCK * k
-        canvas.text(MARGIN, y, kind, size=TEXT, colour=MUTED)
+    for kind, (of, written) in kinds.items():
+        canvas.text(MARGIN, y, kind, MUTED)
         most = max(1, *(of(c) for by_size in found.values() for c in by_size.values()))
         for row, (name, by_size) in enumerate(found.items()):
-            at = y + 14 + (BAR + 6) * row
-            value = of(by_size[size])
+            at, value = y + 14 + (BAR + 6) * row, of(by_size[size])
             left, room = MARGIN + 120, INNER - 120 - 110
-            canvas.text(
-                MARGIN + 112, at + BAR / 2, cut(name, 110, size=TEXT), size=TEXT, ha="right"
-            )
-            canvas.boxes([(left, at, room, BAR)], [IDLE], edge="none")
+            canvas.text(MARGIN + 112, at + BAR / 2, cut(name, 110), ha="right")
+            canvas.box((left, at, room, BAR), IDLE)
             # The root, so that few can be seen beside many.
-            long = room * (value / most) ** 0.5
-            canvas.boxes([(left, at, long, BAR)], [LOOKS[row].colour], edge="none")
-            told = human_bytes(value) if kind == "bytes made" else f"{value:,}"
-            canvas.text(MARGIN + INNER, at + BAR / 2, told, size=TEXT, ha="right")
-    _draw_names(canvas, found, size, listed_at)
-    return canvas.finish(), describe(found, size)
-
-
-def _draw_names(canvas: Canvas, found: Found, size: int, top: float) -> None:
-    half = INNER / 2
+            canvas.box((left, at, room * (value / most) ** 0.5, BAR), LOOKS[row].colour)
+            canvas.text(RIGHT, at + BAR / 2, written(value), ha="right")
+        y += BLOCK
+    half, parts = INNER / 2, []
     for k, (name, by_size) in enumerate(found.items()):
-        x = MARGIN + half * k
-        canvas.text(x, top, cut(f"{name}, most often", half - 20, size=TEXT), size=TEXT, colour=INK)
-        for row, (operator, number) in enumerate(by_size[size].operators[:LISTED]):
-            y = top + LINE * (row + 1)
-            canvas.text(x, y, cut(operator, half - 110, size=TEXT), size=TEXT, colour=MUTED)
-            canvas.text(x + half - 40, y, f"{number:,}", size=TEXT, colour=MUTED, ha="right")
-
-
-def sentence(found: Found, size: int) -> str:
-    """How the operators grow with the size, as the figure's title."""
-    one, other = (by_size[size] for by_size in found.values())
-    grows = [len({c.calls for c in by_size.values()}) > 1 for by_size in found.values()]
-    told = {
-        (True, False): "the first grow with the size",
-        (False, True): "the second grow with the size",
-        (True, True): "both grow with the size",
-        (False, False): "neither grows with the size",
-    }[grows[0], grows[1]]
-    return f"Size {size}: {one.calls:,} operators against {other.calls:,}; {told}."
-
-
-def describe(found: Found, size: int) -> str:
-    """The alternative text: the three counts of each at the size."""
-    parts = [
-        f"{name}: {by_size[size].calls:,} operators, {human_bytes(by_size[size].bytes)} made, "
-        f"{by_size[size].asked:,} numbers asked for."
-        for name, by_size in found.items()
-    ]
-    return f"Counts of two steps. {sentence(found, size)} {' '.join(parts)}"
+        x, counted = MARGIN + half * k, by_size[size]
+        canvas.text(x, y + 10, cut(f"{name}, most often", half - 20))
+        for row, (operator, number) in enumerate(counted.operators[:LISTED]):
+            at = y + 10 + LINE * (row + 1)
+            canvas.text(x, at, cut(operator, half - 110), MUTED)
+            canvas.text(x + half - 40, at, f"{number:,}", MUTED, "right")
+        parts.append(
+            f"{name}: {counted.calls:,} operators, {human_bytes(counted.bytes)} made, "
+            f"{counted.asked:,} numbers asked for."
+        )
+    return canvas.finish(
+        y + 14 + LINE * (LISTED + 1), f"Counts of two steps. {canvas.title} {' '.join(parts)}"
+    )

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from utils.views import _interactive
+from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
+from utils.views._canvas import INNER, MARGIN, SMALL, Box, Canvas, Drawing
 from utils.views._numbers import count, human_bytes, short
-from utils.views._stride_sheet import StrideSheet
-from utils.views._strides import Geometry, full_index, geometry, plain
+from utils.views._strides import (
+    Geometry,
+    Number,
+    full_index,
+    geometry,
+    plain,
+    storage_values,
+    window,
+)
+from utils.views._text_outlines import text_width
+from utils.views._view import present, slider
+
+CELL_W, CELL_H, GAP = 46, 30, 6
+STRIP_COLUMNS, STRIP_ROWS, STRIP_STEP = 16, 4, 56
+LANE = MARGIN + STRIP_COLUMNS * CELL_W + 14  # where the wire passes lower rows of the strip
+FACTS_W, ROW_HEADER = 168, 24  # the column of facts left of the grid; the row numbers
+GRID_ROWS, GRID_COLUMNS, SLAB_COLUMNS, SLAB_GAP = 6, 11, 5, 24
 
 
 def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None) -> None:
@@ -28,26 +45,19 @@ def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None)
     """
     layout = geometry(tensor)
     start = () if layout.empty else full_index(layout.shape, index)
-    _interactive.present(
-        lambda *at: draw(tensor, at),
-        start,
-        lambda widgets: [
-            widgets.IntSlider(value=i, min=0, max=size - 1, description=f"dim {dim}")
-            for dim, (i, size) in enumerate(zip(start, layout.shape, strict=True))
-        ],
-    )
+    sizes = enumerate(zip(start, layout.shape, strict=False))
+    controls = [slider(f"dim {dim}", i, 0, size - 1) for dim, (i, size) in sizes]
+    present(lambda *at: draw(tensor, at), *controls)
 
 
-def draw(tensor: Tensor, index: tuple[int, ...]) -> tuple[Figure, str]:
-    """Return the figure with `index` lit (ignored in an empty view), and its alternative text."""
+def draw(tensor: Tensor, index: tuple[int, ...]) -> Drawing:
+    """The tensor with `index` lit, which is ignored in an empty view."""
     layout = geometry(tensor)
     index = () if layout.empty else index
-    figure = StrideSheet(tensor, layout, index).draw(sentence(layout))
-    return figure, describe(tensor, layout, index)
+    return _Sheet(tensor, layout, index).finish(describe(tensor, layout, index))
 
 
 def sentence(layout: Geometry) -> str:
-    """What this tensor teaches, as the figure's title."""
     if layout.empty:
         return "An empty view has a shape and strides, and reaches no element."
     if not layout.shape:
@@ -67,7 +77,6 @@ def sentence(layout: Geometry) -> str:
 
 
 def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
-    """Return the alternative text: the tensor, its storage, and the sum for the lit element."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     words = (
         f"Stride explorer. {sentence(layout)} A view of shape {layout.shape}, "
@@ -87,3 +96,218 @@ def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
     if layout.sharing > 1:
         words += f" {layout.sharing:,} indices reach that one element."
     return words
+
+
+class _Sheet:
+    """Places everything on one canvas for one lit index; () where the view is empty or 0-D."""
+
+    def __init__(self, tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> None:
+        self.tensor, self.layout, self.index = tensor, layout, index
+        self.lit = None if layout.empty else layout.element(index)
+        whole = layout.length <= STRIP_COLUMNS * STRIP_ROWS
+        most = STRIP_COLUMNS * (STRIP_ROWS if whole else STRIP_ROWS // 2)
+        self.strip = window(layout.length, self.lit or 0, most, STRIP_COLUMNS)
+        # The grid shows the last three dimensions, the ones before them fixed at the lit index.
+        self.leading = index[:-3]
+        self.shape = (1, 1, 1, *layout.shape)[-3:]
+        self.corner: Any = (0, 0, 0, *index)[-3:]
+        slabs, rows, columns = self.shape
+        i, j, k = self.corner
+        shown = min(columns, GRID_COLUMNS if slabs <= 1 else SLAB_COLUMNS)
+        fit = max(1, int((INNER - FACTS_W + SLAB_GAP) // _slab_width(shown)))
+        self.planes, self.rows = window(slabs, i, fit), window(rows, j, GRID_ROWS)
+        self.columns = window(columns, k, shown)
+        self.labelled = len(layout.shape) > 2 and not layout.empty
+        self.canvas = Canvas(sentence(layout))
+
+    def finish(self, alt: str) -> Drawing:
+        layout, seen = self.layout, self.lit is not None
+        sum_y = self.canvas.top + 10
+        self.strip_y = sum_y + (108 if seen else 46)
+        strip_rows = -(-len(self.strip) // STRIP_COLUMNS)
+        self.lane_y = self.strip_y + (strip_rows - 1) * STRIP_STEP + CELL_H + 18
+        self.grid_y = self.lane_y + (36 if seen else 10)
+        self._draw_strip()
+        self._draw_facts()
+        parts = []
+        if len(self.strip) < layout.length:
+            parts.append(f"elements {_span(self.strip)} of {layout.length:,}")
+        grid = 0
+        if seen:
+            self._draw_sum(sum_y + 12)
+            self._draw_grid()
+            self._draw_wire()
+            grid = len(self.rows) * (CELL_H + GAP) + (16 if self.labelled else 0)
+        shown = zip(("slabs", "rows", "columns"), self.shape, self._windows(), strict=True)
+        cut = [(name, size, some) for name, size, some in shown if len(some) < size]
+        parts += [f"{name} {_span(some)} of {size:,}" for name, size, some in cut if seen]
+        height = self.grid_y + max(grid, 96) + 18
+        if len(self.strip) < layout.length or cut:
+            height += 22
+        if parts:
+            self.canvas.note(MARGIN, height - 24, f"Shown: {', '.join(parts)}.")
+        return self.canvas.finish(height, alt)
+
+    def _windows(self) -> tuple[range, range, range]:
+        return self.planes, self.rows, self.columns
+
+    def _draw_sum(self, y: float) -> None:
+        """`[1, 2] → 0 + 1·4 + 2·1 = 6 → byte 24`, each number named below it."""
+        layout, lit = self.layout, self.lit
+        assert lit is not None
+        terms = [([(str(list(self.index)), VIEW.colour)], "index"), ([("→", MUTED)], "")]
+        terms.append(([(str(layout.offset), INK)], "offset"))
+        for dim, (i, s) in enumerate(zip(self.index, layout.stride, strict=True)):
+            step = [(str(i), VIEW.colour), (f"·{s}", INK)]
+            terms += [([("+", MUTED)], ""), (step, f"dim {dim}")]
+        terms += [([("=", MUTED)], ""), ([(str(lit), STORAGE.colour)], "element")]
+        address = [(f"byte {lit * layout.itemsize}", STORAGE.colour)]
+        terms += [([("→", MUTED)], ""), (address, f"{lit} × {layout.itemsize} B")]
+
+        def widths(size: float) -> list[tuple[float, float]]:
+            own = [
+                text_width("".join(piece for piece, _ in pieces), size=size, mono=True)
+                for pieces, _ in terms
+            ]
+            named = (text_width(label, size=SMALL) for _, label in terms)
+            return [(alone, max(alone, name)) for alone, name in zip(own, named, strict=True)]
+
+        size, gap = 18.0, 11.0
+        while sum(wide for _, wide in widths(size)) + gap * (len(terms) - 1) > INNER and size > 9:
+            size, gap = size - 1, max(4, gap - 1)
+        x = float(MARGIN)
+        for (pieces, label), (own, width) in zip(terms, widths(size), strict=True):
+            first = x == MARGIN
+            at = x if first else x + (width - own) / 2
+            for piece, colour in pieces:
+                self.canvas.text(at, y, piece, colour, size=size, mono=True)
+                at += text_width(piece, size=size, mono=True)
+            middle = x if first else x + width / 2
+            self.canvas.note(middle, y + 21, label, "left" if first else "center")
+            x += width + gap
+
+    def _draw_strip(self) -> None:
+        layout, canvas = self.layout, self.canvas
+        y = self.strip_y - 34
+        canvas.box((MARGIN, y - 6, 12, 12), STORAGE.colour, edge=CARD)
+        canvas.text(MARGIN + 20, y, "storage", STORAGE.colour, size=13)
+        dtype = str(self.tensor.dtype).removeprefix("torch.")
+        size = human_bytes(layout.length * layout.itemsize)
+        what = f"{count(layout.length, 'element')} of {dtype}, {layout.itemsize} B each: {size}"
+        what += "; above each, the address of its first byte" if layout.length else " allocated"
+        canvas.note(MARGIN + 26 + text_width("storage", size=13), y, what)
+
+        reached = layout.reached(self.strip.start, self.strip.stop)
+        values = storage_values(self.tensor, self.strip.start, self.strip.stop)
+        # Long addresses stand over every second or fourth cell.
+        wide = text_width(str(self.strip.stop * layout.itemsize), size=SMALL) + 8
+        every = 1 if wide <= CELL_W else 2 if wide <= 2 * CELL_W else 4
+        boxes, fills = [], []
+        for k in self.strip:
+            x, top = self._strip_xy(k)
+            lit = k == self.lit
+            boxes.append((x, top, CELL_W, CELL_H))
+            fills.append(STORAGE.colour if lit else STORAGE.tint if k in reached else IDLE)
+            near = self.lit is not None and 0 < abs(k - self.lit) < every
+            if lit or k % every == 0 and not near:
+                address, ink = str(k * layout.itemsize), INK if lit else MUTED
+                canvas.text(x + CELL_W / 2, top - 9, address, ink, "center", size=SMALL)
+            if values is not None:
+                colour = STORAGE.on if lit else INK if k in reached else MUTED
+                self._value(x, top, values[k - self.strip.start], colour)
+        canvas.boxes(boxes, fills, edge=CARD)
+
+    def _draw_facts(self) -> None:
+        canvas, layout, y = self.canvas, self.layout, self.grid_y + 8
+        canvas.box((MARGIN, y - 6, 12, 12), VIEW.colour, edge=CARD, radius=4)
+        canvas.text(MARGIN + 20, y, "view", VIEW.colour, size=13)
+        facts = (("shape", layout.shape), ("strides", layout.stride), ("offset", layout.offset))
+        for name, value in facts:
+            y += 20
+            canvas.note(MARGIN, y + 6, name)
+            size = min(12, 12 * (FACTS_W - 60) / text_width(str(value), size=12, mono=True))
+            canvas.text(MARGIN + 54, y + 6, str(value), size=size, mono=True)
+
+    def _draw_grid(self) -> None:
+        canvas, layout = self.canvas, self.layout
+        kept = self._windows()[3 - min(3, len(layout.shape)) :]
+        place: Any = (*self.leading, *(slice(w.start, w.stop) for w in kept))
+        block = plain(self.tensor[place])
+        same: list[Box] = []
+        boxes: list[Box] = []
+        fills = []
+        for at, place in enumerate(product(*self._windows())):
+            index = (*self.leading, *place[3 - min(3, len(layout.shape)) :])
+            x, top = self._grid_xy(place)
+            lit = index == self.index
+            boxes.append((x, top, CELL_W, CELL_H))
+            fills.append(VIEW.colour if lit else VIEW.tint)
+            if not lit and layout.element(index) == self.lit:
+                same.append(boxes[-1])
+            if block is not None:
+                self._value(x, top, block[at], VIEW.on if lit else INK)
+        canvas.boxes(boxes, fills, edge=CARD, radius=7)
+        canvas.boxes(same, "none", edge=VIEW.colour, line=2, radius=7)
+        for plane in self.planes:
+            self._draw_headers(plane)
+
+    def _draw_headers(self, plane: int) -> None:
+        """Row and column numbers of one slab, those of the lit element in ink."""
+        canvas, here = self.canvas, plane == self.corner[0]
+        for row in self.rows if len(self.layout.shape) > 1 else ():
+            x, y = self._grid_xy((plane, row, self.columns.start))
+            ink = INK if here and row == self.corner[1] else MUTED
+            canvas.text(x - 10, y + CELL_H / 2, str(row), ink, "right", size=SMALL)
+        for column in self.columns if self.layout.shape else ():
+            x, y = self._grid_xy((plane, self.rows.start, column))
+            ink = INK if here and column == self.corner[2] else MUTED
+            canvas.text(x + CELL_W / 2, y - 10, str(column), ink, "center", size=SMALL)
+        if self.labelled:
+            x, y = self._grid_xy((plane, self.rows.stop, self.columns.start))
+            fixed = ", ".join(map(str, (*self.leading, plane)))
+            ink = INK if here else MUTED
+            canvas.text(x, y + 6, f"[{fixed}, :, :]", ink, size=SMALL, mono=True)
+
+    def _draw_wire(self) -> None:
+        """From the lit cell of the strip to that of the grid, in the gaps, across no number."""
+        assert self.lit is not None
+        x, y = self._strip_xy(self.lit)
+        end = self._grid_xy(self.corner)
+        middle, gap_x, end_y = x + CELL_W / 2, end[0] - GAP / 2, end[1] + CELL_H / 2
+        way = [(middle, y + CELL_H), (middle, self.lane_y)]
+        if self.strip_y + (len(self.strip) - 1) // STRIP_COLUMNS * STRIP_STEP > y:
+            below = y + CELL_H + 8
+            way[1:] = [(middle, below), (LANE, below), (LANE, self.lane_y)]
+        way += [(gap_x, self.lane_y), (gap_x, end_y), (end[0], end_y)]
+        self.canvas.wires([way])
+        for corner, part, radius in (((x, y), STORAGE, 0), (end, VIEW, 7)):
+            box = (*corner, CELL_W, CELL_H)
+            self.canvas.box(box, part.colour, edge=INK, line=1.6, radius=radius)
+
+    def _value(self, x: float, y: float, value: Number, colour: str) -> None:
+        lines = [short(value, 5)]
+        if isinstance(value, complex):
+            imaginary = short(value.imag, 4)
+            lines = [short(value.real, 5), f"{'' if imaginary[0] == '-' else '+'}{imaginary}j"]
+        size = SMALL if len(lines) == 1 else SMALL - 1
+        for row, words in enumerate(lines):
+            middle = y + CELL_H / 2 + 12 * (row - (len(lines) - 1) / 2)
+            self.canvas.text(x + CELL_W / 2, middle, words, colour, "center", size=size, mono=True)
+
+    def _strip_xy(self, element: int) -> tuple[float, float]:
+        row, column = divmod(element - self.strip.start, STRIP_COLUMNS)
+        return MARGIN + column * CELL_W, self.strip_y + row * STRIP_STEP
+
+    def _grid_xy(self, place: tuple[int, ...]) -> tuple[float, float]:
+        plane, row, column = place
+        left = MARGIN + FACTS_W + (plane - self.planes.start) * _slab_width(len(self.columns))
+        x = left + ROW_HEADER + (column - self.columns.start) * (CELL_W + GAP)
+        return x, self.grid_y + (row - self.rows.start) * (CELL_H + GAP)
+
+
+def _slab_width(columns: int) -> float:
+    return ROW_HEADER + columns * (CELL_W + GAP) - GAP + SLAB_GAP
+
+
+def _span(shown: range) -> str:
+    return f"{shown.start:,}–{shown.stop - 1:,}"

@@ -10,6 +10,7 @@ from utils.notebook.figures import mime_bundle
 triton = pytest.importorskip("triton", reason="Triton has no build for this system")
 import triton.language as tl  # noqa: E402
 
+from utils import views  # noqa: E402
 from utils.instruments.accesses import accesses  # noqa: E402
 from utils.softmax import compile_kernel  # noqa: E402
 from utils.views.kernel_ptx import draw, instructions, source_lines  # noqa: E402
@@ -74,4 +75,4 @@ def test_each_instruction_knows_its_line():
     assert "Line 3, mask = i < n, became: setp.lt.s32" in alt
     assert mime_bundle(figure, alt=alt)["text/html"]
     with pytest.raises(ValueError, match="expected 1 to 5, got 6"):
-        draw(text, found, 6)
+        views.kernel_ptx(add_kernel, code, line=6)

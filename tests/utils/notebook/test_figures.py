@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from html.parser import HTMLParser
 
 import pytest
@@ -47,14 +46,9 @@ def test_a_figure_is_one_html_image_with_its_text():
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (800, 400)
 
 
-def test_width_can_be_given():
-    page = mime_bundle(drawn(), alt="a line", width=320)["text/html"]
-    assert re.search(r'width="320"', page)
-
-
 @pytest.mark.parametrize(("width", "least"), [(320, 320), (560, 560), (800, 560)])
 def test_a_narrow_window_does_not_shrink_a_figure_until_its_words_cannot_be_read(width, least):
-    (_, attributes), _ = Images(mime_bundle(drawn(), alt="a", width=width)["text/html"]).tags
+    (_, attributes), _ = Images(mime_bundle(drawn(width / 100), alt="a")["text/html"]).tags
     assert attributes["style"] == f"min-width:{least}px"
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import operator
 
 import pytest
 import torch
 
-from tests.utils.views.sheets import assert_legible, assert_quick, check
+from tests.utils.views.examples import (
+    CALLS,
+    PAIR,
+    a_line_that_is_too_long,
+    by_columns,
+    by_rows,
+    half,
+    names_of_the_length,
+    without_the_sum,
+)
+from tests.utils.views.sheets import check
 from utils import views
 from utils.instruments.compiling import captured, replay
 
@@ -23,50 +32,14 @@ NAMES = ("graph_rewrite", "guard_counter", "fusion_map", "saved_bytes")
 rewrite, guards, fusion, saved = map(view, NAMES)
 
 
-def half(x):
-    return (x * 2 + 1).pow(2) / 4
-
-
-def without_the_sum(gm):
-    """The graph with x * 2 + 1 made x * 2."""
-    for node in list(gm.graph.nodes):
-        if node.target is operator.add:
-            node.replace_all_uses_with(node.args[0])
-            gm.graph.erase_node(node)
-    return gm
-
-
-def by_rows(x, gate):
-    y = x * torch.sigmoid(gate)
-    return y / y.sum(-1, keepdim=True)
-
-
-def by_columns(x, gate):
-    y = x * torch.sigmoid(gate)  # a comment
-    return y / y.sum(0, keepdim=True)
-
-
-def a_line_that_is_too_long(x, a_gate_with_a_name_of_many_letters):
-    return x * torch.sigmoid(a_gate_with_a_name_of_many_letters) / (x.sum(-1, keepdim=True) + 1)
-
-
-def names_of_the_length(x, k):
-    return x * k
-
-
-PAIR = [torch.randn(64, 48) for _ in range(2)]
-
-
 @pytest.fixture(scope="module")
 def pictures():
-    """Each view in all its states; a redraw of a view changes nothing of its sheet's size."""
+    """Each view in all its states."""
     pairs = rewrite.aligned(
         rewrite.read(captured(half, PAIR[0])[0]),
         rewrite.read(without_the_sum(captured(half, PAIR[0])[0])),
     )
-    calls = {f"{n} rows": (torch.ones(n, 6), 2) for n in (3, 4, 5, 1, 0, 7)}
-    calls["a call with a name that is far too long"] = (torch.ones(3, 6).double(), 2)
-    answers = dict(zip(calls, replay(names_of_the_length, list(calls.values())), strict=True))
+    answers = dict(zip(CALLS, replay(names_of_the_length, list(CALLS.values())), strict=True))
     wanted = [one.clone().requires_grad_() for one in PAIR]
     ways = [saved.eager(by_rows, wanted)]
     ways += [saved.compiled(name, by_rows, wanted) for name in saved.CUTS]
@@ -164,13 +137,3 @@ def test_what_cannot_be_shown_is_refused(call, words):
 def test_a_version_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="1 to 1, got 0"):
         views.fusion_map({"a": half}, PAIR[0], version=0)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_words_are_cut_off_or_lie_over_others(name, drawn, monkeypatch):
-    assert_legible(drawn, monkeypatch)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_redraw_is_quick_enough_for_a_control(name, drawn):
-    assert_quick(drawn[1])

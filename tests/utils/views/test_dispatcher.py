@@ -9,50 +9,24 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.utils.test_style import contrast
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.utils.views.sheets import assert_legible, assert_quick, check
+from tests.utils.notebook.test_style import contrast
+from tests.utils.views.examples import KEYS, OPS
+from tests.utils.views.sheets import check
 from utils import views
 from utils.instruments import dispatch
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, PARAMETER
 from utils.views import _slots
 from utils.views._canvas import INNER
-from utils.views._text_outlines import text_width
+from utils.views._text_outlines import cut, text_width
 
 pytestmark = pytest.mark.slow(9)
 
 X = torch.ones(2, 3)
-OPS = [
-    "aten::mm",
-    "aten::mul.Tensor",
-    "aten::relu",
-    "aten::t",
-    "aten::add_.Tensor",
-    "aten::linear",
-    "aten::matmul",
-    "aten::reshape",
-    "aten::softmax.int",
-    "aten::_softmax",
-    "aten::empty.memory_format",
-    "aten::clone",
-]
-KEYS = [
-    "FuncTorchBatched",
-    "AutocastCPU",
-    "AutogradCPU",
-    "ADInplaceOrView",
-    "Conjugate",
-    "Python",
-    "BackendSelect",
-    "Meta",
-    "SparseCPU",
-    "CUDA",
-    "CPU",
-]
 
 
 def view(name):
@@ -406,55 +380,6 @@ def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
         call()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: views.key_explorer("aten::mm", X),
-        lambda: views.dispatch_bars(torch.relu, X),
-        lambda: views.dispatch_table(OPS, KEYS),
-        lambda: views.flops_by_operator(MiniGPT(), torch.zeros(1, 32, dtype=torch.int64)),
-    ],
-)
-def test_outside_ipython_a_view_prints_its_words(call, capsys):
-    assert call() is None
-    assert capsys.readouterr().out.startswith("[figure] ")
-
-
-def pictures(counted, model_trace):
-    """Each view in several states; a redraw of a view changes nothing of its sheet's size."""
-    several = {"mode": True, "conj": True}, {"device": "meta", "op": "aten::linear"}, {}
-    autocast = {"autocast": True, "inference_mode": True, "op": "aten::softmax.int"}
-    most = bars.MOST
-    return {
-        "key_explorer": [lambda now=now: explore(X, **now) for now in (*several, autocast)],
-        "dispatch_bars": [
-            lambda at=at, lit=lit: bars.draw(model_trace, *at, most, lit)
-            for at, lit in (((1, 0), 0), ((3, 4), 3), ((5, 59), 17))
-        ],
-        "dispatch_table": [
-            lambda op=op, key=key: table.draw(OPS, KEYS, op, key)
-            for op, key in (("aten::mm", "CPU"), ("aten::empty.memory_format", "FuncTorchBatched"))
-        ]
-        + [lambda: table.draw(OPS, KEYS[::-1], "aten::mm", "CPU")],
-        "flops_by_operator": [
-            lambda at=at: flops.draw(counted, at) for at in (0, 5, len(counted.lengths) - 1)
-        ],
-    }
-
-
-NAMES = ("key_explorer", "dispatch_bars", "dispatch_table", "flops_by_operator")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_words_are_cut_off_or_lie_over_others(name, counted, model_trace, monkeypatch):
-    assert_legible(pictures(counted, model_trace)[name], monkeypatch)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_redraw_is_quick_enough_for_a_control(name, counted, model_trace):
-    assert_quick(pictures(counted, model_trace)[name][1])
-
-
 def test_words_can_be_read_on_every_ground():
     shown = [*_slots.KINDS.values(), _slots.NOTHING, _slots.FALLS_THROUGH, _slots.OTHER]
     for kind in (*shown, *_slots.LAYERS):
@@ -466,8 +391,8 @@ def test_words_can_be_read_on_every_ground():
 
 def test_long_names_are_cut_in_the_middle():
     name = "RegisterCompositeExplicitAutogradNonFunctional_0.cpp"
-    short = _slots.cut(name, 200, size=14)
+    short = cut(name, 200)
     assert short.startswith("Register")
     assert short.endswith("_0.cpp")
-    assert text_width(short, size=14) <= 200
-    assert _slots.cut(name, INNER, size=14) == name
+    assert text_width(short) <= 200
+    assert cut(name, INNER) == name

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import importlib
 import io
-import time
-from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 from torch import nn
 
+from tests.utils.views.examples import graph_of_a_layer
 from tests.utils.views.sheets import check
 from utils import views
 from utils.notebook.course import PHASES
-from utils.notebook.figures import jpeg, png
+from utils.notebook.figures import png
 from utils.views._floats import format_of
-from utils.views._roofline_model import Roof, works
-from utils.views._sharing import storages
+from utils.views.roofline import Roof, sentence, works
+from utils.views.share_map import storages
 
 pytestmark = pytest.mark.slow(10)
 
@@ -28,12 +27,6 @@ ROOF = Roof(1e12, 1e11)
 
 def drawing(name: str):
     return importlib.import_module(f"utils.views.{name}").draw
-
-
-def test_every_view_is_exported():
-    files = {path.stem for path in Path(views.__file__).parent.glob("[!_]*.py")}
-    assert set(views.__all__) == files
-    assert all(callable(getattr(views, name)) for name in views.__all__)
 
 
 ODD = {
@@ -116,7 +109,8 @@ def test_broadcast_aligner(shapes, words):
     ],
 )
 def test_roofline(points, words):
-    check(*drawing("roofline")(works(points), ROOF), *words)
+    ops = works(points)
+    check(*drawing("roofline")(ops, ROOF, sentence(ops, ROOF)), *words)
 
 
 def test_share_map():
@@ -139,12 +133,6 @@ def test_memory_bars():
 def test_dtype_range():
     forms = [format_of(dtype) for dtype in (torch.float16, torch.bfloat16)]
     check(*drawing("dtype_range")(forms), "from 6.1e-5 to 65504", "8 exponent and 7 fraction bits")
-
-
-def graph_of_a_layer():
-    weight, bias = torch.ones(4, 3, requires_grad=True), torch.zeros(4, requires_grad=True)
-    hidden = torch.tanh(torch.ones(5, 3) @ weight.T + bias)
-    return (hidden * hidden + hidden).sum(), {"weight": weight}
 
 
 def test_autograd_graph():
@@ -276,29 +264,6 @@ def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
         call()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: views.stride_explorer(X.t(), index=(-1, 2)),
-        lambda: views.dtype_ruler(),
-        lambda: views.dtype_range(),
-        lambda: views.broadcast_aligner(X, (4,)),
-        lambda: views.roofline(lambda b: {"a": (b, b)}, peak_flops=1e9, peak_bandwidth=1e9),
-        lambda: views.autograd_graph(graph_of_a_layer()[0]),
-        lambda: views.backward_stepper(STEPS, a=2.0, b=3.0),
-        lambda: views.finite_difference_error(torch.exp, 1.0),
-        lambda: views.share_map(x=X, t=X.t()),
-        lambda: views.memory_bars({"parameters": 10}),
-        lambda: views.course_path(PHASES, here=1),
-        lambda: views.machine_report(),
-        lambda: views.block_mask(10, 4),
-    ],
-)
-def test_outside_ipython_a_view_prints_its_words(call, capsys):
-    assert call() is None
-    assert capsys.readouterr().out.startswith("[figure] ")
-
-
 def test_the_learners_tensor_is_left_alone():
     x = torch.randn(3, 4, requires_grad=True)
     before, version = x.detach().clone(), x._version
@@ -306,17 +271,6 @@ def test_the_learners_tensor_is_left_alone():
     assert torch.equal(x.detach(), before)
     assert x._version == version
     assert x.grad is None
-
-
-def test_a_redraw_is_quick_enough_for_a_slider():
-    x, draw = torch.randn(64, 600).t(), drawing("stride_explorer")
-    jpeg(draw(x, (1, 1))[0])  # letters are outlined once
-    taken = []
-    for k in range(5):
-        start = time.process_time()
-        jpeg(draw(x, (k, k))[0])
-        taken.append(time.process_time() - start)
-    assert min(taken) < 0.15  # seconds of CPU; about 0.05 on a machine with nothing else to do
 
 
 def test_the_lit_element_moves_in_the_picture():

@@ -12,7 +12,8 @@ from PIL import Image
 from utils.notebook import audience
 from utils.notebook.figures import rasterize
 from utils.views import _frames
-from utils.views._frames import MOST, Control, page_controls, places, spread
+from utils.views._frames import MOST, places, spread
+from utils.views._view import choice, slider, switch
 
 VIEWS = "block_mask", "broadcast_aligner", "stride_explorer"
 block_mask, broadcast_aligner, stride_explorer = (
@@ -20,38 +21,36 @@ block_mask, broadcast_aligner, stride_explorer = (
 )
 
 
-def slider(count, start, dense=True):
-    return Control(
-        "IntSlider", "n", tuple(map(str, range(count))), tuple(range(count)), start, dense
-    )
+def steps(count, start):
+    return slider("n", start, 0, count - 1)
 
 
 def test_few_places_are_all_there_and_the_start_is_first():
-    found = list(places([slider(5, 2), slider(4, 1)]))
+    found = list(places([steps(5, 2), steps(4, 1)]))
     assert found[0] == (2, 1)
     assert len(found) == len(set(found)) == 20
 
 
 def test_a_long_range_is_thinned_evenly_and_keeps_its_ends_and_its_start():
-    found = sorted(at for (at,) in places([slider(600, 7)]))
+    found = sorted(at for (at,) in places([steps(600, 7)]))
     assert len(found) == MOST
     assert {0, 7, 599} <= set(found)
-    steps = np.diff(found)
-    assert steps.max() <= 2 * 600 / MOST
+    gaps = np.diff(found)
+    assert gaps.max() <= 2 * 600 / MOST
 
 
 def test_ranges_that_are_thinned_together_can_be_combined():
-    found = set(places([slider(64, 3), slider(600, 9)]))
+    found = set(places([steps(64, 3), steps(600, 9)]))
     rows, columns = ({place[k] for place in found} for k in (0, 1))
     assert {(row, column) for row in rows for column in columns} == found
 
 
 def test_too_many_controls_to_combine_can_each_be_moved_alone():
-    controls = [slider(4, 1, dense=False), *(slider(2, 0, dense=False) for _ in range(9))]
+    controls = [choice("n", 1, range(4)), *(switch("n", False) for _ in range(9))]
     found = set(places(controls))
     assert len(found) == MOST
     for at in range(10):
-        for to in range(len(controls[at].values)):
+        for to in range(len(controls[at].offered)):
             moved = [1, *[0] * 9]
             moved[at] = to
             assert tuple(moved) in found
@@ -136,20 +135,9 @@ def test_what_a_control_refuses_is_a_message(monkeypatch):
             raise ValueError("one is none")
         return block_mask.draw(n + 1, 4)
 
-    found = _frames.frames(draw, (0,), lambda w: [w.IntSlider(value=0, min=0, max=2)])
+    found = _frames.frames(draw, [steps(3, 0)], (), draw(0))
     assert found["frames"]["1"] == "one is none"
     assert isinstance(found["frames"]["2"], list)
-
-
-@pytest.mark.slow(5)
-def test_the_bundle_keeps_the_still_image_and_the_random_state(monkeypatch):
-    torch.manual_seed(3)
-    wanted = torch.rand(1)
-    torch.manual_seed(3)
-    bundle = shown(monkeypatch, block_mask.block_mask, 3, 4)
-    assert torch.rand(1) == wanted
-    assert bundle["text/html"].startswith("<img alt=")
-    assert base64.b64decode(bundle[_frames.MIME]["base"])[:4] == b"\x89PNG"
 
 
 def test_the_bytes_of_a_view_are_bounded(monkeypatch):
@@ -158,29 +146,3 @@ def test_the_bytes_of_a_view_are_bounded(monkeypatch):
     sizes = [len(base64.b64decode(picture[-1])) for picture in found["pictures"]]
     assert sum(sizes[:-1]) <= 5_000
     assert 1 < len(found["frames"]) < MOST
-
-
-def test_widgets_of_every_kind_become_controls():
-    values = [2, "b", True, 10]
-    found = page_controls(
-        values,
-        [
-            ("IntSlider", {"min": 1, "max": 3, "description": "n"}),
-            ("ToggleButtons", {"options": ["a", "b"]}),
-            ("Checkbox", {"description": "grad"}),
-            ("SelectionSlider", {"options": [("ten", 10), ("more", 99)]}),
-        ],
-    )
-    assert [c.labels for c in found] == [
-        ("1", "2", "3"),
-        ("a", "b"),
-        ("off", "on"),
-        ("ten", "more"),
-    ]
-    assert [c.values[c.start] for c in found] == values
-
-
-def test_a_slider_without_places_is_refused():
-    slider = "FloatSlider", {"value": 0.5, "min": 0.0, "max": 1.0, "description": "floor"}
-    with pytest.raises(ValueError, match="SelectionSlider for 'floor', got FloatSlider"):
-        page_controls([0.5], [slider])

@@ -59,26 +59,6 @@ def test_a_narrow_window_scrolls_a_live_picture_and_does_not_shrink_it_further(p
     assert picture.layout.max_width == "100%"
 
 
-def test_a_live_view_also_carries_its_image(published):
-    views.stride_explorer(X)
-    (bundle,) = published
-    assert set(bundle) == {WIDGET, "text/html", "text/plain"}
-    assert '<img alt="Stride explorer.' in bundle["text/html"]
-
-
-def test_in_a_build_there_is_only_the_image(published, monkeypatch):
-    monkeypatch.setenv(audience.BUILD, "1")
-    views.stride_explorer(X)
-    views.dtype_ruler()
-    assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}] * 2
-
-
-def test_where_nobody_looks_there_are_only_the_words(published, monkeypatch):
-    monkeypatch.setenv(audience.TEXT_ONLY, "1")
-    views.stride_explorer(X)
-    assert [set(bundle) for bundle in published] == [{"text/plain"}]
-
-
 @pytest.mark.parametrize("tensor", [torch.tensor(3.0), torch.zeros(0, 2)])
 def test_nothing_to_move_means_only_the_image(published, tensor):
     views.stride_explorer(tensor)

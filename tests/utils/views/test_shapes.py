@@ -10,12 +10,11 @@ import pytest
 import torch
 
 from utils.notebook.course import PHASES
-from utils.views._broadcasting import align, parse_shape
-from utils.views._graph import places
-from utils.views._label_placement import Rect, place
 from utils.views._numbers import human_bytes, listed, number, short, si
-from utils.views._roofline_model import Roof, Work, works
-from utils.views._sharing import storages
+from utils.views.broadcast_aligner import align, parse_shape
+from utils.views.course_path import places
+from utils.views.roofline import Rect, Roof, Work, place, works
+from utils.views.share_map import storages
 
 
 def test_broadcasting_is_torchs():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.utils.views.sheets import assert_legible, assert_quick, check
+from tests.utils.views import examples
+from tests.utils.views.examples import maps
+from tests.utils.views.sheets import check
 from utils import views
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
@@ -29,18 +32,10 @@ heads, masks, growth, chosen = map(
 WORDS = ["<bos>", "<es>", "comprendiéramos", "<progressive>", "yo"]
 
 
-def maps(length=5, layers=2):
-    torch.manual_seed(0)
-    scores = torch.randn(layers, 4, length, length)
-    future = torch.ones(length, length, dtype=torch.bool).triu(1)
-    return scores.masked_fill(future, -math.inf).softmax(-1)
-
-
 def test_the_title_says_where_the_lit_word_looks_most():
     shares = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.1, 0.7]]
-    assert heads.sentence(["a", "b", "c"], shares, "layer 1, head 2", 1) == (
-        "Layer 1, head 2: “b” looks most at “a”, 0.90."
-    )
+    at_another = heads.draw(["a", "b", "c"], shares, "layer 1, head 2", 1)
+    check(*at_another, "Layer 1, head 2: “b” looks most at “a”, 0.90.")
     figure, alt = heads.draw(["a", "b", "c"], shares, "head 1", 2)
     check(figure, alt, "“c” looks most at itself, 0.70.", "a 0.20, b 0.10, c 0.70", "b at a 0.90")
 
@@ -57,8 +52,8 @@ def test_heads_are_counted_through_all_layers():
         (maps(4), {}, r"\(layers, heads, 5, 5\)"),
         (maps() * 2, {}, "sum to 1, got one that is off by 1"),
         (maps() * math.nan, {}, "sum to 1"),
-        (maps(), {"head": 8}, "a head below 8"),
-        (maps(), {"word": 5}, "a word from -5 to 4"),
+        (maps(), {"head": 8}, "head: expected layer 1|head: expected 0, 1"),
+        (maps(), {"word": 5}, "word: expected 0, 1, 2, 3 and 4, got 5"),
     ],
 )
 def test_what_is_no_attention_is_refused(found, how, says):
@@ -87,7 +82,7 @@ def test_a_query_that_sees_nothing_is_told():
         "“<pad>” at place 0 sees nothing.",
         "“b” at place 3 sees 2, 3.",
     )
-    assert masks.sentence([["seen"]]) == "1 of 1 pair is seen; every query sees something."
+    check(*masks.draw(["a"], 1, True, 0, 0), "1 of 1 pair is seen; every query sees something.")
 
 
 @pytest.mark.parametrize("how", [{"new": 4}, {"padding": 10}, {"padding": -1}, {"window": -1}])
@@ -99,11 +94,7 @@ def test_masks_have_bounds(how):
 # cache_growth
 
 SMALL = MiniGPTConfig(vocab_size=30, d_model=16, n_heads=2, n_layers=3, d_ff=24, context=12)
-
-
-def cache(config=SMALL, words=5, rows=1, dtype=torch.float32):
-    shape = rows, config.n_heads, words, config.d_model // config.n_heads
-    return [(torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype))] * config.n_layers
+cache = partial(examples.cache, SMALL)
 
 
 @pytest.mark.parametrize("words", [1, 5, 12])
@@ -118,10 +109,8 @@ def test_flops_are_those_that_torch_counts(words):
 def test_bytes_are_those_of_the_tensors():
     found = growth.read(cache(words=7, rows=2, dtype=torch.float16), SMALL)
     assert found.bytes_a_word == 2 * 3 * 2 * 16 * 2
-    assert (
-        growth.sentence(found, 1)
-        == "1 word: 384 B kept, and this step is 1.0 times cheaper for it."
-    )
+    words = "1 word: 384 B kept, and this step is 1.0 times cheaper for it."
+    check(*growth.draw(found, 1, 1), words)
     kept, again = growth.spent(found, 4, 6)
     assert kept == found.without[3] + sum(found.with_cache[4:6])
     assert again == sum(found.without[3:6])
@@ -188,53 +177,10 @@ def test_far_logits_do_not_overflow():
     "how", [{"temperature": -1.0}, {"top_k": 7}, {"top_p": 0.0}, {"u": 1.0}, {"u": math.nan}]
 )
 def test_settings_that_are_not_offered_are_refused(how):
-    with pytest.raises(ValueError, match="next_word offers"):
+    with pytest.raises(ValueError, match="expected"):
         views.next_word(torch.tensor(LOGITS), "abcd", **how)
 
 
 def test_logits_are_one_row():
     with pytest.raises(ValueError, match=r"shape \(4,\)"):
         views.next_word(torch.zeros(1, 4), "abcd")
-
-
-# all
-
-
-def pictures():
-    """Each view in several states; a redraw changes nothing of its sheet's size."""
-    many = [f"word{k}" for k in range(16)]
-    shares = heads.read(many, maps(16))
-    twelve = ["<bos>", "<es>", "comprender", "<progressive>", "nosotros", "comprendiendo", "."]
-    strip = growth.read(cache(MiniGPTConfig(), 9), MiniGPTConfig())
-    torch.manual_seed(0)
-    row = (3 * torch.randn(600)).tolist()
-    vocabulary = [f"comprendiéramos{k}" for k in range(600)]
-    return {
-        "attention_heads": [
-            lambda at=at: heads.draw(many, shares[at], "layer 2, head 4", at) for at in (0, 7)
-        ],
-        "mask_builder": [
-            lambda one=one: masks.draw(twelve, *one, 12)
-            for one in ((12, True, 5, 2), (1, False, 0, 0), (7, True, 0, 3))
-        ],
-        "cache_growth": [
-            lambda at=at: growth.draw(strip, min(at, 5), at) for at in (1, 2, 9, 31, 32)
-        ],
-        "next_word": [
-            lambda one=one: chosen.draw(row, vocabulary, *one)
-            for one in ((1.0, 0, 1.0, 0.0), (0.0, 0, 1.0, 0.99), (5.0, 5, 0.9, 0.5))
-        ],
-    }
-
-
-NAMES = ("attention_heads", "mask_builder", "cache_growth", "next_word")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_words_are_cut_off_or_lie_over_others(name, monkeypatch):
-    assert_legible(pictures()[name], monkeypatch)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_redraw_is_quick_enough_for_a_control(name):
-    assert_quick(pictures()[name][1])

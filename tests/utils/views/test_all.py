@@ -1,0 +1,178 @@
+"""What is asked of every view, whatever it shows."""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib
+import itertools
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.utils.views.examples import EXAMPLES
+from utils import views
+from utils.notebook import audience
+from utils.notebook.figures import jpeg
+from utils.notebook.style import WIDTH
+from utils.views import _frames
+from utils.views._canvas import TITLE, Canvas
+from utils.views._text_outlines import text_width
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STILL = {
+    "autograd_graph", "course_path", "dtype_range", "machine_report", "memory_bars", "module_tree",
+    "port_difference", "share_map",
+}  # fmt: skip
+# Drawn for a window of 820 pixels; the others' letters can be read at half of that, too.
+SMALL_LETTERS = STILL | {
+    "backward_stepper", "broadcast_aligner", "dropout_modes", "dtype_ruler",
+    "finite_difference_error", "stride_explorer",
+}  # fmt: skip
+SMALLEST = 13  # CSS pixels of a letter; 6.7 where the sheet is 420 pixels wide
+MARGIN = 20
+# Of CPU, for a redraw that a slider asks for; it takes about 0.08 where others work, too.
+SECONDS = 0.15
+MAX_BYTES = 125_000  # of a picture, the fullest
+PLACES = 8  # of the controls that are tried
+
+pytestmark = pytest.mark.slow(40)
+
+
+@pytest.fixture(params=EXAMPLES)
+def name(request):
+    if request.param == "fusion_map":
+        request.getfixturevalue("compiler")
+    return request.param
+
+
+@pytest.fixture
+def bundle(name, monkeypatch):
+    """Shows the view for an audience, and returns what it publishes."""
+
+    def show(*variables):
+        found: list[dict] = []
+        for variable in (audience.BUILD, audience.FRAMES, audience.TEXT_ONLY):
+            monkeypatch.delenv(variable, raising=False)
+        for variable in variables:
+            monkeypatch.setenv(variable, "1")
+        importlib.import_module("torch._dynamo")  # which asks IPython for more than a kernel
+        monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
+        monkeypatch.setattr("IPython.display.publish_display_data", found.append)
+        EXAMPLES[name]()
+        return found[0]
+
+    return show
+
+
+@pytest.fixture
+def states(name, monkeypatch):
+    """Draws the view at some places of its controls, as often as it is asked."""
+    module, found = importlib.import_module(f"utils.views.{name}"), []
+    monkeypatch.setattr(module, "present", lambda *shown, **_: found.append(shown))
+    monkeypatch.setattr(module, "will_move", lambda: True, raising=False)
+    EXAMPLES[name]()
+    draw, *controls = found[0]
+    if not all(control.offered for control in controls):
+        return [lambda: draw(*(control.start for control in controls))]
+    places = itertools.islice(_frames.places(controls), PLACES) if controls else [()]
+    chosen = [[c.offered[at][1] for c, at in zip(controls, p, strict=True)] for p in places]
+    return [lambda values=values: draw(*values) for values in chosen]
+
+
+def test_every_view_is_exported_and_has_an_example():
+    files = {path.stem for path in Path(views.__file__).parent.glob("[!_]*.py")}
+    assert set(EXAMPLES) == set(views.__all__) == files
+    assert all(callable(getattr(views, name)) for name in files)
+
+
+def test_a_built_page_has_an_image_with_its_words(name, bundle):
+    shown = bundle(audience.BUILD)
+    assert set(shown) == {"text/html", "text/plain"}
+    alt = shown["text/plain"].removeprefix("[figure] ")
+    assert f'<img alt="{html.escape(alt)}" width="{WIDTH}"' in shown["text/html"]
+    assert len(shown["text/html"]) < MAX_BYTES * 4 / 3
+
+
+def test_while_a_class_is_graded_there_are_only_the_words(name, bundle):
+    assert set(bundle(audience.TEXT_ONLY)) == {"text/plain"}
+
+
+def test_live_it_has_controls_where_it_can_move_and_its_image(name, bundle):
+    live = set() if name in STILL else {WIDGET}
+    assert set(bundle()) == {"text/html", "text/plain"} | live
+
+
+def test_the_site_gets_its_pictures(name, bundle, monkeypatch):
+    monkeypatch.setattr(_frames, "MOST", 3)
+    shown = bundle(audience.BUILD, audience.FRAMES)
+    assert shown["text/html"].startswith("<img alt=")
+    assert (_frames.MIME in shown) is (name not in STILL)
+    if name not in STILL:
+        found = shown[_frames.MIME]
+        assert base64.b64decode(found["base"])[:4] == b"\x89PNG"
+        assert 2 <= len(found["frames"]) <= 9
+        assert all(control["labels"] for control in found["controls"])
+
+
+def test_outside_ipython_it_prints_its_words(name, capsys):
+    assert EXAMPLES[name]() is None
+    assert capsys.readouterr().out.startswith("[figure] ")
+
+
+def test_no_words_are_cut_off_or_lie_over_others(name, states, monkeypatch):
+    """Nor are they too small, and all sheets are equally high."""
+    if name in SMALL_LETTERS:
+        return
+    written: list[tuple[float, float, float, float, str, float]] = []
+    original = Canvas.text
+
+    def text(self, x, y, words, colour="", ha="left", *, size=14, mono=False):
+        wide = text_width(words, size=size, mono=mono)
+        left = x - {"left": 0, "center": 0.5, "right": 1}[ha] * wide
+        if words:
+            written.append((left, y - size * 0.4, left + wide, y + size * 0.4, words, size))
+        original(self, x, y, words, colour or "black", ha, size=size, mono=mono)
+
+    monkeypatch.setattr(Canvas, "text", text)
+    heights = set()
+    for draw in states:
+        written.clear()
+        figure, _ = draw()
+        high = figure.get_figheight() * 100
+        heights.add(high)
+        assert sum(size == TITLE for *_, size in written) == 1, "expected a title in one line"
+        for left, top, right, bottom, words, size in written:
+            assert left >= MARGIN, words
+            assert right <= WIDTH - MARGIN, words
+            assert 0 <= top < bottom <= high, words
+            assert size >= SMALLEST, words
+        for one, other in itertools.combinations(written, 2):
+            beside = one[2] <= other[0] or other[2] <= one[0]
+            assert beside or one[3] <= other[1] or other[3] <= one[1], (one[4], other[4])
+    assert len(heights) == 1
+
+
+def test_a_redraw_is_quick_enough_for_a_control(name, states):
+    if name in STILL:
+        return
+    jpeg(states[-1]()[0])  # letters are outlined once
+    taken = []
+    for _ in range(3):
+        start = time.process_time()
+        jpeg(states[-1]()[0])
+        taken.append(time.process_time() - start)
+    assert min(taken) < SECONDS
+
+
+def test_what_is_drawn_for_the_site_leaves_the_random_state(monkeypatch):
+    torch.manual_seed(3)
+    wanted = torch.rand(1)
+    torch.manual_seed(3)
+    monkeypatch.setenv(audience.FRAMES, "1")
+    monkeypatch.setattr("IPython.display.publish_display_data", lambda _: None)
+    views.block_mask(3, 4)
+    assert torch.rand(1) == wanted

@@ -1,0 +1,175 @@
+"""Shows a view: live with controls where a kernel answers, as a still image everywhere else.
+
+For the site, which has no kernel, pictures of it are made beforehand (`_frames`).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from utils.notebook.audience import can_move, filming
+from utils.notebook.figures import CARD_CLASS, DARK_RULE, RADIUS, jpeg, mime_bundle, narrowest, show
+from utils.notebook.style import WIDTH
+from utils.views._canvas import Drawing
+from utils.views._numbers import listed
+
+UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
+# The page cuts the corners of a picture that moves.
+STYLE = f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE}</style>"
+CONTROL_WIDTH = "420px"
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control of a view.
+
+    Attributes:
+        kind: that of its widget.
+        name: what stands beside it.
+        start: the value that it has at first.
+        offered: (label, value) of each place; none where anything can be typed.
+    """
+
+    kind: str
+    name: str
+    start: Any
+    offered: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        values = [value for _, value in self.offered]
+        if values and self.start not in values:
+            numbers = self.kind == "IntSlider"
+            span = f"{values[0]} to {values[-1]}" if numbers else listed(list(map(str, values)))
+            raise ValueError(f"{self.name}: expected {span}, got {self.start!r}")
+
+    def widget(self, ipywidgets: Any) -> Any:
+        """The widget, made by the ipywidgets module."""
+        how: dict[str, Any] = {"value": self.start, "description": self.name}
+        if self.kind == "IntSlider":
+            how |= {"min": self.offered[0][1], "max": self.offered[-1][1]}
+        elif self.kind == "Checkbox":
+            how |= {"indent": False}
+        elif self.offered:
+            how |= {"options": self.offered}
+        elif self.kind == "Text":
+            how |= {"continuous_update": False}
+        else:
+            how |= {"step": 0.1}
+        widget = getattr(ipywidgets, self.kind)(**how)
+        widget.layout.width, widget.layout.max_width = CONTROL_WIDTH, "100%"
+        if self.kind == "Checkbox":  # a box belongs to the words behind it
+            widget.layout.width, widget.layout.margin = "auto", "2px 18px 2px 2px"
+        return widget
+
+
+def slider(name: str, start: int, low: int, high: int) -> Control:
+    """A slider over the whole numbers from `low` to `high`; ValueError for another start."""
+    return Control("IntSlider", name, start, tuple((str(k), k) for k in range(low, high + 1)))
+
+
+def choice(
+    name: str, start: Any, values: Sequence[Any], labels: Sequence[str] = (), buttons: bool = False
+) -> Control:
+    """A slider over any values, or a button for each; ValueError for a start that is none of them.
+
+    A list to choose from would open and close by the mouse alone: its keys move JupyterLab's cells.
+    """
+    offered = tuple(zip(labels or map(str, values), values, strict=True))
+    return Control("ToggleButtons" if buttons else "SelectionSlider", name, start, offered)
+
+
+def switch(name: str, start: bool) -> Control:
+    """A box to tick."""
+    return Control("Checkbox", name, start, (("off", False), ("on", True)))
+
+
+def will_move() -> bool:
+    """Whether a view will be seen to move: live, or by pictures that are made of it now.
+
+    Its sheet should then keep its size.
+    """
+    return can_move() or filming()
+
+
+def present(
+    draw: Callable[..., Drawing], *controls: Control, tries: Sequence[Sequence[Any]] = ()
+) -> None:
+    """Show `draw(*values)` of the controls' values; live, draw again whenever one moves.
+
+    Args:
+        draw: a ValueError of it for what was typed into a control is shown above the picture.
+        controls: a choice among one thing alone is none, and is not shown.
+        tries: other values to offer on a page without a kernel, where a control takes any.
+    """
+    moving = [c for c in controls if c.kind != "SelectionSlider" or len(c.offered) > 1]
+    if len(moving) < len(controls):
+
+        def drawn(*values: Any) -> Drawing:
+            rest = iter(values)
+            return draw(*(next(rest) if c in moving else c.start for c in controls))
+
+        present(drawn, *moving, tries=tries)
+        return
+    figure, alt = draw(*(control.start for control in controls))
+    if controls and filming():
+        import torch
+        from IPython.display import publish_display_data
+
+        from utils.views import _frames
+
+        bundle: dict[str, Any] = dict(mime_bundle(figure, alt=alt))
+        with torch.random.fork_rng(devices=[]):  # what comes next draws what it always does
+            bundle[_frames.MIME] = _frames.frames(draw, controls, tries, (figure, alt))
+        publish_display_data(bundle)
+        return
+    if not controls or not can_move():
+        show(figure, alt=alt)
+        return
+    import ipywidgets
+    from IPython.display import publish_display_data
+
+    widgets = [control.widget(ipywidgets) for control in controls]
+    picture = ipywidgets.Image(value=jpeg(figure), format="jpeg", width=WIDTH)
+    picture.add_class(CARD_CLASS)
+    picture.layout.max_width, picture.layout.height = "100%", "auto"
+    picture.layout.min_width = f"{narrowest(WIDTH)}px"
+    window = ipywidgets.Box([picture])
+    window.layout.overflow = "auto"
+    spoken = ipywidgets.HTML(_spoken(alt))
+    trouble = ipywidgets.HTML()
+
+    def redraw(_change: object) -> None:
+        try:
+            figure, alt = draw(*(widget.value for widget in widgets))
+        except ValueError as error:
+            trouble.value = html.escape(str(error))
+            return
+        trouble.value = ""
+        picture.value = jpeg(figure)
+        spoken.value = _spoken(alt)
+
+    rows: list[Any] = []
+    for small, some in groupby(widgets, lambda widget: isinstance(widget, ipywidgets.Checkbox)):
+        if small:  # side by side
+            rows.append(ipywidgets.HBox(list(some)))
+            rows[-1].layout.flex_flow = "row wrap"
+        else:
+            rows += some
+    for widget in widgets:
+        widget.observe(redraw, "value")
+    box = ipywidgets.VBox([*rows, trouble, window, spoken])
+    # The image rides along for a page where no kernel answers: an exported or published notebook.
+    live = {kind: data for kind, data in box._repr_mimebundle_().items() if kind != "text/plain"}
+    publish_display_data(mime_bundle(figure, alt=alt) | live)
+
+
+def _spoken(alt: str) -> str:
+    """`alt` for screen readers, read out when it changes: a widget's image carries none itself.
+
+    The style of the picture above comes along.
+    """
+    return f'{STYLE}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'
