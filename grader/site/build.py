@@ -38,7 +38,9 @@ from utils.notebook.style import (
 STATIC = Path(__file__).parent / "static"
 TITLE = "Open the Hood"
 PINNED = r'"(torch|triton)==([\d.]+)'
-DOWNLOADS, MADE = "_downloads", ".buildinfo"  # Sphinx writes the second
+DOWNLOADS = "_downloads"
+# Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
+MADE = ".nojekyll"
 # What stands below the title of a lab, and of a lesson.
 DOWNLOAD = (
     "[Download this lab]({}) as a notebook. It imports the course's package `utils`, so it runs in "
@@ -113,14 +115,14 @@ def build(
         UserError: when a page can't be made, or a link leads nowhere.
     """
     start = time.perf_counter()
-    site, sources = folder / "html", folder / "pages"
+    site, sources = folder / "html", folder / "markdown"
     every = pages(root)
     chosen = set() if moving == [] else set(choose(root, list(moving or [])))
     lessons = [p.phase for p in every if not (p.is_lab or p.is_words) and p.phase in chosen]
     pictures = frames_of(lessons, folder / "frames", say, workers)
     drawn = time.perf_counter()
-    clear(site, MADE)
-    clear(sources, "index.md")
+    clear(site)
+    clear(sources)
     pinned = re.findall(PINNED, (root / "pyproject.toml").read_text(encoding="utf-8"))
     executed = " and ".join(map(" ".join, pinned))
     for page in every:
@@ -147,12 +149,13 @@ def build(
     return site
 
 
-def clear(folder: Path, made: str) -> None:
-    """Empty a folder of an earlier build, and make it if it is missing."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / made).exists():
+def clear(folder: Path) -> None:
+    """Empty a folder of an earlier build, or make it; anybody else's is refused."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MADE).exists():
         raise UserError(f"{folder} holds something else than a site: move it away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / MADE).touch()
 
 
 def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:

@@ -12,7 +12,7 @@ from grader.authoring.folds import fold_answers
 from grader.authoring.notebook import to_bytes
 from grader.phase_paths import PhasePaths, slug
 from grader.preprocessors.formulas import mathml
-from grader.site.build import clear, run_sphinx
+from grader.site.build import MADE, clear, run_sphinx
 from grader.site.links import faults
 from grader.site.markdown import html, page_markdown
 from grader.site.pages import docname_of, link, page_of, uri
@@ -223,14 +223,16 @@ def test_a_link_to_nowhere_and_a_foreign_file_are_found(tmp_path):
 def test_a_page_of_an_earlier_build_is_gone_and_a_folder_of_others_stays(tmp_path):
     earlier = tmp_path / "html"
     earlier.mkdir()
-    for name in ("old.html", "made"):
+    for name in ("old.html", MADE):
         (earlier / name).touch()
-    clear(earlier, "made")
-    assert list(earlier.iterdir()) == []
-    (earlier / "thesis.html").touch()
+    clear(earlier)
+    assert [path.name for path in earlier.iterdir()] == [MADE]
+    mine = tmp_path / "mine" / "thesis.html"
+    mine.parent.mkdir()
+    mine.touch()
     with pytest.raises(UserError, match="holds something else than a site"):
-        clear(earlier, "made")
-    assert (earlier / "thesis.html").exists()
+        clear(mine.parent)
+    assert mine.exists()
 
 
 def test_sphinx_reads_markdown_as_jupyterlab_does(tmp_path):
