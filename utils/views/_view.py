@@ -12,14 +12,28 @@ from itertools import groupby
 from typing import Any
 
 from utils.notebook.audience import can_move, filming
-from utils.notebook.figures import CARD_CLASS, DARK_RULE, RADIUS, jpeg, mime_bundle, narrowest, show
+from utils.notebook.figures import (
+    CARD_CLASS,
+    DARK_RULE,
+    RADIUS,
+    WIDER,
+    WIDER_RULE,
+    jpeg,
+    mime_bundle,
+    narrowest,
+    show,
+)
 from utils.notebook.style import WIDTH
 from utils.views._canvas import Drawing
 from utils.views._numbers import listed
 
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
+LIVE_CLASS = "open-the-hood-live"
 # The page cuts the corners of a picture that moves.
-STYLE = f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE}</style>"
+STYLE = (
+    f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE} "
+    f".{LIVE_CLASS} {{ container-type: inline-size }} {WIDER_RULE}</style>"
+)
 CONTROL_WIDTH = "420px"
 
 
@@ -162,6 +176,7 @@ def present(
     for widget in widgets:
         widget.observe(redraw, "value")
     box = ipywidgets.VBox([*rows, trouble, window, spoken])
+    box.add_class(LIVE_CLASS)
     # The image rides along for a page where no kernel answers: an exported or published notebook.
     live = {kind: data for kind, data in box._repr_mimebundle_().items() if kind != "text/plain"}
     publish_display_data(mime_bundle(figure, alt=alt) | live)
@@ -172,4 +187,4 @@ def _spoken(alt: str) -> str:
 
     The style of the picture above comes along.
     """
-    return f'{STYLE}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'
+    return f'{STYLE}{WIDER}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

@@ -48,13 +48,13 @@ def test_a_figure_is_one_html_image_with_its_text():
 
 @pytest.mark.parametrize(("width", "least"), [(320, 320), (560, 560), (800, 560)])
 def test_a_narrow_window_does_not_shrink_a_figure_until_its_words_cannot_be_read(width, least):
-    (_, attributes), _ = Images(mime_bundle(drawn(width / 100), alt="a")["text/html"]).tags
+    (_, attributes), *_ = Images(mime_bundle(drawn(width / 100), alt="a")["text/html"]).tags
     assert attributes["style"] == f"min-width:{least}px"
 
 
 def test_the_rule_for_jupyterlabs_dark_theme_names_the_figures_class():
     page = mime_bundle(drawn(), alt="a line")["text/html"]
-    (_, attributes), _ = Images(page).tags
+    (_, attributes), *_ = Images(page).tags
     assert f'[data-jp-theme-light="false"] .{attributes["class"]} {{ filter: invert' in page
 
 
