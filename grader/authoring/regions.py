@@ -66,9 +66,17 @@ def outside(source: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, st
 
 
 def parse_block(source: str) -> list[ast.stmt]:
-    """Return the statements of an indented block; `return` is allowed. Comments alone give none."""
-    body = textwrap.indent(textwrap.dedent(source), "    ")
+    """Return the statements of an indented block; `return` is allowed. Comments alone give none.
+
+    What follows below it and is not indented, such as a helper's function, counts as well.
+    """
+    lines = source.split("\n")
+    filled = [n for n, line in enumerate(lines) if line.strip()]
+    flush = [n for n in filled if not lines[n][0].isspace()]
+    end = flush[0] if flush and flush[0] != filled[0] else len(lines)
+    body = textwrap.indent(textwrap.dedent("\n".join(lines[:end])), "    ")
     tree = ast.parse(f"async def block():\n{body}\n    pass\n")
     block = tree.body[0]
     assert isinstance(block, ast.AsyncFunctionDef)
-    return block.body[:-1]
+    below = "\n" * (end + 1) + "\n".join(lines[end:])  # with the same numbers of lines
+    return [*block.body[:-1], *ast.parse(below).body]

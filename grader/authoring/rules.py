@@ -205,6 +205,9 @@ def stub_faults(cell: TextCell) -> Faults:
             continue
         if all(map(is_placeholder, statements)):
             yield "a stub with no solution: the region does nothing", begin
+        flush = not cell.source.split("\n")[begin].startswith(" ")
+        if flush and re.search(r"^(def|class) ", "\n".join(leaks.released_lines(cell)), re.M):
+            yield "a stub would raise before its functions: hide this below the last of them", begin
 
 
 def is_placeholder(statement: ast.stmt) -> bool:

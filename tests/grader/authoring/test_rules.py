@@ -47,6 +47,12 @@ REFUSALS = {
         "the region does nothing",
         "### BEGIN SOLUTION",
     ),
+    "a helper above the stub": (
+        '# %% solution="tensor_bytes"\n',
+        '# %% solution="tensor_bytes"\n### BEGIN SOLUTION\ndef f(): return 3\n### END SOLUTION\n',
+        "raise before its functions",
+        "### BEGIN SOLUTION",
+    ),
     "half a statement": (
         "    count = math.prod(shape)\n",
         "    count = math.prod(\n",
