@@ -47,6 +47,10 @@ except ModuleNotFoundError:
     ) from None
 
 """
+# In a notebook that was built before a module of utils moved, it imports from elsewhere.
+GUARD = re.compile(
+    re.escape(WITHOUT_UTILS).replace(re.escape(CHECK_IMPORT), r"from [\w.]+ import check")
+)
 SOLUTION_SUFFIX = "_solution"
 HIDE_INPUT = "hide-input"
 HEADING = re.compile(r"#{1,6} +(.+)")
@@ -127,7 +131,7 @@ def from_node(node: NotebookNode) -> TextCell:
     if "test" in header:
         source = source.replace(WITH_IMPORT, f"{BEGIN_HIDDEN}\n", 1)
     if "given" in header:
-        source = source.removeprefix(WITHOUT_UTILS)
+        source = source[match.end() :] if (match := GUARD.match(source)) else source
     return TextCell(node.cell_type, source.rstrip("\n"), header)
 
 
