@@ -88,18 +88,16 @@ class CellRecord:
     """The facts about one cell's run.
 
     Attributes:
-        seconds: how long it took; None where that was not recorded.
         problem: why it could not be run to its end, or empty.
     """
 
-    seconds: float | None = None
     problem: str = ""
 
     @classmethod
     def of(cls, cell: NotebookNode) -> Self:
         """Read the record from a cell's metadata, which may be of any shape."""
         ours = mapping(cell.metadata.get(KEY))
-        return cls(number(ours.get("seconds")), text(ours.get("problem")))
+        return cls(text(ours.get("problem")))
 
 
 def record(where: NotebookNode, **facts: Any) -> None:

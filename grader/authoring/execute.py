@@ -1,4 +1,4 @@
-"""Execute lessons in a fresh kernel, and remove from outputs what differs from run to run."""
+"""Execute lessons in a fresh kernel, refuse what they should not show, and keep outputs steady."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Execute(NbGraderExecute):
         0, help="Upper limit in seconds for each cell with a learner's code; 0 for no limit."
     ).tag(config=True)
 
-    # `open_the_hood.seconds` of a cell takes less space
+    # nobody reads when each cell began and ended
     record_timing = Bool(False).tag(config=True)
 
     @default("shutdown_kernel")
@@ -223,7 +223,6 @@ class Execute(NbGraderExecute):
             cell.outputs = final_outputs(cell, first, hidden, stop)
         # a later cell must not update a display of this one
         self.clear_display_id_mapping(index)
-        record(cell, seconds=round(time.monotonic() - begun, 3))
         self.nb.cells[index] = cell
 
     def _seek_examples(self, index: int) -> None:

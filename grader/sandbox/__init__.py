@@ -1,4 +1,4 @@
-"""Run a kernel in a sandbox for every submission; ``python -m grader doctor`` tests it.
+"""Run a kernel in a sandbox for every notebook; ``python -m grader doctor`` tests it.
 
 Two sandboxes that run side by side can send each other slow messages, if both cooperate: one can
 measure the other's load by the time that its own work takes, and by which parts of shared files are

@@ -234,6 +234,7 @@ RULES = {
         told=(
             "traces a step there and back",
             "A partitioner cuts this graph in two",
+            "(torch's own goes by where a node was traced",
             "Say the following of it",
             "A partitioner that saves less",
             "Write two functions",

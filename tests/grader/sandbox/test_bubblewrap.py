@@ -71,7 +71,8 @@ def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
     allowed = {path.stem for path in (ROOT / "grader" / "inside").glob("*.py")}
     assert {name.partition(".")[0] for name in files} == allowed
     assert "ModuleNotFoundError" in shared.run("import grader.judging.judge")
-    assert shared.value("import utils.notebook.course\nutils.course.__file__").startswith(stage)
+    seen = shared.value("from utils.notebook import course\ncourse.__file__")
+    assert seen.startswith(stage)
 
 
 def test_the_parents_of_what_it_sees_list_nothing_else(shared: Inmate) -> None:
