@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     console.print(f"  reports/{labs[-1]}/index.html   the class report")
     console.print(f"  feedback/{PREFIX}*/{labs[-1]}/   a page for each learner", markup=False)
     console.print("  grades.csv   the marks, as nbgrader exports them")
-    console.print("  make lab   then Nbgrader > Formgrader: every submission, and marks by hand")
+    console.print("  make teach   then Nbgrader > Formgrader: every submission, and marks by hand")
     console.print("  python -m grader demo --remove   removes the sample class")
     return 1 if surprises else 0
 
