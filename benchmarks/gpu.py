@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import sections
+from benchmarks import behaviour, sections
 from benchmarks.context import Context, NotRun
 from benchmarks.provenance import provenance, slug
 from benchmarks.softmax_timing import softmax_section
@@ -36,6 +36,11 @@ SECTIONS: dict[str, Section] = {
     "assembly": sections.assembly_section,
     "trace": sections.trace_section,
     "dispatch": sections.dispatch_section,
+    "clocks": behaviour.clocks_section,
+    "products": behaviour.products_section,
+    "steps": behaviour.steps_section,
+    "nvidia_smi": behaviour.nvidia_smi_section,
+    "messages": behaviour.messages_section,
 }
 
 

@@ -154,18 +154,47 @@ def assembly_section(context: Context) -> dict[str, Any]:
 
 
 def trace_section(context: Context) -> dict[str, Any]:
-    """One training step of MiniGPT under the profiler: its trace, and its longest operators."""
-    from torch.profiler import ProfilerActivity, profile
-
+    """A training step of MiniGPT, and one of large layers, under the profiler."""
     model = minigpt().to(context.device).train()
-    optimizer = torch.optim.AdamW(model.parameters())
     batch = tokens().to(context.device)
 
-    def step() -> None:
-        optimizer.zero_grad()
+    def small() -> Tensor:
         logits = model(batch[:, :-1])
-        nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()).backward()
-        optimizer.step()
+        return nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+
+    rows, width = (8, 16) if context.dry_run else (8192, 4096)
+    layers = [nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(4)]
+    deep = nn.Sequential(*layers).to(context.device, torch.bfloat16)
+    x = torch.randn(rows, width, device=context.device, dtype=torch.bfloat16)
+
+    def large() -> Tensor:
+        return deep(x).square().mean()
+
+    return {
+        **traced(context, "trace.json.gz", model, small),
+        "large layers": traced(context, "trace_large.json.gz", deep, large),
+    }
+
+
+def traced(
+    context: Context, file: str, model: nn.Module, loss: Callable[[], Tensor]
+) -> dict[str, Any]:
+    """Write the trace of a training step with AdamW, which ends by asking for the loss."""
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step() -> float:
+        with record_function("step"):
+            with record_function("forward"):
+                value = loss()
+            with record_function("backward"):
+                value.backward()
+            with record_function("optimizer"):
+                optimizer.step()
+                optimizer.zero_grad()
+            with record_function("loss.item()"):
+                return value.item()
 
     for _ in range(3):
         step()
@@ -173,18 +202,17 @@ def trace_section(context: Context) -> dict[str, Any]:
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
     with profile(activities=activities) as profiler:
         step()
-        if on_gpu:
-            torch.cuda.synchronize()
+        step()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
         events = json.loads(path.read_text())
     events.pop("traceName", None)
     text = json.dumps(events, separators=(",", ":"))
-    context.write("trace.json.gz", gzip.compress(text.encode(), 9, mtime=0))
+    context.write(file, gzip.compress(text.encode(), 9, mtime=0))
     averages = sorted(profiler.key_averages(), key=lambda event: -event.self_device_time_total)
     return {
-        "file": "trace.json.gz",
+        "file": file,
         "events": len(events["traceEvents"]),
         "longest": [
             {
