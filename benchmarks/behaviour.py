@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from statistics import median
 from typing import Any
 
@@ -20,6 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.context import Context, NotRun, require_compiler
 from benchmarks.provenance import ROOT
+from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.softmax import run
 
 ROUNDS = 9
@@ -234,6 +237,93 @@ def timed_steps(step: Callable[[], object], device: torch.device) -> dict[str, f
     }
 
 
+def precision_section(context: Context) -> dict[str, Any]:
+    """Training steps of a larger GPT in some precisions: seconds, peak memory, losses."""
+    config = MiniGPTConfig(
+        vocab_size=600, context=512, d_model=1024, n_heads=16, n_layers=8, d_ff=4096
+    )
+    rows = 16
+    if context.dry_run:
+        config, rows = replace(config, d_model=16, n_heads=2, n_layers=1, d_ff=16, context=8), 2
+    tokens = torch.randint(
+        600, (rows, config.context + 1), generator=torch.Generator().manual_seed(0)
+    ).to(context.device)
+    result: dict[str, Any] = {"config": asdict(config), "batch": [rows, config.context], "ways": {}}
+    for name, (kind, wide) in {
+        "float32": (None, "ieee"),
+        "float32 as tf32": (None, "tf32"),
+        "bfloat16": (torch.bfloat16, "ieee"),
+        "float16 with a scaler": (torch.float16, "ieee"),
+    }.items():
+        torch.backends.cuda.matmul.fp32_precision = wide
+        result["ways"][name] = trained(config, tokens, kind)
+        torch.backends.cuda.matmul.fp32_precision = "ieee"
+        context.say("{}: {seconds:.4f} s, {peak} bytes".format(name, **result["ways"][name]))
+    return result
+
+
+def trained(config: MiniGPTConfig, tokens: Tensor, kind: torch.dtype | None) -> dict[str, Any]:
+    """Some steps in one precision, on one batch and from one beginning."""
+    device = tokens.device
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    torch.manual_seed(0)
+    model = MiniGPT(config).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    scaler = torch.amp.GradScaler(device.type, enabled=kind is torch.float16)
+    held = torch.cuda.memory_allocated() if device.type == "cuda" else 0
+
+    def step() -> Tensor:
+        optimizer.zero_grad()
+        with torch.autocast(device.type, dtype=kind, enabled=kind is not None):
+            logits = model(tokens[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.detach()
+
+    losses = [step() for _ in range(STEPS)]
+    took = seconds(step, device)
+    return {
+        "seconds": took,
+        "weights": held,
+        "peak": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
+        "losses": torch.stack(losses).tolist(),
+    }
+
+
+def attention_section(context: Context) -> dict[str, Any]:
+    """Causal attention by the table and by FlashAttention: seconds, and memory beside q, k, v."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    lengths = (8, 16) if context.dry_run else (512, 1024, 2048, 4096, 8192, 16384)
+    kinds = {"table": SDPBackend.MATH}
+    if not context.dry_run:
+        kinds["flash"] = SDPBackend.FLASH_ATTENTION
+    result: dict[str, Any] = {"shape": "(1, 16, T, 64) in bfloat16", "cases": []}
+    for length in lengths:
+        shape = (1, 16, length, 64)
+        q, k, v = (torch.randn(shape, device=context.device, dtype=torch.bfloat16) for _ in "qkv")
+
+        def attend() -> Tensor:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: B023
+
+        for name, backend in kinds.items():
+            with sdpa_kernel(backend):
+                took = seconds(attend, context.device)
+                peak = 0
+                if context.device.type == "cuda":
+                    torch.cuda.reset_peak_memory_stats()
+                    before = torch.cuda.memory_allocated()
+                    attend()
+                    peak = torch.cuda.max_memory_allocated() - before
+            result["cases"].append({"length": length, "way": name, "seconds": took, "bytes": peak})
+    return result
+
+
 def nvidia_smi_section(context: Context) -> dict[str, Any]:
     """What `nvidia-smi` prints while the GPU idles, and while it does one of three things."""
     if context.dry_run:
@@ -301,10 +391,10 @@ MESSAGES = {
     "too large": "torch.zeros(2**35, device=D) + 1",
     "full": "kept = []\nwhile True:\n    kept.append(torch.empty(3 * 2**27, device=D))",
     "in pieces": (
-        "room = torch.cuda.mem_get_info()[0] // 2**26 * 9 // 10\n"
-        "kept = [torch.empty(2**24, device=D) for _ in range(room)]\n"
-        "del kept[::2]\n"
-        "torch.empty(2**24 * room // 4, device=D)"
+        "room = torch.cuda.mem_get_info()[0] // 2**21 * 9 // 10\n"
+        "kept = [torch.empty(2**19, device=D) for _ in range(room)]\n"
+        "kept = kept[::8]\n"
+        "torch.empty(2**19 * room // 2, device=D)"
     ),
 }
 

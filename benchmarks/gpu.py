@@ -39,6 +39,8 @@ SECTIONS: dict[str, Section] = {
     "clocks": behaviour.clocks_section,
     "products": behaviour.products_section,
     "steps": behaviour.steps_section,
+    "precision": behaviour.precision_section,
+    "attention": behaviour.attention_section,
     "nvidia_smi": behaviour.nvidia_smi_section,
     "messages": behaviour.messages_section,
 }
