@@ -12,7 +12,8 @@ from typing import Any
 from grader.judging.difference import differs
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import InProcess
-from utils.checks.exercise import Candidate, Case, Check
+from utils.checks.answers import Candidate
+from utils.checks.exercise import Case, Check
 
 
 class AnswerKey:

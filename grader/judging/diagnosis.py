@@ -22,7 +22,8 @@ from functools import cached_property
 from grader.judging.answer_key import AnswerKey
 from grader.judging.difference import alike, differs
 from grader.judging.outcome import CaseOutcome
-from utils.checks.exercise import Candidate, Case
+from utils.checks.answers import Candidate
+from utils.checks.exercise import Case
 
 
 class Diagnosis:

@@ -3,7 +3,7 @@
 A mutant is the lab's own solution or an alternate with one small change
 (:mod:`grader.proof.mutate`). Each is judged like an answer, on several seeds. A mutant that earns
 full points on any seed survives. Then the check needs another case, or a line that says why the
-change makes no difference (:meth:`utils.checks.exercise.Check.equivalent`).
+change makes no difference (:mod:`utils.checks.answers`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from grader.judging.rpc_client import InProcess, OutOfTime
 from grader.phase_paths import ROOT
 from grader.proof.mutate import Mutant, mutants
 from grader.proof.selftest import LabCode, add_selection, drawn, selection
-from utils.checks.exercise import Check, Equivalent
+from utils.checks.answers import Equivalent
+from utils.checks.exercise import Check
 
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
 # ten times what the unchanged code takes.
@@ -170,7 +171,7 @@ def rights(check: Check, lab: Path) -> Iterator[RightCode]:
     spans = regions_of(cell, "solution")
     lines = frozenset(number for begin, end in spans for number in range(begin + 1, end + 1))
     yield RightCode(SOLUTION, cell.source, lines, cell.line)
-    for alternate in (a for a in check.alternates if a.own):  # a value has no code
+    for alternate in (a for a in check.alternates if a.sources):  # a value has no code
         whole = alternate.cell(check.name, cell.source)
         before = whole.count("\n") - alternate.source().count("\n")
         lines = frozenset(range(before + 1, whole.count("\n") + 2))

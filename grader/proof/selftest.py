@@ -34,7 +34,8 @@ from grader.judging.learner_source import Written
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause
-from utils.checks.exercise import Candidate, Check
+from utils.checks.answers import Candidate
+from utils.checks.exercise import Check
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from torch import nn
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.judge import judge
-from utils.checks.exercise import edited
+from utils.checks.answers import edited
 from utils.instruments import records
 
 

@@ -13,37 +13,25 @@ A phase's ``checks`` hold one :class:`Check` for each exercise::
         for _ in range(3):
             yield case("any tensor", draw.tensor(draw.shape(2)))
 
-    @twice.misconception("squared", "You multiplied the tensor by itself.", earns=0)
-    def _(x):
-        return x * x
-
-    @twice.alternate("a sum")
-    def _(x):
-        return x + x
+What learners hand in, misconceptions and other right answers, stands in files beside the checks:
+see :mod:`utils.checks.answers`.
 
 The description says *what must hold*. The grader runs a learner's code against it, in another
 process. So a case sends values (tensors, arrays, numbers, strings, containers of them) and
 examines the values that come back.
-
-The sample class hands in misconceptions and alternates, too: their functions may use only the names
-that the lab's first cell imports.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
-import linecache
-import sys
-import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from typing import Any
 
+from utils.checks.answers import AnswersFile, Candidate, Equivalent, source_as
 from utils.checks.compare import Tolerance
 from utils.checks.draw import Draw
-from utils.checks.lab_solution import supply
 
 
 @dataclass(frozen=True)
@@ -181,63 +169,6 @@ class ByHand:
         ]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A solution that is kept beside its check: a misconception or an alternate."""
-
-    name: str  # short and unique within the check; the field's words for the mistake or the way
-    thing: Any  # what is judged: a function, a class, a value, or a dict of functions
-    # what this candidate wrote itself. For an exercise of several functions a candidate may bring
-    # some of them; the rest of ``thing`` is the reference's.
-    own: tuple[Callable, ...]
-    earns: float  # points that it must earn, exactly, where everything can be run
-    # for a misconception, what the learner reads: what the code does, never the answer
-    explanation: str = ""
-    partial: bool = False
-    function_name: str = ""
-    by_part: Mapping[str, float] | None = None
-
-    def sources(self) -> dict[str, str]:
-        """Return the code of each of the candidate's own functions, by the name it has in a lab."""
-        named = [(function, self.function_name or function.__name__) for function in self.own]
-        return {name: _source_as(function, name) for function, name in named}
-
-    def source(self) -> str:
-        """The candidate's code as a learner would write it in the solution cell.
-
-        A partial candidate has only its own functions: they go below the reference solution.
-
-        Raises:
-            TypeError: if the candidate is a plain value.
-        """
-        if not self.own:
-            raise TypeError(f"candidate {self.name!r} is a value and has no source")
-        return "\n\n\n".join(self.sources().values())
-
-    def cell(self, name: str, solution: str) -> str:
-        """Return the solution cell of a learner who hands this candidate in.
-
-        A partial candidate's functions go below ``solution``, the cell as the lab's own text has
-        it.
-        """
-        if not self.own:
-            return f"{name} = {self.thing!r}"
-        return f"{solution}\n\n\n{self.source()}" if self.partial else self.source()
-
-
-@dataclass(frozen=True)
-class Equivalent:
-    """A change of right code that makes no difference: ``new`` in place of ``old``.
-
-    ``new`` is None for any text, which may make a difference on some seeds: see :meth:`Check.free`.
-    """
-
-    old: str
-    new: str | None
-    because: str
-    of: str = ""
-
-
 @dataclass(eq=False)  # each is itself: what was worked out for one is not for another
 class Check:
     """A graded exercise: what must hold, what goes wrong, what else is right."""
@@ -255,11 +186,23 @@ class Check:
     # for floating-point values; a few units in the last place when not given
     tolerance: Tolerance | None = None
     by_hand: ByHand | None = None  # what may not be used
-    misconceptions: list[Candidate] = field(default_factory=list)
-    alternates: list[Candidate] = field(default_factory=list)
-    equivalents: list[Equivalent] = field(default_factory=list)
     _reference: Any = None
     _cases: Callable[[Draw], Iterable[Case]] | None = None
+
+    @cached_property
+    def misconceptions(self) -> list[Candidate]:
+        """Wrong solutions that real learners hand in."""
+        return self._read("wrong")
+
+    @cached_property
+    def alternates(self) -> list[Candidate]:
+        """Other right solutions."""
+        return self._read("right")
+
+    @cached_property
+    def equivalents(self) -> list[Equivalent]:
+        """Changes of right code that make no difference, for ``python -m grader mutants``."""
+        return list(self._file.equivalents())
 
     @property
     def points(self) -> float:
@@ -299,6 +242,8 @@ class Check:
     ) -> Callable:
         """Register a wrong solution that a real learner would hand in. Used as a decorator.
 
+        A phase's checks have theirs in a file; see :mod:`utils.checks.answers`.
+
         Args:
             name: the name that the mistake has in the field.
             explanation: what the learner reads: what comes of the code, never the answer.
@@ -309,29 +254,6 @@ class Check:
     def alternate(self, name: str) -> Callable:
         """Register another right solution, by a short name. Used as a decorator."""
         return lambda thing: self._add(self.alternates, name, thing, self.points, "")
-
-    def equivalent(self, *edits: tuple[str, str], because: str, of: str = "") -> None:
-        """Say that small changes of a right solution are right as well, for one reason.
-
-        For ``python -m grader mutants``, which prints each change that no case tells from the
-        solution, and refuses a line that fits none of them.
-
-        Args:
-            edits: (text, what stands there instead), within the lines that it prints.
-            because: why no case could tell, or why the lab promises nothing about it.
-            of: "the lab's solution", or the name of an alternate, where the same change matters
-                in another; any of them when not given.
-        """
-        self.equivalents += [Equivalent(old, new, because, of) for old, new in edits]
-
-    def free(self, *texts: str, because: str, of: str = "") -> None:
-        """Say that parts of a right solution are the learner's choice, such as a learning rate.
-
-        What is chosen must serve, and whether it does may hang on the draw. So for ``python -m
-        grader mutants`` a change within these ``texts`` may be right on some seeds and wrong on
-        others.
-        """
-        self.equivalents += [Equivalent(text, None, because, of) for text in texts]
 
     def not_run(self) -> dict[str, str]:
         """Return the parts that can't be run on this machine, and why."""
@@ -387,6 +309,23 @@ class Check:
             )
         return cases
 
+    @cached_property
+    def _file(self) -> AnswersFile:
+        return AnswersFile.beside(getattr(self._cases, "__module__", __name__), self.name)
+
+    def _read(self, kind: str) -> list[Candidate]:
+        right = self.right if isinstance(self.right, dict) else {self.name: self.right}
+        return [
+            self._candidate(
+                answer.name,
+                self.thing_in(answer.names),
+                answer.sources,
+                answer.earns if kind == "wrong" else self.points,
+                answer.says,
+            )
+            for answer in self._file.answers(kind, right)
+        ]
+
     def _add(
         self,
         to: list[Candidate],
@@ -398,48 +337,34 @@ class Check:
         own = _as_thing(thing)
         if isinstance(own, type):
             own.__name__ = self.name  # as a learner's class is called: torch's errors quote it
+        if isinstance(self.right, dict) and isinstance(own, dict):
+            sources = {key: source_as(function, key) for key, function in own.items()}
+            own = {**self.right, **own}
+        else:
+            sources = {self.name: source_as(own, self.name)} if callable(own) else {}
+        to.append(self._candidate(name, own, sources, earns, explanation))
+        return thing
+
+    def _candidate(
+        self,
+        name: str,
+        thing: Any,
+        sources: Mapping[str, str],
+        earns: float | Mapping[str, float],
+        explanation: str,
+    ) -> Candidate:
         by_part = earns if isinstance(earns, Mapping) else None
         if by_part is not None and not set(by_part) <= set(self.parts):
             raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
-        several = isinstance(self.right, dict) and isinstance(own, dict)
-        to.append(
-            Candidate(
-                name=name,
-                thing={**self.right, **own} if several else own,
-                own=tuple(own.values()) if several else (thing,) if callable(thing) else (),
-                earns=sum(earns.values()) if isinstance(earns, Mapping) else earns,
-                by_part=by_part,
-                explanation=explanation,
-                partial=several and set(own) != set(self.right),
-                function_name="" if several else self.name,
-            )
+        return Candidate(
+            name=name,
+            thing=thing,
+            sources=sources,
+            earns=sum(earns.values()) if isinstance(earns, Mapping) else earns,
+            by_part=by_part,
+            explanation=explanation,
+            partial=bool(sources) and not set(self.names) <= set(sources),
         )
-        return thing
-
-
-def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
-    """Return a long solution with some text replaced, so that it goes wrong in one place.
-
-    Args:
-        solution: a candidate of the same file, undecorated or not, or one of several functions.
-        edits: (text, replacement); each text must occur exactly once, or ValueError is raised.
-    """
-    source = _source_as(solution, solution.__name__)
-    for old, new in edits:
-        if source.count(old) != 1:
-            raise ValueError(f"{old!r} is in the solution {source.count(old)} times, expected once")
-        source = source.replace(old, new)
-    among = getattr(solution, "_among", None) or vars(sys.modules[solution.__module__])
-    if lab := among.get("__lab__"):
-        supply(among, lab, source)
-    names: dict[str, Any] = {}
-    file = f"<edited {solution.__module__}.{solution.__name__} {hash(source):x}>"
-    # What reads a function's source, as Triton's decorators do, finds it there.
-    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    exec(compile(source, file, "exec"), among, names)
-    (wrong,) = names.values()
-    wrong._source, wrong._among = source, among  # Python finds no source in a file
-    return wrong
 
 
 def _as_thing(thing: Any) -> Any:
@@ -449,14 +374,3 @@ def _as_thing(thing: Any) -> Any:
             name: function for name, function in vars(thing).items() if inspect.isfunction(function)
         }
     return thing
-
-
-@cache  # Python 3.11 parses the whole file for the source of one class
-def _source_as(function: Callable, name: str) -> str:
-    written = getattr(function, "_source", None) or inspect.getsource(function)
-    tree = ast.parse(textwrap.dedent(written))
-    node = tree.body[0]
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    node.decorator_list = []
-    node.name = name
-    return ast.unparse(node)

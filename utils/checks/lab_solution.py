@@ -1,4 +1,4 @@
-"""Take a lab's own solution into its checks, where misconceptions are edits of it."""
+"""Take a lab's own solution into its checks, whose answers are edits of it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ def lab_solution(module: str, exercise: str, name: str = "") -> Any:
     """
     lab = Path(str(sys.modules[module].__file__)).parents[1] / "lab.py"
     try:
-        found = _defined(lab, exercise, module)[name or exercise]
+        return lab_names(lab, exercise, module)[name or exercise]
     except KeyError:
         raise LookupError(f"{lab}: the solution {exercise!r} has no {name or exercise!r}") from None
-    return found
 
 
 def supply(names: dict[str, Any], lab: Path, source: str) -> None:
@@ -43,26 +42,30 @@ def supply(names: dict[str, Any], lab: Path, source: str) -> None:
 
 
 @cache
-def _defined(lab: Path, exercise: str, module: str) -> dict[str, Any]:
+def lab_names(lab: Path, exercise: str, module: str) -> dict[str, Any]:
+    """Return what a lab's solution defines and uses, by name; not to be changed.
+
+    Args:
+        module: what ``__name__`` is there, a module that can be imported.
+    """
     names: dict[str, Any] = {"__name__": module, "__lab__": lab}
     source = _cells(lab).get(exercise, "")
     supply(names, lab, source)
-    defined = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined[node.name] = text = ast.unparse(_Bare().visit(node))
+            text = ast.unparse(_Bare().visit(node))
             file = f"<{lab.parent.name}: {exercise}, {node.name}>"
             # What reads a function's source, as Triton's decorators do, finds it there.
             linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
             exec(compile(text, file, "exec"), names)
             names[node.name]._source, names[node.name]._among = text, names
-    return {name: names[name] for name in defined}
+    return names
 
 
 class _Bare(ast.NodeTransformer):
     """Leave out docstrings, and annotations of a function's or method's own signature.
 
-    What is nested keeps them, for torch may read them there.
+    What is nested keeps them, for torch may read them there; and so does what Triton reads.
     """
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
@@ -74,7 +77,7 @@ class _Bare(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.body, node.returns = _without(node), None
         for argument in ast.walk(node.args):
-            if isinstance(argument, ast.arg):
+            if isinstance(argument, ast.arg) and "constexpr" not in ast.dump(argument):
                 argument.annotation = None
         return node
 

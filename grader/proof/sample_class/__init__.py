@@ -16,7 +16,7 @@ import nbformat
 
 from grader.proof.sample_class.accidents import Submission, make_accidents
 from grader.proof.sample_class.lab import SampleExercise, SampleLab, load_lab
-from utils.checks.exercise import Candidate
+from utils.checks.answers import Candidate
 
 __all__ = ["PREFIX", "Learner", "load_lab", "make_class"]
 

@@ -18,7 +18,8 @@ from nbgrader.utils import is_grade, is_solution
 from grader import UserError
 from grader.authoring.release import generate
 from grader.judging.catalogue import load_checks
-from utils.checks.exercise import Candidate, Check
+from utils.checks.answers import Candidate
+from utils.checks.exercise import Check
 
 SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from utils.checks.exercise import ByHand, Case, Check, edited
+from utils.checks.exercise import ByHand, Case, Check
 
-from .shared import RAW, RULE, SUMS, places_of_pull, pull, rough, shapes_of
+from .shared import RULE, SUMS, places_of_pull, pull, rough, shapes_of
 
 embedding = Check(
     "Embedding",
@@ -107,122 +107,3 @@ def _(draw):
             bad = draw.tensor(shape, torch.int64).remainder(rows).reshape(-1)
             bad[at] = token
             yield refused(bad.view(shape), weight, shown)
-
-
-embedding.misconception(
-    "negative tokens wrap",
-    "a negative token gave a row: Python, and torch with it, counts such an index from the end.",
-    earns=2,
-)(edited(_Embedding, ("(tokens < 0).any() or (tokens >= size).any()", "(tokens >= size).any()")))
-embedding.misconception(
-    "only -1 is refused",
-    "a token of -1 is refused, and a smaller one gives a row, counted from the table's end.",
-    earns=2,
-)(edited(_Embedding, ("(tokens < 0).any()", "(tokens == -1).any()")))
-embedding.misconception(
-    ".data in forward",
-    "the forward reads the table past autograd: the rows are right, and no gradient reaches it.",
-    earns=2,
-)(edited(_Embedding, ("self.weight[tokens]", "self.weight.data[tokens]")))
-embedding.misconception(
-    "the nearest row instead",
-    "a token outside of the table was answered with its first or last row.",
-    earns=2,
-)(
-    edited(
-        _Embedding,
-        ("raise IndexError('no such token')", "tokens = tokens.clamp(0, size - 1)"),
-    )
-)
-embedding.misconception("raw tensors", RAW, earns=0)(
-    edited(
-        _Embedding,
-        ("nn.Parameter(torch.randn(num_embeddings, embedding_dim))",
-         "torch.randn(num_embeddings, embedding_dim, requires_grad=True)"),
-    )
-)  # fmt: skip
-embedding.misconception(
-    "a buffer for a parameter", "the table is saved, and no optimizer will ever see it.", earns=1
-)(
-    edited(
-        _Embedding,
-        ("self.weight = nn.Parameter(torch.randn(num_embeddings, embedding_dim))",
-         "self.register_buffer('weight', torch.randn(num_embeddings, embedding_dim))"),
-    )
-)  # fmt: skip
-embedding.misconception(
-    "uniform rows", "fresh rows are uniform between 0 and 1; they should be normal.", earns=2
-)(edited(_Embedding, ("torch.randn", "torch.rand")))
-embedding.misconception(
-    "a table on its side", "the table holds a column for each word; its rows are the words.",
-    earns=0,
-)(
-    edited(
-        _Embedding,
-        ("torch.randn(num_embeddings, embedding_dim)", "torch.randn(embedding_dim, num_embeddings)"),
-        ("self.weight.shape[0]", "self.weight.shape[1]"),
-        ("self.weight[tokens]", "self.weight.T[tokens]"),
-    )
-)  # fmt: skip
-
-
-@embedding.misconception(
-    "torch's own layer", "the class is `nn.Embedding`, with a look at the tokens before.", earns=0
-)
-class _TorchEmbedding(nn.Embedding):
-    def forward(self, tokens):
-        if (tokens < 0).any():
-            raise IndexError("a negative token")
-        return super().forward(tokens)
-
-
-@embedding.misconception("torch's own function", "`F.embedding` does the look-up.", earns=0)
-class _FunctionalEmbedding(nn.Module):
-    def __init__(self, num_embeddings, embedding_dim):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(num_embeddings, embedding_dim))
-
-    def forward(self, tokens):
-        return nn.functional.embedding(tokens, self.weight)
-
-
-@embedding.alternate("index_select, which refuses by itself, and an attribute named as the layer")
-class _SelectEmbedding(nn.Module):
-    def __init__(self, num_embeddings, embedding_dim):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(num_embeddings, embedding_dim))
-        self.embedding = embedding_dim
-
-    def forward(self, tokens):
-        width = self.embedding
-        return self.weight.index_select(0, tokens.flatten()).view(*tokens.shape, width)
-
-
-@embedding.alternate("a product with one-hot rows")
-class _OneHotEmbedding(nn.Module):
-    def __init__(self, num_embeddings, embedding_dim):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_embeddings, embedding_dim).normal_())
-
-    def forward(self, tokens):
-        one_hot = tokens[..., None] == torch.arange(len(self.weight))
-        if not one_hot.any(-1).all():
-            raise IndexError(tokens)
-        return one_hot.float() @ self.weight
-
-
-embedding.equivalent(
-    ("self.weight[tokens]", "self.weight[tokens].float()"),
-    ("view(*tokens.shape, width)", "view(*tokens.shape, width).float()"),
-    ("one_hot.float() @ self.weight", "(one_hot.float() @ self.weight).float()"),
-    because="the lab asks for nothing but float32 here",
-)
-embedding.equivalent(
-    ("((tokens < 0) | (tokens >= size)).any()", "(tokens < 0).any()"),
-    ("tokens >= size", "tokens > size"),
-    ("tokens >= size", "tokens == size"),
-    because="torch's own indexing refuses what is past the end, with an IndexError",
-)
-embedding.equivalent(
-    ("(tokens < 0) |", "(tokens < 0) ^"), because="no token is both below 0 and past the end"
-)

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, edited
+from utils.checks.exercise import Case, Check
 
 stack = Check(
     "Stack",
@@ -114,110 +114,3 @@ def _(draw):
         if depth == 0:
             y = -6 * x  # far away, so that a gradient that is clipped gives other losses
         yield trained(x, y, state, depth)
-
-
-stack.misconception(
-    "a list of layers",
-    "the layers are not registered, as those in a Python list are not: a module does not look "
-    "into lists.",
-    earns=0,
-)(
-    edited(
-        _Stack,
-        ("nn.ModuleList([nn.Linear(width, width) for _ in range(depth)])",
-         "[nn.Linear(width, width) for _ in range(depth)]"),
-    )
-)  # fmt: skip
-stack.misconception(
-    "a raw tensor",
-    "the gain is an ordinary tensor, and so it is not registered: it is not saved, and no optimizer "
-    "knows of it.",
-    earns=0,
-)(edited(_Stack, ("nn.Parameter(torch.ones(width))", "torch.ones(width, requires_grad=True)")))
-stack.misconception(
-    "a buffer for a parameter",
-    "the gain is saved, and it is not trained: it requires no gradient.",
-    earns=1,
-)(
-    edited(
-        _Stack,
-        ("self.gain = nn.Parameter(torch.ones(width))",
-         "self.register_buffer('gain', torch.ones(width))"),
-    )
-)  # fmt: skip
-stack.misconception(
-    ".data in forward",
-    "the gain is read past autograd: the output is right, and its gradient never comes.",
-    earns=1,
-)(edited(_Stack, ("x * self.gain", "x * self.gain.data")))
-stack.misconception(
-    "the last layer first",
-    "x goes through the layers in reverse order, the last of `layers` first.",
-    earns=1,
-)(edited(_Stack, ("for layer in self.layers", "for layer in reversed(self.layers)")))
-stack.misconception(
-    "one gain for all",
-    "the gain is a single number, where each channel should have its own.",
-    earns=0,
-)(edited(_Stack, ("nn.Parameter(torch.ones(width))", "nn.Parameter(torch.ones(1))")))
-stack.misconception(
-    "no sum",
-    "each layer takes the place of what came; it should be added to it.",
-    earns=1,
-)(edited(_Stack, ("x = x + torch.tanh(layer(x))", "x = torch.tanh(layer(x))")))
-stack.misconception(
-    "no tanh",
-    "what a layer gives is added as it is: there is no tanh in between.",
-    earns=1,
-)(edited(_Stack, ("x = x + torch.tanh(layer(x))", "x = x + layer(x)")))
-stack.misconception(
-    "one layer many times",
-    "all layers of the stack are one, under several names.",
-    earns=1,
-)(
-    edited(
-        _Stack,
-        ("[nn.Linear(width, width) for _ in range(depth)]", "[nn.Linear(width, width)] * depth"),
-    )
-)
-
-
-@stack.alternate("names given one by one")
-class _NamedStack(nn.Module):
-    def __init__(self, width, depth):
-        super().__init__()
-        self.layers = nn.Module()
-        for k in range(depth):
-            self.layers.add_module(str(k), nn.Linear(width, width))
-        self.register_parameter("gain", nn.Parameter(torch.ones(width)))
-
-    def forward(self, x):
-        for layer in self.layers.children():
-            x = torch.tanh(layer(x)) + x
-        return self.gain * x
-
-    def fit(self, x, y, steps):
-        losses = []
-        for _ in range(steps):
-            loss = (self(x) - y).square().mean()
-            self.zero_grad()
-            loss.backward()
-            with torch.no_grad():
-                for parameter in self.parameters():
-                    if parameter.grad is not None:
-                        parameter -= 0.1 * parameter.grad
-            losses.append(loss.item())
-        return losses
-
-
-stack.equivalent(
-    ("return x * self.gain", "return (x * self.gain).float()"),
-    ("return self.gain * x", "return (self.gain * x).float()"),
-    because="the lab asks for nothing but float32 here",
-)
-stack.equivalent(
-    ("self(x) - y", "y - self(x)"), because="a square is the same whichever is taken from the other"
-)
-stack.equivalent(
-    ("if parameter.grad is not None:", "if True:"), because="every parameter has a gradient"
-)

@@ -1,13 +1,10 @@
 """Lab 06, exercise 8: The LM head, compiled"""
 
 import torch
-from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, Place, edited, not_run
-from utils.checks.lab_solution import lab_solution
+from utils.checks.exercise import Case, Check, Place, not_run
 from utils.instruments.toolchain import inductor_lacks
-from utils.minigpt import MiniGPT
 from utils.softmax import softmax
 
 compiled_head = Check(
@@ -83,126 +80,5 @@ def _(draw):
         yield asked(inductor, (2, 64), 600, some[:2], trained=0.125, inner="inductor")
 
 
-_make = lab_solution(__name__, "compiled_head")
-
-
 # What is earned by right numbers from another graph, and by the right graph of other numbers.
 NUMBERS, GRAPH = {"values": 1, "gradients": 1}, {"one graph": 1}
-
-
-def _misconception(name, explanation, earns, *edits):
-    compiled_head.misconception(name, explanation, earns=earns)(edited(_make, *edits))
-
-
-_misconception(
-    "the float goes in",
-    "there are two graphs, as where the temperature goes in as a number, which is a guard.",
-    NUMBERS,
-    ("torch.tensor(temperature)", "temperature"),
-)
-_misconception(
-    "torch's softmax",
-    "the operator of phase 05 is not in the graph.",
-    NUMBERS,
-    ("softmax(model.lm_head(x) / temperature)", "torch.softmax(model.lm_head(x) / temperature, -1)"),
-)
-_misconception(
-    "not compiled",
-    "the backend that is given is handed no graph: nothing is compiled, or by another.",
-    NUMBERS,
-    ("@torch.compile(backend=backend)\n    def", "def"),
-)
-_misconception(
-    "the logits outside",
-    "the graph begins with the logits: `model.lm_head` is called outside of it.",
-    NUMBERS,
-    ("softmax(model.lm_head(x) / temperature)", "softmax(x / temperature)"),
-    ("probabilities(x, torch.tensor(temperature))", "probabilities(model.lm_head(x), torch.tensor(temperature))"),
-)
-_misconception(
-    "times the temperature",
-    "the logits are multiplied by the temperature.",
-    GRAPH,
-    ("/ temperature", "* temperature"),
-)
-_misconception(
-    "divided too early",
-    "the bias is not divided by the temperature: what goes through the layer is x, divided.",
-    GRAPH,
-    ("model.lm_head(x) / temperature", "model.lm_head(x / temperature)"),
-)
-_misconception(
-    "divided too late",
-    "the probabilities are divided by the temperature, so they do not sum to 1.",
-    GRAPH,
-    ("softmax(model.lm_head(x) / temperature)", "softmax(model.lm_head(x)) / temperature"),
-)
-_misconception(
-    "the first temperature for ever",
-    "the temperature of the first call is kept for those that follow.",
-    GRAPH,
-    ("def head(x, temperature):", "known = []\n\n    def head(x, temperature):\n        known.append(temperature)"),
-    ("torch.tensor(temperature)", "torch.tensor(known[0])"),
-)  # fmt: skip
-_misconception(
-    "parameters copied",
-    "weight and bias are copies: no gradient reaches the model's, and no change of them reaches the "
-    "head.",
-    GRAPH,
-    ("@torch.compile(backend=backend)",
-     "weight, bias = model.lm_head.weight.detach().clone(), model.lm_head.bias.detach().clone()\n\n"
-     "    @torch.compile(backend=backend)"),
-    ("model.lm_head(x)", "F.linear(x, weight, bias)"),
-)  # fmt: skip
-_misconception(
-    "the bias forgotten",
-    "the logits lack the bias.",
-    GRAPH,
-    ("model.lm_head(x)", "F.linear(x, model.lm_head.weight)"),
-)
-
-
-@compiled_head.alternate("a module of its own")
-def _(model, backend):
-    class Head(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = model.lm_head
-
-        def forward(self, x, inverse):
-            return softmax(self.linear(x) * inverse)
-
-    module = torch.compile(Head(), backend=backend)
-    return lambda x, temperature: module(x, torch.full((1,), 1 / temperature))
-
-
-@compiled_head.alternate("the parameters as arguments")
-def _(model: MiniGPT, backend):
-    def scaled(x, weight, bias, t):
-        return softmax(F.linear(x, weight, bias).div(t))
-
-    fast = torch.compile(scaled, backend=backend, fullgraph=True)
-
-    def head(x, temperature):
-        layer = model.lm_head
-        return fast(x, layer.weight, layer.bias, torch.as_tensor(temperature, dtype=x.dtype))
-
-    return head
-
-
-compiled_head.equivalent(
-    ("/ temperature)", "/ temperature).float()"),
-    ("torch.tensor(temperature))", "torch.tensor(temperature)).float()"),
-    ("* inverse)", "* inverse).float()"),
-    (".div(t))", ".div(t)).float()"),
-    ("dtype=x.dtype))", "dtype=x.dtype)).float()"),
-    (", dtype=x.dtype", ""),
-    because="the head and its input are of float32",
-)
-compiled_head.equivalent(
-    ("(1,)", "()"),
-    (", fullgraph=True", ""),
-    ("fullgraph=True", "fullgraph=False"),
-    because="one number divides all logits, whatever its shape; without a break there is nothing "
-    "that `fullgraph` refuses",
-)

@@ -6,7 +6,7 @@ from random import Random
 from grader.proof.sample_class import Learner, enrol, right
 from grader.proof.sample_class.accidents import Submission, untouched
 from grader.proof.sample_class.lab import SampleExercise, SampleLab, find
-from utils.checks.exercise import Candidate
+from utils.checks.answers import Candidate
 
 # Of one exercise, so many misconceptions are in a sample.
 SAMPLED = 3

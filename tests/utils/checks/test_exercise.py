@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from utils.checks.exercise import Check, case, edited, not_run
+from utils.checks.answers import edited
+from utils.checks.exercise import Check, case, not_run
 
 
 def doubled(x):
