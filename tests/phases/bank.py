@@ -1,13 +1,18 @@
 """Banks of answers to a lab, as learners write them: what is right, and what only looks so.
 
-An answer is a whole solution cell. Most are edits of the lab's own solution, so that what differs
-is all there is to read.
+``answers/NN/<exercise>.toml`` has the form of the files beside the checks
+(:mod:`utils.checks.answers`). An answer is a whole solution cell, and ``edits`` change the text of
+the lab's own. What a wrong answer ``breaks``, and what a right one ``uses``, is quoted from the
+exercise's text. Most were written blind, from the lesson and the learner's notebook alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from grader.judging.answer_key import answer_key
@@ -15,71 +20,56 @@ from grader.judging.catalogue import load_checks
 from grader.judging.judge import Verdict, first_failure, judge, one_thread
 from grader.judging.learner_source import Written
 from grader.judging.rpc_client import InProcess
-from grader.phase_paths import ROOT, choose
+from grader.phase_paths import PhasePaths, phases
 from grader.proof.selftest import LabCode
+from utils.checks.answers import with_edits
+from utils.checks.exercise import Check
 
-CODE = "code"  # in place of what is edited: a cell of its own
+ANSWERS = Path(__file__).with_name("answers")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer to an exercise; ``breaks`` says what in its text a wrong one is not true to."""
+    """One answer to an exercise; ``quotes`` says what in its text it breaks or makes use of."""
 
     exercise: str
     name: str
     right: bool
     cell: str
-    breaks: str = ""
+    quotes: tuple[str, ...] = ()
 
 
 @dataclass
 class Bank:
-    """The answers to one lab."""
+    """The answers to one lab, which are read when they are asked for."""
 
-    phase: str
-    answers: list[Answer] = field(default_factory=list)
+    phase: PhasePaths
 
-    def __post_init__(self) -> None:
-        (found,) = choose(ROOT, [self.phase])
-        self.lab = LabCode.read(found.lab)
-        self.checks = load_checks(found.folder)
+    @cached_property
+    def lab(self) -> LabCode:
+        return LabCode.read(self.phase.lab)
 
-    def right(self, exercise: str, name: str, *edits: tuple[str, str], code: str = "") -> None:
-        """Add a right answer: code of its own, or an edit of the lab's solution."""
-        self.answers.append(Answer(exercise, name, True, code or self._edited(exercise, edits)))
+    @cached_property
+    def checks(self) -> dict[str, Check]:
+        return load_checks(self.phase.folder)
 
-    def wrong(
-        self, exercise: str, name: str, *edits: tuple[str, str], code: str = "", breaks: str = ""
-    ) -> None:
-        """Add a wrong answer."""
-        code = code or self._edited(exercise, edits)
-        self.answers.append(Answer(exercise, name, False, code, breaks))
+    @property
+    def exercises(self) -> list[str]:
+        """The names of the exercises, without a look at the checks."""
+        return sorted(file.stem for file in (ANSWERS / self.phase.number).glob("*.toml"))
 
-    def fill(
-        self,
-        right: Mapping[str, Mapping[str, str]],
-        wrong: Mapping[str, Sequence[Sequence[str]]],
-        left_open: Collection[tuple[str, str]] = (),
-    ) -> None:
-        """Add the answers of tables.
+    @cached_property
+    def answers(self) -> list[Answer]:
+        return [answer for exercise in self.exercises for answer in self.of(exercise)]
 
-        Args:
-            right: by exercise and name, the cells of right answers.
-            wrong: by exercise, a name, what of the question the answer breaks, and pairs of a text
-                in the first right answer and what stands there instead; :data:`CODE` for all of it.
-            left_open: (exercise, name) of answers that are not judged.
-        """
-        for exercise, cells in right.items():
-            for name, cell in cells.items():
-                if (exercise, name) not in left_open:
-                    self.right(exercise, name, code=cell)
-            for name, breaks, *edits in wrong.get(exercise, ()):
-                cell = next(iter(cells.values()))
-                for old, new in zip(edits[::2], edits[1::2], strict=True):
-                    assert old == CODE or old in cell, f"{exercise}, {name}: {old!r}"
-                    cell = new if old == CODE else cell.replace(old, new)
-                if (exercise, name) not in left_open:
-                    self.wrong(exercise, name, code=cell, breaks=breaks)
+    def of(self, exercise: str) -> Iterator[Answer]:
+        """Yield the answers to one exercise."""
+        entries = read(ANSWERS / self.phase.number / f"{exercise}.toml")
+        solution = self.lab.solutions[exercise]
+        for kind in ("right", "wrong"):
+            for name, entry in entries.get(kind, {}).items():
+                cell = _cell(entry, entries.get("right", {}), solution)
+                yield Answer(exercise, name, kind == "right", cell, quotes(entry))
 
     def judge(self, answer: Answer, seed: str) -> Verdict:
         """What the check says of an answer that was handed in with the lab's given cells."""
@@ -99,9 +89,22 @@ class Bank:
     def _thing(self, answer: Answer) -> Any:
         return self.checks[answer.exercise].thing_in(self.lab.names_after(answer.cell))
 
-    def _edited(self, exercise: str, edits: tuple[tuple[str, str], ...]) -> str:
-        code = self.lab.solutions[exercise]
-        for old, new in edits:
-            assert code.count(old) == 1, f"{exercise}: {old!r} is there {code.count(old)} times"
-            code = code.replace(old, new)
+
+BANKS = {phase.number: Bank(phase) for phase in phases() if phase.lab.exists()}
+
+
+def read(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def quotes(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what an answer quotes of the exercise's text."""
+    found = entry.get("breaks", entry.get("uses", ()))
+    return (found,) if isinstance(found, str) else tuple(found)
+
+
+def _cell(entry: Mapping[str, Any], right: Mapping[str, Any], solution: str) -> str:
+    if code := entry.get("code"):
         return code
+    base = _cell(right[entry["of"]], right, solution) if "of" in entry else solution
+    return with_edits({"": base}, entry["edits"])[""]

@@ -1,20 +1,20 @@
 """What in the text of an exercise is a rule, and which answers show that a check asks it.
 
-``RULES`` of ``rules_00.py`` to ``rules_10.py`` has an entry for each exercise of a lab. An entry
-quotes what its question says outside of the hints, at least once in each sentence. What sounds
-like a rule stands in ``asked``, with answers that break it, and lose points for that. What is left
-to the learner stands in ``free``, with answers that make use of it, and lose none. All else is in
-``told``: why, what for, what a learner may count on, what to try.
+Each sentence of a question, outside of its hints, is quoted at least once. What is asked is quoted
+by an answer that breaks it, and loses points for that; what is left to the learner, by an answer
+that uses it, and loses none. These answers stand beside the checks or in a bank. All else, why,
+what for, what a learner may count on, what to try, stands in ``told`` of the file beside the check.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from grader.authoring.text import parse
 from grader.phase_paths import PhasePaths
+from tests.phases.bank import BANKS, quotes, read
 
 HINTS = re.compile(r"<details>.*?</details>", re.DOTALL)
 CODE = re.compile(r"```.*?```|\$\$.*?\$\$", re.DOTALL)
@@ -22,30 +22,21 @@ BLOCKS = re.compile(r"\n\s*\n|\n(?=- )")
 ENDS = re.compile(r"(?<=[.?;])\)?\s+(?=[A-Z`*(0-9_])")
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What the question of one exercise says.
-
-    Attributes:
-        asked: a quotation, and the names of misconceptions, or of wrong answers in the lab's
-            banks, that are not true to it.
-        free: a quotation, and the names of right answers that make use of what it allows.
-        told: quotations of what is no rule.
-    """
-
-    asked: Mapping[str, str | tuple[str, ...]]
-    free: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
-
-    def quotations(self) -> tuple[str, ...]:
-        """All of them."""
-        return *self.asked, *self.free, *self.told
+def told(phase: PhasePaths, exercise: str) -> list[str]:
+    """Return quotations of what is no rule."""
+    return read(_beside(phase, exercise)).get("told", [])
 
 
-def named(answers: Mapping[str, str | tuple[str, ...]]) -> Iterator[str]:
-    """The names of all answers to some quotations."""
-    for names in answers.values():
-        yield from (names,) if isinstance(names, str) else names
+def quoted(phase: PhasePaths, exercise: str) -> set[str]:
+    """Return what the answers to an exercise quote."""
+    entries = read(_beside(phase, exercise))
+    kept = [one for kind in ("wrong", "right") for one in entries.get(kind, {}).values()]
+    bank = (answer.quotes for answer in BANKS[phase.number].of(exercise))
+    return {quotation for found in (*map(quotes, kept), *bank) for quotation in found}
+
+
+def _beside(phase: PhasePaths, exercise: str) -> Path:
+    return phase.folder / "answers" / f"{exercise}.toml"
 
 
 def questions(phase: PhasePaths) -> dict[str, str]:
@@ -70,10 +61,10 @@ def sentences(question: str) -> list[str]:
     return [sentence for line in question.splitlines() for sentence in ENDS.split(line)]
 
 
-def unquoted(question: str, rules: Rules) -> list[str]:
+def unquoted(question: str, quotations: Iterable[str]) -> list[str]:
     """The sentences of which nothing is quoted."""
     at, left = 0, []
-    spans = [m.span() for q in rules.quotations() for m in re.finditer(re.escape(q), question)]
+    spans = [m.span() for q in quotations for m in re.finditer(re.escape(q), question)]
     for sentence in sentences(question):
         begin = question.index(sentence, at)
         at = begin + len(sentence)

@@ -7,56 +7,23 @@ import warnings
 
 import pytest
 
-from grader.judging.catalogue import load_checks
-from grader.phase_paths import phases
-from grader.proof.selftest import LabCode, drawn, stops, unseen
-from tests.phases import (
-    bank_00,
-    bank_01,
-    bank_02,
-    bank_03,
-    bank_03b,
-    bank_04,
-    bank_05,
-    bank_06,
-    bank_07,
-    bank_08,
-    bank_09,
-    bank_10,
-    dear,
-)
+from grader.proof.selftest import drawn, stops, unseen
+from tests.phases import dear
+from tests.phases.bank import BANKS
 
-# By the number of the lab, with a letter behind it for a second bank.
-BANKS = {
-    "00": bank_00.BANK,
-    "01": bank_01.BANK,
-    "02": bank_02.BANK,
-    "03": bank_03.BANK,
-    "03b": bank_03b.BANK,
-    "04": bank_04.BANK,
-    "05": bank_05.BANK,
-    "06": bank_06.BANK,
-    "07": bank_07.BANK,
-    "08": bank_08.BANK,
-    "09": bank_09.BANK,
-    "10": bank_10.BANK,
-}
 # At least this share of the wrong answers is told a misconception by its name; the others are told
 # what a case gave.
 NAMED = {"08": 0.45, "09": 0.52, "10": 0.65}
-PHASES = {phase.name[:2]: phase for phase in phases() if phase.lab.exists()}
 
 
 def of_lab(number, *others):
     """The parameters of a test that one worker runs together with all others of its lab."""
     words = " ".join([number, *others])
-    return pytest.param(number, *others, id=f"{PHASES[number[:2]].name}: {words}")
+    return pytest.param(number, *others, id=f"{BANKS[number].phase.name}: {words}")
 
 
 EXERCISES = [
-    of_lab(number, exercise)
-    for number, bank in BANKS.items()
-    for exercise in dict.fromkeys(answer.exercise for answer in bank.answers)
+    of_lab(number, exercise) for number, bank in BANKS.items() for exercise in bank.exercises
 ]
 
 
@@ -65,10 +32,6 @@ def _quiet():
     """A wrong answer may well be warned of."""
     with warnings.catch_warnings(action="ignore"):
         yield
-
-
-def of(number, exercise):
-    return [answer for answer in BANKS[number].answers if answer.exercise == exercise]
 
 
 def a_few_of_each(answers, seed, full):
@@ -87,7 +50,7 @@ def a_few_of_each(answers, seed, full):
 @pytest.mark.parametrize(("number", "exercise"), EXERCISES)
 def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exercise, seeds, full):
     bank = BANKS[number]
-    for answer in a_few_of_each(of(number, exercise), seeds[-1], full):
+    for answer in a_few_of_each(bank.of(exercise), seeds[-1], full):
         complaint = f"{answer.name}, seed {seeds[-1]}"
         assert bank.earns_everything(answer, seeds[-1]) == answer.right, complaint
 
@@ -113,11 +76,11 @@ def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, 
 
 
 @pytest.mark.slow(6)
-@pytest.mark.parametrize("number", [of_lab(number) for number in PHASES])
+@pytest.mark.parametrize("number", [of_lab(number) for number in BANKS])
 def test_at_most_two_misconceptions_in_five_pass_all_visible_cells(number, seeds, full):
-    phase = PHASES[number]
-    lab = LabCode.read(phase.lab)
-    for check in load_checks(phase.folder).values():
+    bank = BANKS[number]
+    lab = bank.lab
+    for check in bank.checks.values():
         some = check.name in dear.EXERCISES and not full
         assert stops(lab, check.name, lab.solutions[check.name]) == ""
         for right in drawn(check.alternates, some, f"{seeds[-1]} {check.name}"):

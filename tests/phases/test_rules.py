@@ -2,86 +2,68 @@
 
 import pytest
 
-from tests.phases import (
-    rules_00,
-    rules_01,
-    rules_02,
-    rules_03,
-    rules_04,
-    rules_05,
-    rules_06,
-    rules_07,
-    rules_08,
-    rules_09,
-    rules_10,
-)
-from tests.phases.rules import Rules, introduction, named, questions, sentences, unquoted
-from tests.phases.test_banks import BANKS, PHASES, of
+from tests.phases.bank import BANKS
+from tests.phases.rules import introduction, questions, quoted, sentences, told, unquoted
 
-LABS = {
-    "00": rules_00,
-    "01": rules_01,
-    "02": rules_02,
-    "03": rules_03,
-    "04": rules_04,
-    "05": rules_05,
-    "06": rules_06,
-    "07": rules_07,
-    "08": rules_08,
-    "09": rules_09,
-    "10": rules_10,
-}
 EXERCISES = [
-    pytest.param(number, exercise, rules, id=f"{number} {exercise}")
-    for number, lab in LABS.items()
-    for exercise, rules in lab.RULES.items()
+    pytest.param(bank.phase, exercise, id=f"{number} {exercise}")
+    for number, bank in BANKS.items()
+    for exercise in questions(bank.phase)
 ]
+# By lab, rules in its introduction, which hold for all of its exercises.
+FOR_ALL = {
+    "01": (
+        "Parts of an exercise earn their points separately",
+        "code that hides it",
+    ),
+    "02": (
+        "your answers use neither `torch.autograd` nor `torch.func`",
+        "nor the functions that torch itself calls on the way back",
+        "sizes of 1",
+        "batches of nothing",
+        "transposed, sliced and expanded tensors",
+        "all floating-point tensors of a call are float32, or all are float64",
+        "None of your functions may change a tensor that it was given",
+        "is right only at the very top of a graph",
+        "code that hides it",
+    ),
+    "03": (
+        "*names and shapes are part of the answer*",
+        "lets no gradient through",
+        "transposed, sliced or expanded",
+        "of size 1",
+        "or empty",
+        "nothing of yours may change it",
+    ),
+    "05": (
+        "whoever reads beside a row",
+        "whoever writes there",
+        "your kernel also *compiles* for one",
+    ),
+    "08": ("No function changes what it is given",),
+}
 
 
-def answers(number, exercise):
-    return [answer for key in BANKS if key[:2] == number for answer in of(key, exercise)]
+@pytest.mark.parametrize(("phase", "exercise"), EXERCISES)
+def test_every_sentence_is_quoted(phase, exercise):
+    """That the wrong answers lose points, and the right ones none, is what test_banks.py tests."""
+    question = questions(phase)[exercise]
+    no_rules = told(phase, exercise)
+    assert [q for q in no_rules if q not in question] == []
+    assert unquoted(question, [*no_rules, *quoted(phase, exercise)]) == []
 
 
-def wrong_answers(number, exercise):
-    wrong = {a.name for a in answers(number, exercise) if not a.right}
-    return wrong | {m.name for m in BANKS[number].checks[exercise].misconceptions}
-
-
-@pytest.mark.parametrize("number", LABS)
-def test_every_exercise_has_its_rules(number):
-    assert list(questions(PHASES[number])) == list(LABS[number].RULES)
-
-
-@pytest.mark.parametrize(("number", "exercise", "rules"), EXERCISES)
-def test_every_sentence_is_quoted_as_it_stands(number, exercise, rules):
-    question = questions(PHASES[number])[exercise]
-    assert [q for q in rules.quotations() if q not in question] == []
-    assert unquoted(question, rules) == []
-
-
-@pytest.mark.parametrize(("number", "exercise", "rules"), EXERCISES)
-def test_every_rule_has_answers_that_the_check_is_proven_on(number, exercise, rules):
-    """That the wrong ones lose points, and the right ones none, is what test_banks.py tests."""
-    right = {a.name for a in answers(number, exercise) if a.right}
-    right |= {a.name for a in BANKS[number].checks[exercise].alternates}
-    wrong = wrong_answers(number, exercise)
-    assert [name for name in named(rules.asked) if name not in wrong] == []
-    assert [name for name in named(rules.free) if name not in right] == []
-    assert all((*rules.asked.values(), *rules.free.values()))
-
-
-@pytest.mark.parametrize("number", ["01", "02", "03", "05", "08"])
-def test_rules_of_all_exercises_stand_in_the_introduction(number):
-    said = introduction(PHASES[number])
-    assert [rule for rule in LABS[number].FOR_ALL if rule not in said] == []
-    for broken in LABS[number].FOR_ALL.values():
-        for exercise, name in broken.items():
-            assert name in wrong_answers(number, exercise), exercise
+@pytest.mark.parametrize("number", FOR_ALL)
+def test_rules_of_all_exercises_stand_in_the_introduction_and_are_broken(number):
+    phase = BANKS[number].phase
+    said = introduction(phase)
+    broken = set().union(*(quoted(phase, exercise) for exercise in questions(phase)))
+    assert [rule for rule in FOR_ALL[number] if rule not in said or rule not in broken] == []
 
 
 def test_a_sentence_that_nobody_quotes_is_found():
     question = "Write `f(x)`: the double. It may be negative; an int stays an int.\nNo loop."
-    rules = Rules({"the double": "squared"}, told=("an int stays",))
+    quotations = ("the double", "an int stays")
     assert len(sentences(question)) == 3
-    assert unquoted(question, rules) == ["No loop."]
-    assert unquoted(question, Rules({}, told=("No loop", "Write"))) == [sentences(question)[1]]
+    assert unquoted(question, quotations) == ["No loop."]
+    assert unquoted(question, ("No loop", "Write")) == [sentences(question)[1]]

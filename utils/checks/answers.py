@@ -106,6 +106,7 @@ class Answer:
     name: str
     names: dict[str, Any]  # what is defined then
     sources: dict[str, str]  # what the answer wrote itself, by the name of each function
+    rest: bool  # whether these are some of the solution's functions, and it has others
     says: str = ""
     earns: float | Mapping[str, float] = 0
 
@@ -138,11 +139,13 @@ class AnswersFile:
         """Yield the ``wrong`` or ``right`` answers. reference: its functions by name."""
         for name, entry in self.entries.get(kind, {}).items():
             try:
-                names, sources = self._run(entry, reference)
+                names, base, sources = self._run(entry, reference)
             except Exception as error:
                 error.add_note(f"in {self.path}, {kind} {name!r}")
                 raise
-            yield Answer(name, names, sources, entry.get("says", ""), entry.get("earns", 0))
+            own = {key: code for key, code in sources.items() if code != base.get(key)}
+            rest = not base.keys() <= own.keys()
+            yield Answer(name, names, own, rest, entry.get("says", ""), entry.get("earns", 0))
 
     def equivalents(self) -> Iterator[Equivalent]:
         """Yield what ``same`` and ``free`` say."""
@@ -155,8 +158,8 @@ class AnswersFile:
 
     def _run(
         self, entry: Mapping[str, Any], reference: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return what is defined after an answer's cell, and its own functions' code."""
+    ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+        """Return what is defined after an answer's cell, what it is an edit of, and its code."""
         lab, exercise = self.path.parents[1] / "lab.py", self.path.stem
         names = dict(lab_names(lab, exercise, self.module))
         code, of = entry.get("code"), entry.get("of", "")
@@ -164,15 +167,15 @@ class AnswersFile:
             base = {name: source_as(thing, name) for name, thing in reference.items()}
             names = {**vars(sys.modules[self.module]), **names}
         elif of:
-            names, base = self._run(self.entries["right"][of], reference)
+            names, _, base = self._run(self.entries["right"][of], reference)
         elif not code:
             base = {name: one._source for name, one in names.items() if hasattr(one, "_source")}
         if code:
             found = run(code, names, lab, exercise)
-            return names, {name: one._source for name, one in found.items()}
+            return names, {}, {name: one._source for name, one in found.items()}
         sources = with_edits(base, entry["edits"])
         run("\n\n\n".join(sources.values()), names, lab, exercise)
-        return names, {name: one for name, one in sources.items() if one != base[name]}
+        return names, base, sources
 
 
 def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:

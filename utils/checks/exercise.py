@@ -320,6 +320,7 @@ class Check:
                 answer.name,
                 self.thing_in(answer.names),
                 answer.sources,
+                answer.rest or not set(self.names) <= answer.sources.keys(),
                 answer.earns if kind == "wrong" else self.points,
                 answer.says,
             )
@@ -342,7 +343,8 @@ class Check:
             own = {**self.right, **own}
         else:
             sources = {self.name: source_as(own, self.name)} if callable(own) else {}
-        to.append(self._candidate(name, own, sources, earns, explanation))
+        rest = bool(sources) and not set(self.names) <= sources.keys()
+        to.append(self._candidate(name, own, sources, rest, earns, explanation))
         return thing
 
     def _candidate(
@@ -350,6 +352,7 @@ class Check:
         name: str,
         thing: Any,
         sources: Mapping[str, str],
+        partial: bool,
         earns: float | Mapping[str, float],
         explanation: str,
     ) -> Candidate:
@@ -363,7 +366,7 @@ class Check:
             earns=sum(earns.values()) if isinstance(earns, Mapping) else earns,
             by_part=by_part,
             explanation=explanation,
-            partial=bool(sources) and not set(self.names) <= set(sources),
+            partial=partial,
         )
 
 
