@@ -20,7 +20,6 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # the profiler tells of i
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import statistics
-import textwrap
 import time
 import warnings
 
@@ -30,7 +29,6 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.benchmark import Timer
 
-from utils.instruments import records
 from utils.instruments.stand_ins import Device, Neighbour, batches_by_length
 from utils.minigpt import MiniGPT, load_minigpt, training_lines
 from utils.notebook.course import PHASES
@@ -447,7 +445,7 @@ number(
 #
 # A GPU is another computer. Your Python, on the *host*, does not add or multiply there: it puts orders into a queue and goes on. The *device* takes them out, one after the other, in its own time. Whoever looks at the host's clock sees how long it takes to give orders.
 #
-# There is no GPU here. But one can stand in for it: a thread with a queue, `Device` of `utils/instruments/stand_ins.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
+# No GPU is needed to see it. One can stand in for it: a thread with a queue, `Device` of `utils/instruments/stand_ins.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
 
 # %%
 device, big = Device(), torch.randn(1000, 1000)
@@ -466,6 +464,8 @@ for line in ("launch", "launch", "launch", "item"):
 # That is how the course's record of a real one was made. It is of another machine than yours, and of another version of PyTorch; the first line below says which. **Predict.** A product of two float32 matrices, at five widths from 64 to 8,192. The last is 128 times as wide as the first and has two million times as many multiplications. How much longer does it take to *order* it, until Python has the next line? And until it is *done*?
 
 # %%
+from utils.instruments import records
+
 gpu = records.load()
 peak = gpu.provenance["gpu"]["peak float32 FLOP/s"]
 print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}; at most {peak / 1e12:.0f} TFLOP/s in float32")
@@ -1133,13 +1133,15 @@ messages.causes()
 # Some of these look otherwise on a GPU, and the record has what was said there. First 8, an index of 600 into a table of 600 rows, in a program of seven lines. **Predict.** Which line will be blamed?
 
 # %%
+import textwrap
+
 said = gpu.result("messages")["messages"]
 
 
 def program(name):
     """The lines that raised a recorded message; three came before them."""
-    for number, line in enumerate(said[name]["code"].splitlines(), 4):
-        print(f"{number:5}  {line}")
+    for place, line in enumerate(said[name]["code"].splitlines(), 4):
+        print(f"{place:5}  {line}")
 
 
 def message(name, begin="  File"):
@@ -1264,7 +1266,7 @@ print(*pages["one program"]["page"].strip().splitlines()[1:], sep="\n")
 print(f"{'':15}GPU-Util      power      clock   state  temperature")
 for name, look in pages.items():
     util, power, _, clock, warm, state = look["figures"].values()
-    print(f"{name:15}{util:>8} {power:>10} {clock:>10} {state:>7} {warm:>9} °C")
+    print(f"{name:15}{util:>8} {power:>10} {clock:>10} {state:>7} {warm:>8} C")
 
 # %% [markdown]
 # Small products: busy for a third of the time, at the power of idling. It is the MiniGPT of *Five brakes*: what the device waits for are orders. Large products: all of the 700 W, and now the card defends itself. To stay within them it turns its clock down by a third: it computes most when its clock is slowest. (Zeros would need less current than these random numbers do; and a rate that was taken in the first second is not that of a long run.)
