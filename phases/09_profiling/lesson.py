@@ -624,7 +624,7 @@ for name, file in {"MiniGPT, recorded": "trace.json.gz", "wide layers, recorded"
 two_lanes(recorded, trace="MiniGPT, recorded", at=90)
 
 # %% [markdown]
-# MiniGPT's is F, small launches. One of the fastest devices there are stands idle for more than nine tenths of the step. Whatever is ordered runs at once and is over at once, in less time than a launch takes. (`host 2` is the thread in which autograd does the backward of what lies on a device. And a good part of these milliseconds is the profiler's, which is paid for each operator; without it, below, the step is shorter and the device no busier.) The wide layers are D: the host is done with its orders half-way through and waits for the loss, the queue is so full that a kernel stands in it for milliseconds, and between two kernels hardly anything is lost. The same card, the same PyTorch, the same loop. The `bottleneck` that you write in the lab gives both of them the right word; put them to it.
+# MiniGPT's is F, small launches. One of the fastest devices there are stands idle for more than nine tenths of the step. Whatever is ordered runs at once and is over at once, in less time than a launch takes. (`host 2` is the thread in which autograd does the backward of what lies on a device. And a good part of these milliseconds is the profiler's, which is paid for each operator; without it, below, a step is shorter.) The wide layers are D: the host is done with its orders half-way through and waits for the loss, the queue is so full that a kernel stands in it for milliseconds, and between two kernels hardly anything is lost. The same card, the same PyTorch, the same loop. The `bottleneck` that you write in the lab gives both of them the right word; put them to it.
 #
 # On a CPU the same brakes look otherwise: there is only one lane, and every operator waits for itself. **Predict.** Three ways to lose time, on this machine: a dataset that is slow to give its items, a loop over rows, a needless conversion to float64. What will be at the top of a table, by self time?
 
@@ -786,7 +786,7 @@ print(f"in the graph {way['kernels']} kernels and copies run for {1e3 * way['bus
 print(f"a small addition, a thousand of them: from Python {1e6 * added['eager']:.1f} µs, in a graph {1e6 * added['graph']:.1f} µs")
 
 # %% [markdown]
-# In the first row *ordered* and *done* are one and the same number: the device is never behind, and a step takes as long as its orders. So a GPU with hundreds of times the arithmetic of that core is nine times as fast. Fused, the optimizer needs fewer orders. Compiled, the step is *no shorter*: there are fewer kernels, and still well over a hundred, each ordered by itself, from the Python that Inductor wrote; and the guards are asked before. "reduce-overhead" takes away half, and leaves what no graph holds: the optimizer, and what autograd and the compiler's own Python do in between. As one graph the step is given in 0.13 ms and done in 0.7, and for nine tenths of that kernels run. They are no faster than before. Only the orders are gone.
+# In the first row *ordered* and *done* are one and the same number: the device is never behind, and a step takes as long as its orders. So a GPU with hundreds of times the arithmetic of that core is nine times as fast. Fused, the optimizer needs fewer orders. Compiled, the step is *no shorter*: there are fewer kernels, and still well over a hundred, each ordered by itself, from the Python that Inductor wrote; and the guards are asked before. "reduce-overhead" takes away half, and leaves what no graph holds: the optimizer, and what autograd and the compiler's own Python do in between. As one graph the step is given in 0.13 ms and done in 0.7, and for nine tenths of that kernels run. A graph makes no kernel faster; it takes the orders away.
 #
 # A graph wants something for it: the same shapes in the same places of memory at each replay, new batches copied to where the old ones were, and nothing in it that asks for a number.
 #
@@ -1130,7 +1130,7 @@ messages.causes()
 # %% [markdown]
 # 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both look otherwise; see below.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
 #
-# Some of these look otherwise on a GPU, and the record has what was said there. First 8, an index of 600 into a table of 600 rows, in a program of seven lines. **Predict.** Which line will be blamed?
+# Some of these look otherwise on a GPU, and the record has what was said there. First 8, an index of 600 into a table of 600 rows, in a short program (three lines stood before these). **Predict.** Which line will be blamed?
 
 # %%
 import textwrap
@@ -1160,7 +1160,7 @@ message("index too large")
 # %% [markdown]
 # Line 6, and the mistake is in line 5. The kernel found it out, on the device, while Python was on its way; whoever ordered something next was told. It can be a line as innocent as this one, or the next `.item()`, a hundred lines below: "might be asynchronously reported at some other API call". The many lines before it are assertions, one from each of 64 threads: the embedding is 64 wide, and each thread fetched one number of row 600. And the process is done for: after a device-side assert every call of CUDA fails, until you start anew. So run the same batch **on a CPU**, and you get number 8, with the right line; or with `CUDA_LAUNCH_BLOCKING=1`, where each launch waits.
 #
-# Then 14, in two forms, both of which name who surprised them:
+# Then 14, in two forms. The first names two devices, the second also the argument that lies on the wrong one:
 
 # %%
 message("two devices", "RuntimeError")
@@ -1260,7 +1260,7 @@ print(*pages["one program"]["page"].strip().splitlines()[1:], sep="\n")
 #
 # *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. What ran here is phase 05's softmax on a single row: one program, on one of 132 multiprocessors, and the 131 others had nothing to do. 100 % says only: the queue didn't run dry.
 #
-# *Pwr* is the honest one. Arithmetic needs current, and 136 of 700 watts are little more than idling. Which can be said because it was looked at idle, too. **Predict.** Four looks: idle; one program; products of 64 × 64, ordered one by one; products of 8,192 × 8,192 in bfloat16. GPU-Util and power of the last two? And what will the clock of the multiprocessors, 1,980 MHz at its fastest, do in each?
+# *Pwr* is the honest one. Arithmetic needs current, and 136 of 700 watts are little more than idling. That can be said because it was looked at idle, too. **Predict.** Four looks: idle; one program; products of 64 × 64, ordered one by one; products of 8,192 × 8,192 in bfloat16. GPU-Util and power of the last two? And what will the clock of the multiprocessors, 1,980 MHz at its fastest, do in each?
 
 # %%
 print(f"{'':15}GPU-Util      power      clock   state  temperature")
@@ -1269,9 +1269,9 @@ for name, look in pages.items():
     print(f"{name:15}{util:>8} {power:>10} {clock:>10} {state:>7} {warm:>8} C")
 
 # %% [markdown]
-# Small products: busy for a third of the time, at the power of idling. It is the MiniGPT of *Five brakes*: what the device waits for are orders. Large products: all of the 700 W, and now the card defends itself. To stay within them it turns its clock down by a third: it computes most when its clock is slowest. (Zeros would need less current than these random numbers do; and a rate that was taken in the first second is not that of a long run.)
+# Small products: busy for a third of the time, at the power of idling. That is MiniGPT's case in *Five brakes*: what the device waits for are orders. Large products: all of the 700 W, and now the card defends itself. To stay within them it turns its clock down by a third: it computes most when its clock is slowest. (Zeros would need less current than these random numbers do; and a rate that was taken in the first second is not that of a long run.)
 #
-# None of this stands on the page. The clock has no column, and *Perf*, the state of the clocks from P0, the fastest, to P8 or lower, asleep, says P0 in all four. *Temp* tells how warm, *Pwr* next to its cap whether the card is slowed by it. *Memory-Usage* is what the processes have taken from the driver, tensors, PyTorch's cache, and half a GiB for CUDA itself; the seven GiB were there while it idled, left in the cache by what ran before, and can't tell you whether your batch would fit twice. *ECC* counts memory errors that couldn't be mended: anything but 0 is a reason to have the machine looked at. Below, each process and what it holds.
+# The clock has no column on the page, and *Perf*, the state of the clocks from P0, the fastest, to P8, asleep, says P0 in all four. *Temp* tells how warm, and *Pwr* at its cap that the card is being slowed. *Memory-Usage* is what the processes have taken from the driver, tensors, PyTorch's cache, and half a GiB for CUDA itself; the seven GiB were there while it idled, left in the cache by what ran before, and can't tell you whether your batch would fit twice. *ECC* counts memory errors that couldn't be mended: anything but 0 is a reason to have the machine looked at. Below, each process and what it holds.
 #
 # `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used,clocks.sm --format=csv -l 1` writes what you want to keep.
 
