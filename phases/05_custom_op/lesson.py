@@ -996,7 +996,7 @@ for name, check in record.result("checks").items():
     print(f"{name:12} {check['outcome']:7} {check['says'][:85]}")
 
 # %% [markdown]
-# None. So was I too severe when I said that right in the interpreter isn't right on a GPU? A kernel that has only been interpreted is half tested. This one had gone through the compiler as well, for just that chip; its programs read nothing that another writes, so no order can hurt them; and where the interpreter is known to err, the source goes round it. The interpreter had proved the arithmetic, and to the last digits the GPU computes the same (`same_as_cpu`). What was left over is what neither can show. One such thing is `far`: rows that begin more than 2³¹ elements behind the first, which takes a tensor of four gigabytes to try. It holds, for `row` was made 64 bits wide.
+# None. So was that drill too severe, by which right in the interpreter need not be right on a GPU? The interpreter had proved the arithmetic, and to the last digits the GPU computes the same (`same_as_cpu`). The other half was read and not run: the kernels had gone through the compiler for just that chip; a program reads nothing that another writes, so no order can hurt; and where the interpreter is known to err, the source goes round it. A little is left that neither shows. One such thing is `far`: rows that begin more than 2³¹ elements behind the first, which takes a tensor of four gigabytes to try. It holds, for `row` was made 64 bits wide.
 #
 # Now the question from above, put to the softmax. **Predict.** Rows of 600, one to a program. The GPU has 132 multiprocessors. 1, 2, 4 or 8 warps: which is best for 64 rows, and which for 65,536?
 
@@ -1019,7 +1019,7 @@ for dtype, itemsize in {"float32": 4, "bfloat16": 2}.items():
         print(f"{dtype:8} {rows:6,} rows of 600: ", *(f"{time:7.2f}" for time in one_row))
 
 # %% [markdown]
-# It depends on how many rows there are. With 64 every program has a multiprocessor to itself, and what counts is how long *one* takes: in float32 four warps, whose threads go through fewer elements one after the other. With 65,536 there is always another program to go on with while one waits, and one warp is as good as four: the memory is what they all wait for. In bfloat16 there is half as much to wait for, and what was hidden behind it comes out. A barrier and an exchange through shared memory, twice for each row of 1,200 bytes: with eight warps that takes nearly twice the time.
+# It depends on how many rows there are. With 64 every program has a multiprocessor to itself, and what counts is how long *one* takes: in float32 four warps or eight, whose threads go through fewer elements one after the other. With 65,536 there is always another program to go on with while one waits, and one warp is as good as four: the memory is what they all wait for. In bfloat16 there is half as much to wait for, and what was hidden behind it comes out. It fits what you have read: barriers and exchanges through shared memory, twice for each row of 1,200 bytes. With eight warps it takes nearly twice the time.
 #
 # Somebody could have known. The course's softmax tunes nothing at run time; it has a table, in `utils/softmax/launch.py`, and that was reasoned from figures like those above before any GPU was asked. Nothing may spill; a thread should have four to eight loads under way; of many narrow rows each gets a warp or two, and of few each gets four.
 #
@@ -1051,7 +1051,7 @@ for launched, seconds in sorted(tried("forward", 2, 4096, 32768).items(), key=la
 # %% tags=["hide-input"]
 true_false(
     "Of two kernels for the same softmax, the one that reads its row once is at least as fast as the one that reads it twice.", False,
-    "Here the loop, which reads each row of 64 KiB in two tiles and then again, beats the kernel that keeps it by 5 %: the second reading comes out of a cache. In float32 it is the other way round. The count of bytes tells what is possible; what is best, near that, only trying tells.",
+    "Here the loop, which reads each row of 64 KiB in two tiles and then again, beats the kernel that keeps it by 5 %: the second reading comes out of a cache. In float32 it is the other way round (ask `tried`, with 4 in place of 2). The count of bytes tells what is possible; what is best, near that, only trying tells.",
 )
 
 # %% [markdown]
@@ -1085,7 +1085,7 @@ number(
 )
 
 # %% [markdown]
-# So much for the bound. Now four kernels on the H100, for the same rows: `copy` reads and writes as many bytes and computes nothing; ours; what `torch.compile` makes of `torch.softmax`; and the one that PyTorch brings along. **Predict.** The bound of the forward in float32 is 94 µs. Who comes how near? And does half precision halve the time, as I just claimed?
+# So much for the bound. Now four kernels on the H100, for the same rows: `copy` reads and writes as many bytes and computes nothing; ours; what `torch.compile` makes of `torch.softmax`; and the one that PyTorch brings along. **Predict.** The bound of the forward in float32 is 94 µs. Who comes how near? And is it true that half precision halves the time?
 
 # %%
 def measured(rows, columns, dtype="float32", direction="forward"):
@@ -1105,7 +1105,7 @@ for direction in ("forward", "backward"):
 # %% [markdown]
 # In the first line a softmax costs what a copy costs, whoever wrote it: the exponentials, the maximum, the sum are hidden behind the bytes. None reaches the bound, the copy neither, for a data sheet tells what the wires could carry; a tenth of that nobody gets.
 #
-# And the claim? Ours and the compiler's are halved. PyTorch's own is not: in bfloat16 it takes one and a half times as long as a copy does, and in both backwards twice. It moves no byte more than the others. So bytes are a *bound*, and whoever reaches it has earned it: by loads that are wide enough, and enough of them under way. What those two kernels wait for, times alone don't tell; that takes a profiler (phase 09).
+# And half precision? Ours and the compiler's are halved. PyTorch's own is not: in bfloat16 it takes one and a half times as long as a copy does, and in both backwards twice as long, though it has no byte more to move. So bytes are a *bound*, and whoever reaches it has earned it: by loads that are wide enough, and enough of them under way. What those two kernels wait for, times alone don't tell; that takes a profiler (phase 09).
 #
 # The same as a roofline, which you know from phase 01: to the right the FLOPs that are done for each byte, up the FLOP/s that the machine then allows. The LM head's product is drawn in as well. Hollow marks are a bound; a filled mark was measured, where the record has a softmax of just so many rows (64, 512, 4,096 and 65,536, which are 2, 16, 128 and 2,048 sequences).
 #
@@ -1133,7 +1133,7 @@ for batch in SEQUENCES:
 roofline(work, peak_flops=FLOPS, peak_bandwidth=BANDWIDTH)
 
 # %% [markdown]
-# The LM head moves: a larger batch shares the weight, and from five sequences on its arithmetic is the bound. Softmax stands still, or its bound does. What is reached climbs towards it: two sequences are 307 KB, a tenth of a microsecond's worth of bandwidth, and take two microseconds: to begin a kernel and end it takes its time, however little it does. (Nothing of Python's is in that yet, for the launches come out of a CUDA graph. Phase 09 adds it.)
+# The LM head moves: a larger batch shares the weight, and from five sequences on its arithmetic is the bound. Softmax stands still, or its bound does. What is reached climbs towards it: two sequences are 307 KB, a tenth of a microsecond's worth of bandwidth, and take two microseconds, for to begin a kernel and to end it takes its time, however little it does. (Nothing of Python's is in that yet: the launches came out of a CUDA graph. Phase 09 adds it.)
 #
 # Every row brings its own bytes and its own FLOPs, in the same proportion, whatever the batch. Fusing is the only thing that moves it, from 0.16 to 0.63 FLOP a byte, and that is four times the speed.
 

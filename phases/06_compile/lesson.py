@@ -26,7 +26,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.instruments import records
 from utils.instruments.compiling import captured, kept, listening, loops, replay, split, written
 from utils.minigpt import load_minigpt
 from utils.notebook.course import PHASES
@@ -1018,6 +1017,8 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 # That was a described GPU. On a real one, phase 05's H100, the LM head with a softmax behind it (and no temperature) was compiled in both forms, forward and backward, and what Inductor wrote there was kept. **Predict.** What are the steps of its `call`, in either form? And in which line do you see that memory is used twice?
 
 # %%
+from utils.instruments import records
+
 record = records.load("nvidia-h100-80gb-hbm3")
 print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
 for name in ("torch", "operator"):

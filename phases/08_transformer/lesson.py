@@ -25,7 +25,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.instruments import records
 from utils.minigpt import attention_maps, evaluation_lines, generate, load_minigpt, load_tokenizer
 from utils.minigpt.hf import save_folder  # before transformers: it switches the hub off
 from utils.notebook.course import PHASES
@@ -442,6 +441,8 @@ for name, out in (("by hand", by_hand), ("fused", fused)):
 # And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 (made by `python -m benchmarks.gpu`), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
 
 # %%
+from utils.instruments import records
+
 record = records.load("nvidia-h100-80gb-hbm3")
 print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
 both_ways = record.result("attention")
