@@ -976,7 +976,7 @@ choice(
 )
 
 # %% [markdown]
-# How high is such a roof really? The course has the record of an H100: products of two square matrices, and copies, timed there by `python -m benchmarks.gpu`. **Predict.** What share of the 989 TFLOP/s does bfloat16 reach? Does fp8 reach twice as much? And float64, with twice the bytes, against float32?
+# How high is such a roof really? The course has the record of an H100: products of two square matrices, and copies, timed there. **Predict.** What share of the 989 TFLOP/s does bfloat16 reach? Does fp8 reach twice as much? And float64, with twice the bytes, against float32?
 
 # %%
 record = records.load("nvidia-h100-80gb-hbm3")

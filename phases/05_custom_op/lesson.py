@@ -984,7 +984,7 @@ attempt(lambda: launch(tuned, (1,), torch.randn(1, 8), torch.empty(1, 8), 8, 8, 
 #
 # ### What a GPU said
 #
-# One has been asked. The course comes with the *record* of an H100, one of the GPUs for which you have been compiling: what `python -m benchmarks.gpu` measured there, under another version of PyTorch than yours. (On a machine with a GPU the same command makes a record of that one.)
+# One has been asked. The course comes with the *record* of an H100, one of the GPUs for which you have been compiling: what `python -m benchmarks.gpu` measured there, under another version of PyTorch than yours. (With the course's repository on a machine with a GPU, the same command makes a record of that one.)
 #
 # The course's softmax was written as you work here, with no GPU in reach: every test of it had run in the interpreter, and its kernels had been compiled only to be read. **Predict.** Then the same tests ran on the H100, for the first time: values, dtypes and strides of every kind, opcheck, gradcheck, the compiler. How many failed?
 

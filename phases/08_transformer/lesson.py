@@ -438,7 +438,7 @@ for name, out in (("by hand", by_hand), ("fused", fused)):
 # %% [markdown]
 # Output, and the gradients of queries, keys and values. So why write it by hand? Since the fused kernel has no table, it can't show you one; and the day you want a change, a window, a bias, shared keys, you need the lines.
 #
-# And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 (made by `python -m benchmarks.gpu`), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
+# And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 (phase 05 reads more of it), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
 
 # %%
 from utils.instruments import records
