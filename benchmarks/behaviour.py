@@ -227,7 +227,9 @@ def timed_steps(step: Callable[[], object], device: torch.device) -> dict[str, f
         step()
         wait(device)
     on_device = [
-        event for event in profiled.events() if event.device_type == torch.autograd.DeviceType.CUDA
+        event
+        for event in profiled.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA and not event.is_user_annotation
     ]
     return {
         "ordered": ordered / STEPS,

@@ -1,8 +1,8 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
-It contains `release/`, `notebooks/`, `utils/`, what makes a learner's copies (`grader.work`), the
-licence, the lock of what they need, and the setup files, rewritten for that; all labs, or those
-that are named. The same project gives the same bytes.
+It contains `release/`, `notebooks/`, `utils/`, the records of GPUs that lessons read, what makes a
+learner's copies (`grader.work`), the licence, the lock of what they need, and the setup files,
+rewritten for that; all labs, or those that are named. The same project gives the same bytes.
 
 With `--with-checks` it contains all of `grader/` and the phases' texts, so that `check(...)` in a
 lab judges at once. These hold the answers, so such an archive is for learners who study by
@@ -92,7 +92,7 @@ def learner_files(
     chosen = [page for page in pages(root) if page in named or page.name == START]
     if not any(page.release.exists() for page in chosen):
         raise UserError("there is no release yet: run `python -m grader build`")
-    folders = [root / "utils"]
+    folders = [root / "utils", root / "benchmarks" / "records"]
     if with_checks:
         folders += [root / "grader", *(page.folder for page in chosen)]
     shared = [path for folder in folders for path in folder.rglob("*") if path.is_file()]

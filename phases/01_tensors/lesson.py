@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from utils.instruments import records
 from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import (
@@ -489,7 +490,7 @@ attempt(lambda: torch.ones(2).to(torch.float8_e4m3fn) + 1)
 # %% [markdown]
 # One, nearly. `float16` ends at 65,504, and beyond it lies infinity. `bfloat16` has 8 significant bits, so between 256 and 512 it holds only even numbers: count in it and you stay at 256 for ever (`float16` stays at 2,048, `float32` at 16,777,216). A gradient of 1e-8 is 0 in `float16`; that is why training in fp16 multiplies the loss by a large number first (`torch.amp.GradScaler`), and why bf16, which keeps it to within half a percent, needs no such help. And 8-bit `e4m3`, whose largest number is 448, clips.
 #
-# fp8 is a format to *keep* numbers in, and to multiply matrices in. What torch does with it element by element is patchy: `a + b` is refused, `a * a`, `a == b` and even `a @ b` run, and round each result back into those narrow walls. The product that is meant is `F.scaled_mm`: both sides in fp8, a scale beside each so that neither overflows, sums in float32, the result in bfloat16. An H100 has units for just that, twice as fast as for 16 bits.
+# fp8 is a format to *keep* numbers in, and to multiply matrices in. What torch does with it element by element is patchy: `a + b` is refused, `a * a`, `a == b` and even `a @ b` run, and round each result back into those narrow walls. The product that is meant is `F.scaled_mm`: both sides in fp8, a scale beside each so that neither overflows, sums in float32, the result in bfloat16. An H100 has units for just that, by its data sheet twice as fast as for 16 bits.
 #
 # What does it cost the LM head? Same weights, same inputs, three dtypes, held against float64:
 
@@ -973,6 +974,22 @@ choice(
     },
     answer="No batch is large enough",
 )
+
+# %% [markdown]
+# How high is such a roof really? The course has the record of an H100: products of two square matrices, and copies, timed there. **Predict.** What share of the 989 TFLOP/s does bfloat16 reach? Does fp8 reach twice as much? And float64, with twice the bytes, against float32?
+
+# %%
+record = records.load("nvidia-h100-80gb-hbm3")
+print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
+sheet = {"float64": 67, "float32": 67, "float32 as tf32": 495, "bfloat16": 989, "float8_e4m3fn": 1979}  # dense
+for name, peak in sheet.items():
+    reached = record.result("products")["FLOP/s"][name] / 1e12
+    print(f"{name:16} {reached:7.1f} of {peak:5,} TFLOP/s, {reached / peak:4.0%}")
+copied = record.result("softmax")["peak copy"]["bytes per second"] / 1e12
+print(f"the fastest copy {copied:7.2f} of {3.35:5} TB/s,    {copied / 3.35:4.0%}")
+
+# %% [markdown]
+# Three quarters of a data sheet is a good product, and nine tenths a good copy: read peaks as what the wires could carry. fp8 comes to 1.6 times bfloat16. And float64 is *faster* than float32! Matrices are multiplied in units of their own, which this chip has for 64 bits, and for 16 and 8, but not for float32 in full: that is left to the ordinary units. `float32 as tf32` lends it the matrix units, at the price of 13 bits of the fraction: seven times as fast. (`torch.backends.cuda.matmul.fp32_precision = "tf32"` says that you are willing.)
 
 # %% [markdown]
 # ## What you can now do

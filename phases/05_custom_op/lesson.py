@@ -11,11 +11,12 @@
 #
 # It takes an hour and a half. You need phase 00's first kernel, phase 02's vector-Jacobian products and phase 04's table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
+# No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. How long they take on one that is, an H100, was recorded; towards the end you read that record. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
 
 # %%
 import warnings
 from collections import Counter
+from statistics import median
 
 import torch
 import triton
@@ -23,6 +24,7 @@ import triton.language as tl
 from torch.autograd import gradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from utils.instruments import records
 from utils.instruments.launching import launch
 from utils.minigpt import load_minigpt
 from utils.notebook.course import PHASES
@@ -45,7 +47,7 @@ course_path(PHASES, here=5)
 # Un *kernel* es un bucle; un *operador* es un kernel que PyTorch conoce. En Triton un programa toma una fila entera: la lee una vez, la reduce y la escribe una vez. El bloque es una potencia de dos, y la máscara decide qué posiciones tocan la memoria; lo que queda fuera de la fila necesita un valor neutro.
 # Se acumula en float32 (en float64, si la entrada lo es). El gradiente es otro kernel, y también otro operador.
 # PyTorch pide un esquema, un kernel por dispositivo, una versión *fake* que solo conoce formas, y una fórmula para autograd. `gradcheck`, `opcheck`, la comparación y `torch.compile` miran cosas distintas: ninguna prueba lo ve todo.
-# Sin GPU se puede leer el PTX, contar lecturas y bytes, y calcular el tiempo que la memoria permite.
+# Sin GPU se puede leer el PTX, contar lecturas y bytes, y calcular el tiempo que la memoria permite. Lo que tarda de verdad una H100 está medido, y viene con el curso.
 
 # %% [markdown]
 # ## The question
@@ -918,7 +920,7 @@ for warps in (4, 1):
     print(f"{warps} warps:", dict(found))
 
 # %% [markdown]
-# No shared memory, no barrier: a warp keeps step by itself. For that every thread has 32 elements now in place of 8. Which is better, a GPU must say.
+# No shared memory, no barrier: a warp keeps step by itself. For that every thread has 32 elements now in place of 8. Which is better, a GPU must say, and further down it does.
 #
 # Now look at the loads again: `ld.global.b32`, one number of 32 bits each. A GPU can move four in one instruction, `ld.global.v4.b32`, if the address is a multiple of 16 bytes. **Predict.** 600 columns and 4,096 columns: in which does each row begin at such an address? And what does the compiler know of it?
 
@@ -978,19 +980,91 @@ print(type(tuned).__name__, "around the same kernel:", tuned.fn is rms_kernel)
 attempt(lambda: launch(tuned, (1,), torch.randn(1, 8), torch.empty(1, 8), 8, 8, 1, EPS, tl.float32, 8))
 
 # %% [markdown]
-# Its candidates differ in what the compiler was just asked for, 4, 8 or 16 warps, and which is fastest only a GPU can say: so `launch` refuses to pretend. The course's softmax has a table in place of it, reasoned from figures like those above, which a run on a GPU can replace.
+# Its candidates differ in what the compiler was just asked for, 4, 8 or 16 warps, and which is fastest only a GPU can say: so `launch` refuses to pretend.
+#
+# ### What a GPU said
+#
+# One has been asked. The course comes with the *record* of an H100, one of the GPUs for which you have been compiling: what `python -m benchmarks.gpu` measured there, under another version of PyTorch than yours. (With the course's repository on a machine with a GPU, the same command makes a record of that one.)
+#
+# The course's softmax was written as you work here, with no GPU in reach: every test of it had run in the interpreter, and its kernels had been compiled only to be read. **Predict.** Then the same tests ran on the H100, for the first time: values, dtypes and strides of every kind, opcheck, gradcheck, the compiler. How many failed?
+
+# %%
+record = records.load("nvidia-h100-80gb-hbm3")
+origin = record.provenance
+print(f"{record.gpu}, torch {origin['torch']}, triton {origin['triton']}, {origin['date'][:10]}\n")
+for name, check in record.result("checks").items():
+    print(f"{name:12} {check['outcome']:7} {check['says'][:85]}")
+
+# %% [markdown]
+# None. So was that drill too severe, by which right in the interpreter need not be right on a GPU? The interpreter had proved the arithmetic, and to the last digits the GPU computes the same (`same_as_cpu`). The other half was read and not run: the kernels had gone through the compiler for just that chip; a program reads nothing that another writes, so no order can hurt; and where the interpreter is known to err, the source goes round it. A little is left that neither shows. One such thing is `far`: rows that begin more than 2³¹ elements behind the first, which takes a tensor of four gigabytes to try. It holds, for `row` was made 64 bits wide.
+#
+# Now the question from above, put to the softmax. **Predict.** Rows of 600, one to a program. The GPU has 132 multiprocessors. 1, 2, 4 or 8 warps: which is best for 64 rows, and which for 65,536?
+
+# %%
+from utils.softmax.launch import Launch, choose
+
+
+def tried(direction, itemsize, rows, columns):
+    """Seconds of every launch that was tried on such a tensor."""
+    shape = {"direction": direction, "itemsize": itemsize, "rows": rows, "columns": columns}
+    found = [one for one in record.result("tune")["measured"] if shape.items() <= one.items()]
+    return {Launch(one["loop"], one["tile"], one["warps"]): one["seconds"] for one in found}
+
+
+print("µs, forward, by warps:      ", *(f"{warps:7}" for warps in (1, 2, 4, 8)))
+for dtype, itemsize in {"float32": 4, "bfloat16": 2}.items():
+    for rows in (64, 512, 4_096, 65_536):
+        seconds = tried("forward", itemsize, rows, 600)
+        one_row = [seconds[Launch(False, 1024, warps)] * 1e6 for warps in (1, 2, 4, 8)]
+        print(f"{dtype:8} {rows:6,} rows of 600: ", *(f"{time:7.2f}" for time in one_row))
+
+# %% [markdown]
+# It depends on how many rows there are. With 64 every program has a multiprocessor to itself, and what counts is how long *one* takes: in float32 four warps or eight, whose threads go through fewer elements one after the other. With 65,536 there is always another program to go on with while one waits, and one warp is as good as four: the memory is what they all wait for. In bfloat16 there is half as much to wait for, and what was hidden behind it comes out. It fits what you have read: barriers and exchanges through shared memory, twice for each row of 1,200 bytes. With eight warps it takes nearly twice the time.
+#
+# Somebody could have known. The course's softmax tunes nothing at run time; it has a table, in `utils/softmax/launch.py`, and that was reasoned from figures like those above before any GPU was asked. Nothing may spill; a thread should have four to eight loads under way; of many narrow rows each gets a warp or two, and of few each gets four.
+#
+# **Predict.** On 40 kinds of tensor, forward and backward, in 2 and in 4 bytes, the H100 tried whatever launch is sensible, 441 in all. How often was the reasoned one within 3 % of the best? And how much can one lose, by taking the worst?
+
+# %%
+corrected = {("forward", 2, 4096, 32768): Launch(False, 32768, 32)}  # what the table said before
+names = ("direction", "itemsize", "rows", "columns")
+shapes = dict.fromkeys(tuple(one[name] for name in names) for one in record.result("tune")["measured"])
+lost, worst = {}, []
+for shape in shapes:
+    seconds = tried(*shape)
+    fastest = min(seconds.values())
+    lost[shape] = seconds[corrected.get(shape, choose(*shape))] / fastest - 1
+    worst.append(max(seconds.values()) / fastest)
+print(f"within 3 %: {sum(share <= 0.03 for share in lost.values())} of {len(lost)}")
+for shape, share in lost.items():
+    if share > 0.03:
+        print(f"{share:.1%} lost:", *shape, f" best of {min(tried(*shape).values()) * 1e6:.1f} µs")
+print(f"the worst takes {median(worst):.1f} times as long as the best, or up to {max(worst):.1f} times")
+
+# %% [markdown]
+# 37 of 40, where up to a factor of 2.4 was to be lost. That is what reading is worth: what it leaves for a GPU to say are a few percent. Two of the three misses are a tenth of a microsecond. The third is a real one, and reading didn't see it coming. Look up the two launches: which kernel was better?
+
+# %%
+for launched, seconds in sorted(tried("forward", 2, 4096, 32768).items(), key=lambda item: item[1]):
+    print(f"{seconds * 1e6:6.1f} µs  {launched}")
+
+# %% tags=["hide-input"]
+true_false(
+    "Of two kernels for the same softmax, the one that reads its row once is at least as fast as the one that reads it twice.", False,
+    "Here the loop, which reads each row of 64 KiB in two tiles and then again, beats the kernel that keeps it by 5 %: the second reading comes out of a cache. In float32 it is the other way round (ask `tried`, with 4 in place of 2). The count of bytes tells what is possible; what is best, near that, only trying tells.",
+)
 
 # %% [markdown]
 # ## How fast can it be
 #
-# Not *how fast is it*: nothing in this section is measured, and no record of a GPU is drawn. It is a count of bytes, divided by a bandwidth from a data sheet. The count is exact, and tells what no kernel can beat.
+# First, not *how fast is it*, but how fast it could be: a count of bytes, divided by a bandwidth from a data sheet. The count is exact, and tells what no kernel can beat. Then the record says how near one comes.
 #
-# Take the logits of 2,048 sequences of 32 tokens: 65,536 rows of 600 float32. An H200 moves 4.8 TB a second.
+# Take the logits of 2,048 sequences of 32 tokens: 65,536 rows of 600 float32. An H100 moves 3.35 TB a second.
 #
 # **Predict.** How long does each way take at least? And the arithmetic, five FLOPs an element or so, at 67 TFLOP/s: does it come into play?
 
 # %%
-BANDWIDTH, FLOPS = 4.8e12, 67e12  # of an H200 SXM, by its data sheet: B/s; FLOP/s in float32
+BANDWIDTH, FLOPS = 3.35e12, 67e12  # of an H100 SXM, by its data sheet: B/s; FLOP/s in float32
 elements = 65_536 * 600
 for way, passes in {"op by op": 8, "three passes": 4, "online": 3, "one pass": 2}.items():
     moved = passes * elements * 4
@@ -998,41 +1072,70 @@ for way, passes in {"op by op": 8, "three passes": 4, "online": 3, "one pass": 2
 print(f"the arithmetic alone       {5 * elements / FLOPS * 1e6:6.1f} µs")
 
 # %% [markdown]
-# The arithmetic is a twentieth of the best. So the rule for every kernel of this kind: **its time is its bytes**. Fewer passes, fewer bytes an element (half precision halves the time), and nothing else matters much, until the tensor is so small that starting the kernel takes longer than running it.
+# The arithmetic is a thirtieth of the best. So the rule for every kernel of this kind: **its time is its bytes**. Fewer passes, fewer bytes an element (half precision halves the time), and nothing else matters much, until the tensor is so small that starting the kernel takes longer than running it.
 
 # %% tags=["hide-input"]
 number(
-    "The softmax's backward reads g and y and writes dx. At 4.8 TB/s, how many µs does it take at least for these 65,536 rows of 600, in bfloat16?",
-    49,
+    "The softmax's backward reads g and y and writes dx. At 3.35 TB/s, how many µs does it take at least for these 65,536 rows of 600, in bfloat16?",
+    70,
     unit="µs",
     tolerance=1,
-    why="Three times 65,536 · 600 · 2 bytes are 236 MB. Divided by 4.8 TB/s: 49 µs.",
-    wrong={98: "That is float32: an element of bfloat16 has 2 bytes.", 33: "Count again: two tensors are read and one is written."},
+    why="Three times 65,536 · 600 · 2 bytes are 236 MB. Divided by 3.35 TB/s: 70 µs.",
+    wrong={141: "That is float32: an element of bfloat16 has 2 bytes.", 47: "Count again: two tensors are read and one is written."},
 )
 
 # %% [markdown]
-# The same as a roofline, which you know from phase 01: to the right the FLOPs that are done for each byte, up the FLOP/s that the machine then allows. The LM head's product is drawn in as well. Hollow marks: a bound, no measurement.
+# So much for the bound. Now four kernels on the H100, for the same rows: `copy` reads and writes as many bytes and computes nothing; ours; what `torch.compile` makes of `torch.softmax`; and the one that PyTorch brings along. **Predict.** The bound of the forward in float32 is 94 µs. Who comes how near? And is it true that half precision halves the time?
+
+# %%
+def measured(rows, columns, dtype="float32", direction="forward"):
+    """A case of the record: bytes moved at least, and the seconds of each contender."""
+    asked = {"rows": rows, "columns": columns, "dtype": dtype, "direction": direction}
+    case = next(one for one in record.result("softmax")["cases"] if asked.items() <= one.items())
+    return case["bytes"], {name: timing["seconds"] for name, timing in case["timings"].items()}
+
+
+print("µs, 65,536 × 600       bound      copy      ours  compiled PyTorch's")
+for direction in ("forward", "backward"):
+    for dtype in ("float32", "bfloat16"):
+        moved, took = measured(65_536, 600, dtype, direction)
+        times = (moved / BANDWIDTH, *(took[name] for name in ("copy", "triton", "compiled", "torch")))
+        print(f"{direction:8} {dtype:9}", *(f"{time * 1e6:9.1f}" for time in times))
+
+# %% [markdown]
+# In the first line a softmax costs what a copy costs, whoever wrote it: the exponentials, the maximum, the sum are hidden behind the bytes. None reaches the bound, the copy neither, for a data sheet tells what the wires could carry; a tenth of that nobody gets.
 #
-# **Predict.** You raise the batch. Which of the three points moves?
+# And half precision? Ours and the compiler's are halved. PyTorch's own is not: in bfloat16 it takes one and a half times as long as a copy does, and in both backwards twice as long, though it has no byte more to move. So bytes are a *bound*, and whoever reaches it has earned it: by loads that are wide enough, and enough of them under way. What those two kernels wait for, times alone don't tell; that takes a profiler (phase 09).
+#
+# The same as a roofline, which you know from phase 01: to the right the FLOPs that are done for each byte, up the FLOP/s that the machine then allows. The LM head's product is drawn in as well. Hollow marks are a bound; a filled mark was measured, where the record has a softmax of just so many rows (64, 512, 4,096 and 65,536, which are 2, 16, 128 and 2,048 sequences).
+#
+# **Predict.** You raise the batch. Which of the three points moves? And how near to its bound is our softmax with two sequences, how near with 2,048?
 
 # %%
 from utils.views import roofline
 
 
 def work(batch):
-    """FLOPs and bytes, in float32, of what happens at the end of MiniGPT, for `batch` × 32 tokens."""
+    """FLOPs, bytes and perhaps seconds, in float32, at the end of MiniGPT, for `batch` × 32 tokens."""
     rows = 32 * batch
+    took = [measured(rows, 600)[1]["triton"]] if batch in SEQUENCES else []
     return {
         "LM head": (2 * rows * 64 * 600, 4 * (rows * 64 + 64 * 600 + 600 + rows * 600)),
         "softmax, op by op": (5 * rows * 600, 8 * rows * 600 * 4),
-        "softmax, one pass": (5 * rows * 600, 2 * rows * 600 * 4),
+        "softmax, one pass": (5 * rows * 600, 2 * rows * 600 * 4, *took),
     }
 
 
+SEQUENCES = (2, 16, 128, 2048)
+for batch in SEQUENCES:
+    _, moved, took = work(batch)["softmax, one pass"]
+    print(f"{batch:5,} sequences: {took * 1e6:6.1f} µs, {moved / BANDWIDTH / took:4.0%} of the bandwidth")
 roofline(work, peak_flops=FLOPS, peak_bandwidth=BANDWIDTH)
 
 # %% [markdown]
-# The LM head moves: a larger batch shares the weight, and from two sequences on its arithmetic is the bound. Softmax stands still. Every row brings its own bytes and its own FLOPs, in the same proportion, whatever the batch. Fusing is the only thing that moves it, from 0.16 to 0.63 FLOP a byte, and that is four times the speed.
+# The LM head moves: a larger batch shares the weight, and from five sequences on its arithmetic is the bound. Softmax stands still, or its bound does. What is reached climbs towards it: two sequences are 307 KB, a tenth of a microsecond's worth of bandwidth, and take two microseconds, for to begin a kernel and to end it takes its time, however little it does. (Nothing of Python's is in that yet: the launches came out of a CUDA graph. Phase 09 adds it.)
+#
+# Every row brings its own bytes and its own FLOPs, in the same proportion, whatever the batch. Fusing is the only thing that moves it, from 0.16 to 0.63 FLOP a byte, and that is four times the speed.
 
 # %% tags=["hide-input"]
 choice(
@@ -1071,6 +1174,16 @@ print("\n".join(lines[first:first + 5]))
 
 # %% [markdown]
 # `top` is the maximum so far, `total` the sum of exponentials less that maximum. If the maximum rises, the old sum shrinks by exp(old − new), and is right again. The line with `base` is there for a row that has brought nothing but −inf so far. Look up in the source how it goes over the row the second time: from the end. What it has read last, the caches still hold.
+#
+# Is that a fine thought, or does it pay? **Predict.** Rows of 131,072, which nobody can keep: two readings and a write, 3N. If memory had to serve every one of them, how long would it take at least, and how long did it take?
+
+# %%
+for dtype in ("float32", "bfloat16"):
+    moved, took = measured(1024, 131_072, dtype)
+    print(f"{dtype:8} 3N at 3.35 TB/s: {1.5 * moved / BANDWIDTH * 1e6:5.1f} µs at least; measured {took['triton'] * 1e6:5.1f} µs")
+
+# %% [markdown]
+# Faster than the memory could be. So part of the second reading never went there: the caches had it, and more of it in bfloat16, where a row has half the bytes.
 #
 # And the operator, where PyTorch is told:
 
@@ -1122,5 +1235,5 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # - M. Milakov, N. Gimelshein, "[Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867)", 2018.
 # - B. Zhang, R. Sennrich, "[Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467)", NeurIPS 2019.
 # - PyTorch's documentation: [`torch.library`](https://docs.pytorch.org/docs/stable/library.html) (`custom_op`, `triton_op`, `register_fake`, `register_autograd`, `opcheck`), and the "[PyTorch Custom Operators](https://docs.pytorch.org/tutorials/advanced/custom_ops_landing_page.html)" pages; "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)".
-# - NVIDIA, "[Parallel Thread Execution ISA](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html)" (`ld`, `shfl.sync`, `bar.sync`) and [the H200's data sheet](https://nvdam.widen.net/s/nb5zzzsjdf/hpc-datasheet-sc23-h200-datasheet-3002446).
+# - NVIDIA, "[Parallel Thread Execution ISA](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html)" (`ld`, `shfl.sync`, `bar.sync`) and [the H100's data sheet](https://resources.nvidia.com/en-us-gpu-resources/h100-datasheet-24306).
 # - S. Williams, A. Waterman, D. Patterson, "[Roofline: An Insightful Visual Performance Model for Multicore Architectures](https://doi.org/10.1145/1498765.1498785)", CACM 2009.

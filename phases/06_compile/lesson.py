@@ -11,7 +11,7 @@
 #
 # It takes an hour and a half. You need phase 02's vector-Jacobian products, phase 04's operators, and phase 05's row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of lesson 00's picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described. (That takes Triton, which has no build for macOS: two sections below can only be read there.)
+# A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of lesson 00's picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described, and how long it takes on a real one, an H100, was recorded. (To write it takes Triton, which has no build for macOS: two sections below can only be read there.)
 
 # %%
 import contextlib
@@ -818,7 +818,7 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
 # %% [markdown]
 # ### The same for a GPU
 #
-# Inductor has a second pen. For a GPU it writes Triton, the language of phase 05. To *write* it needs no GPU: only some figures of one, since how it divides the work depends on them. We tell it those of an H100's data sheet (132 multiprocessors, 65,536 registers each, warps of 32), and give it fake tensors on that device. What you see is Inductor's own text, made just now on your machine. It has not run, and nothing here says how fast it would be.
+# Inductor has a second pen. For a GPU it writes Triton, the language of phase 05. To *write* it needs no GPU: only some figures of one, since how it divides the work depends on them. We tell it those of an H100's data sheet (132 multiprocessors, 65,536 registers each, warps of 32), and give it fake tensors on that device. What you see is Inductor's own text, made just now on your machine. It has not run. (What was written in the same way on a real H100 has, and stands at the end of this lesson, with its times.)
 
 # %%
 described = written(rms, x, device="cuda")[0].code
@@ -826,7 +826,7 @@ kernel = described[described.index("@triton.jit"):described.index("''', device_s
 print(kernel)
 
 # %% [markdown]
-# Put phase 05's `rms_kernel` beside it. `program_id` picks the rows, XBLOCK of them at once. The block is 1,024 for 600 columns; there is a mask, `other=0.0`, a sum in float32, a store under the same mask. x is loaded **once**: the row stays in registers. Inductor calls that a *persistent reduction*; for a row of 100,000 it would write a loop.
+# Put phase 05's `rms_kernel` beside it. `program_id` picks the rows, XBLOCK of them at once. The block is 1,024 for 600 columns; there is a mask, `other=0.0`, a sum in float32, a store under the same mask. x is loaded **once**: the row stays in registers. Inductor calls that a *persistent reduction*. For rows of more than 1,024 it writes a loop, and a second reading; remember that for later.
 #
 # Two differences are worth a look. The size is in the text as a number, `600*x0`, where our kernel was given a stride at run time; so Triton's compiler knows that each row begins at a multiple of 32 bytes. And there is no stride of columns: x was contiguous when it was traced, and a *guard* says so. Your kernel had to serve all strides. This one serves what was guarded, and for others there will be another.
 #
@@ -838,7 +838,7 @@ fusion_map(versions, *pair, device="cuda", version=1)
 # %% [markdown]
 # No: one pass, and y never exists. The list of dear functions is for CPUs; on a GPU arithmetic is so cheap against memory that a sigmoid is computed again wherever it is needed. Move to the other versions as well. A mean over everything takes *two* steps, partial sums first, since programs can't wait for each other; and then a third pass, which makes y once more from x and the gate.
 #
-# What this page can't show: how fast that is, and which of several configurations (rows to a program, warps) would be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` what was tried. (`python -m benchmarks.gpu` measures phase 05's kernels on a GPU, and none of Inductor's.)
+# What a description doesn't settle is which of several configurations (rows to a program, warps) will be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` what was tried.
 
 # %% tags=["hide-input"]
 choice(
@@ -1014,7 +1014,63 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 # %% [markdown]
 # An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in phase 05; so the multiplication before it, which could have been done while the row was in registers, is a pass of its own: a read and a write of all logits more. PyTorch's softmax is decomposed, fuses with what stands before it, and becomes one kernel.
 #
-# So a kernel of one's own pays where the compiler finds nothing as good: online softmax inside attention, a quantized product, a loss that never writes its logits. For a plain softmax, by count of bytes, the compiler's is as good as ours, and better as soon as something stands before it. That is worth knowing, too; and you can now read both.
+# That was a described GPU. On a real one, phase 05's H100, the LM head with a softmax behind it (and no temperature) was compiled in both forms, forward and backward, and what Inductor wrote there was kept. **Predict.** What are the steps of its `call`, in either form? And in which line do you see that memory is used twice?
+
+# %%
+from utils.instruments import records
+
+record = records.load("nvidia-h100-80gb-hbm3")
+print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
+for name in ("torch", "operator"):
+    for direction in ("forward", "backward"):
+        text = record.text(f"inductor_{name}_{direction}.py.txt")
+        steps = text[text.index("def call("):text.index("runner =")].splitlines()
+        print(f"\n{direction}, {'our operator' if name == 'operator' else 'torch.softmax'}")
+        for step in map(str.strip, steps):
+            if not step.startswith("#") and any(word in step for word in ("empty", "extern", ".run", "ops.", "reuse")):
+                print("   ", step.split("(")[0])
+
+# %% [markdown]
+# The product is the library's in both, `extern_kernels.addmm`. Behind it stands one Triton kernel, which works on the product's own memory (`buf3 = buf0`); or it is our operator, by its name, and it makes room for a result of its own: a schema that returns a plain `Tensor` promises new memory, so nothing can be reused. Behind the box there are two asserts. The compiler has planned with the shape and the strides that the *fake* promised; here it looks whether they came. The backward has the wall in it as well, and around it the same steps in both: two products, for the gradients of input and weight, and a sum for the bias's.
+#
+# And how fast? By count of bytes the compiler's softmax moves 2 N, as ours does. **Predict.** What is its time on the H100, in shares of ours?
+
+# %%
+cases = record.result("softmax")["cases"]
+kinds = [(direction, dtype) for direction in ("forward", "backward") for dtype in ("float32", "float16")]
+print("compiled : ours   ", *(f"{direction} {dtype:8}" for direction, dtype in kinds))
+for rows, columns in ((65_536, 600), (8_192, 4_096), (4_096, 32_768), (1_024, 131_072)):
+    shares = []
+    for direction, dtype in kinds:
+        asked = {"rows": rows, "columns": columns, "dtype": dtype, "direction": direction}
+        (case,) = (one["timings"] for one in cases if asked.items() <= one.items())
+        shares.append(case["compiled"]["seconds"] / case["triton"]["seconds"])
+    print(f"{rows:6,} × {columns:7,}  ", *(f"{share:16.2f}" for share in shares))
+
+# %% [markdown]
+# At MiniGPT's width they are alike, to 4 %, and so is nearly every backward. But a forward over long rows in half precision takes the compiler's kernel about one and a half times as long. **Predict.** Ask the text: how often does it load a row of 600, and one of 4,096?
+
+# %%
+for columns in (600, 1024, 1025, 4096):
+    logits = torch.randn(8192, columns, dtype=torch.float16)
+    text = written(lambda x: torch.softmax(x, -1), logits, device="cuda")[0].code
+    print(f"{columns:5,} columns: loads: {text.count('tl.load(')}, loops: {text.count('for r0_offset')}")
+
+# %% [markdown]
+# There is the rule of thumb that you were to remember. Beyond 1,024 Inductor no longer keeps a row: it runs the online softmax of phase 05, and reads everything a second time. Mostly that comes out of a cache, so by count of bytes from *memory* nothing is lost, and in float32, at 4,096, nothing is lost in time. With half the bytes to wait for, it doesn't hide any more. Ours keeps a half-precision row of 4,096, and of up to 16,384, by taking more warps. Beyond that it loops as well, though it begins its second walk at the end of the row, where the caches are warm. (Keep in mind that the text above is by your version of the compiler, and the times by an earlier one.)
+#
+# So a kernel of one's own pays where the compiler finds nothing as good: online softmax inside attention, a quantized product, a loss that never writes its logits; and, this year, a plain softmax of long rows. For MiniGPT's the compiler's is as good as ours, and better as soon as something stands before it. That is worth knowing, too; and you can now read both.
+
+# %% tags=["hide-input"]
+choice(
+    "Logits of (8192, 600) in float32 are multiplied by a number, and a softmax follows. It is compiled for a GPU. Which form is faster, if time is bytes?",
+    {
+        "with our operator, which has fewer lines of text around it": "Look at the map once more: what stands before the operator is a kernel of its own.",
+        "with torch.softmax, about twice": "One pass reads and writes, 2 N. With the operator the multiplication reads and writes, and then the softmax does: 4 N.",
+        "they are alike, as in the first row of the table": "There nothing stood before the softmax, so there was nothing that could be fused with it.",
+    },
+    answer="with torch.softmax, about twice",
+)
 
 # %% [markdown]
 # ## What you can now do
@@ -1035,7 +1091,7 @@ fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Time**, measured properly: phase 09. CUDA graphs (`mode="reduce-overhead"`), which spare the launches, take a GPU.
+# - **Time**, measured properly: phase 09. CUDA graphs (`mode="reduce-overhead"`), which spare the launches, take a GPU; phase 09 has MiniGPT's step with and without them, as the H100 timed it.
 # - **The optimizer**: its step is a function of tensors like any other, and can be compiled as well.
 # - **Autotuning** (`mode="max-autotune"`): products of matrices from several templates, chosen by trying; those in Triton take a GPU.
 # - **`torch.export`**: the same tracer, without Python beside it: one graph or nothing.

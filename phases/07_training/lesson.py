@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes an hour and three quarters. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes nearly two hours. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -921,6 +921,40 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
 # %% [markdown]
 # Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And faster? Look at the two rows separately. A CPU that has instructions for bfloat16 (AVX-512 with BF16, or AMX) takes about as long for small matrices as in float32, and less for large ones; one that has none goes a roundabout way and takes a multiple. For float16 most CPUs go one. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
 #
+# On the hardware that it is made for it *was* measured: the course comes with a record of a GPU, another machine than yours and another version of PyTorch. First products alone, of 8,192 × 8,192. **Predict.** Take float32 as 1. Where does bfloat16 lie, where float64, and where do eight bits?
+
+# %%
+from utils.instruments import records
+
+gpu = records.load()
+print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}")
+rates = gpu.result("products")["FLOP/s"]
+for name, rate in sorted(rates.items(), key=lambda row: row[1]):
+    print(f"{name:16} {rate / 1e12:6.0f} ·10¹² operations a second, {rate / rates['float32']:5.1f} times float32")
+
+# %% [markdown]
+# Sixteen times. That is the *tensor cores*, which multiply small blocks of matrices, and float32 as it is has none of them: it is the slowest of all, behind float64, which has. *TF32* is a way round. The factors keep float32's exponent and ten bits of fraction, and sums are float32; it isn't a dtype but a permission (`torch.backends.cuda.matmul.fp32_precision = "tf32"`), and for products off unless you give it.
+#
+# Then a training: a GPT of 8 layers, 1,024 wide, with AdamW, on 16 sequences of 512 tokens, the same in each row. **Predict.** Products are sixteen times as fast in bfloat16. And the step? What is left of the peak of memory? How far apart are the losses after twenty steps?
+
+# %%
+trained = gpu.result("precision")
+for name, way in trained["ways"].items():
+    milliseconds, times = 1e3 * way["seconds"], trained["ways"]["float32"]["seconds"] / way["seconds"]
+    print(f"{name:22} {milliseconds:6.1f} ms, {times:.1f} × as fast; peak {way['peak'] / 1e9:.2f} GB", end="; ")
+    print(f"loss {way['losses'][0]:.4f}, after twenty steps {way['losses'][-1]:.2f}")
+weights = trained["ways"]["float32"]["weights"] / 4
+table = trained["config"]["n_layers"] * trained["config"]["n_heads"] * trained["batch"][0] * trained["batch"][1] ** 2
+print(f"\n{weights / 1e6:.1f} million weights, with gradients and AdamW's memory {16 * weights / 1e9:.2f} GB")
+print(f"attention's tables, {table / 1e6:.0f} million numbers: {4 * table / 1e9:.2f} GB at 4 bytes, {6 * table / 1e9:.2f} GB at 6")
+
+# %% [markdown]
+# Three times, and not sixteen, for a step has more in it than products; *Time on a napkin*, below, gets these milliseconds out of the table above. TF32 costs a line and has most of it.
+#
+# And the memory, which 16 bits are often said to halve, is down by a twentieth. What lives from step to step is float32, 16 bytes a weight as before. What is kept for the backward is halved where it is read by a product. But the residual stream isn't, and with attention it gets *more*: softmax is computed in float32, its table is kept for its own backward, and once more, rounded, for the product behind it. Six bytes a number where there were four. To win memory one must not keep the table; phase 08 has a kernel that doesn't.
+#
+# The losses begin alike to four digits, and after twenty steps they lie up to a tenth from float32's, TF32's as well. Each rounding sends a training on a way of its own, and twenty steps of one run don't tell whether a way is worse.
+#
 # Much code still writes `torch.cuda.amp`. It works, and says:
 
 # %%
@@ -1018,7 +1052,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         print(f"{dtype!s:15} in {len(parts)}: off by {off:.0e}   {spent * 1e3:4.0f} ms of CPU")
 
 # %% [markdown]
-# Correct in each form, to what its dtype allows; cutting into parts costs no digits and hardly any time; and what 16 bits cost, or save, is the machine's affair, as above. On a GPU the same cell, with `"cuda"` in it and larger matrices, is where it pays.
+# Correct in each form, to what its dtype allows; cutting into parts costs no digits and hardly any time; and what 16 bits cost, or save, is the machine's affair, as above. On a GPU the same cell, with `"cuda"` in it and matrices like the record's, is where it pays.
 
 # %% tags=["hide-input"]
 choice(
@@ -1029,6 +1063,14 @@ choice(
         "It makes the gradients float32": "They are float32 because the weights are.",
     },
     answer="Nothing that is needed",
+)
+
+# %% tags=["hide-input"]
+number(
+    "In float32, weights, gradients and AdamW's two numbers are 16 bytes a weight. How many are they if one trains in bfloat16 under autocast?", 16,
+    unit="bytes",
+    why="Autocast casts what goes into a product, for as long as it is needed. Weights, gradients and the optimizer's memory don't change.",
+    wrong={8: "That is `model.bfloat16()`: everything in 16 bits, weights that updates no longer move.", 14: "Under autocast the gradient of a weight has the dtype of the weight, float32.", 18: "The cast copies live through forward and backward, and then they are gone."},
 )
 
 # %% [markdown]
@@ -1396,8 +1438,14 @@ print(next(iter(gpt.state_dict())))
 # %%
 from torch.utils.flop_counter import FlopCounterMode
 
+
+def matrices(model):
+    """How many weights are multiplied."""
+    return sum(p.numel() for name, p in model.named_parameters() if p.dim() == 2 and "embedding" not in name)
+
+
 plain = MiniGPT()
-multiplied = sum(p.numel() for name, p in plain.named_parameters() if p.dim() == 2 and "embedding" not in name)
+multiplied = matrices(plain)
 x, y = inputs[:64], targets[:64]
 with FlopCounterMode(display=False) as counter:
     loss_of(plain, x, y).backward()
@@ -1425,7 +1473,25 @@ print(f"peak {peak / 1e9:.0f} GFLOP/s, so an MFU of {achieved / peak:.0%}")
 print(f"the shipped model's 6,000 steps at this pace: {seconds * 20 / 60:.0f} minutes")
 
 # %% [markdown]
-# So many matrices so small: a good part of the time goes to everything that isn't a product, softmax, norms, the optimizer, Python. On a GPU it would be far worse, since hundreds of launches wait for each other; phase 09 shows where the time goes. Large models on large GPUs reach 40 to 50 %.
+# So many matrices so small: a good part of the time goes to everything that isn't a product, softmax, norms, the optimizer, Python. Large models on large GPUs reach 40 to 50 %.
+#
+# Now the record of *Sixteen bits*. **Predict.** What is the MFU of this MiniGPT on an H100? And of the large one: in float32 its step took 140 ms. Divide its FLOPs by what products alone achieve; take what is left over as fixed, and reckon the three other rows.
+
+# %%
+steps = gpu.result("steps")
+there = 6 * multiplied * math.prod(steps["batch"]) / steps["ways"]["eager"]["done"]
+print(f"MiniGPT on {steps['batch']} words: {there / 1e9:.0f} GFLOP/s, an MFU of {there / rates['float32']:.2%}\n")
+with torch.device("meta"):
+    large = MiniGPT(MiniGPTConfig(**trained["config"]))
+flops = 6 * matrices(large) * math.prod(trained["batch"])
+rest = trained["ways"]["float32"]["seconds"] - flops / rates["float32"]
+for name, way in trained["ways"].items():
+    product = flops / rates[name.removesuffix(" with a scaler")]
+    print(f"{name:22} napkin {1e3 * product:5.1f} + {1e3 * rest:.1f} = {1e3 * (product + rest):5.1f} ms", end="; ")
+    print(f"measured {1e3 * way['seconds']:5.1f} ms, an MFU of {product / way['seconds']:.0%}")
+
+# %% [markdown]
+# MiniGPT is far worse off there, since two hundred launches wait for each other; phase 09 shows where the time goes. And the large model's milliseconds are right to about a tenth, from two figures and a napkin. (It leaves out attention's two products, takes the rate of very large matrices for all, and pretends that autocast changes nothing else.) So sixteen times faster products make a step three times as fast, and the MFU *falls*, since the peak has risen and the rest has not. Who wants it back must attack the rest: fuse it (phase 06), keep no table, take wider layers.
 #
 # The same napkin for GPT-2: 124 million parameters, 300 billion tokens, which is about what nanoGPT's script is set to. One H100 does 989 TFLOP/s in bfloat16, by its data sheet; say at 40 %.
 

@@ -437,6 +437,33 @@ for name, out in (("by hand", by_hand), ("fused", fused)):
 
 # %% [markdown]
 # Output, and the gradients of queries, keys and values. So why write it by hand? Since the fused kernel has no table, it can't show you one; and the day you want a change, a window, a bias, shared keys, you need the lines.
+#
+# And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 (phase 05 reads more of it), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
+
+# %%
+from utils.instruments import records
+
+record = records.load("nvidia-h100-80gb-hbm3")
+print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
+both_ways = record.result("attention")
+cases = {(case["length"], case["way"]): case for case in both_ways["cases"]}
+print(f"{both_ways['shape']:33} with the table                    fused")
+for T in sorted({T for T, _ in cases}):
+    figures = ((cases[T, way]["seconds"] * 1e3, cases[T, way]["bytes"] / 1e6) for way in ("table", "flash"))
+    print(f"T = {T:6,}", *(f"{took:10.2f} ms {needed:9,.1f} MB" for took, needed in figures))
+
+# %% [markdown]
+# The table has T² entries for each head, and grows fourfold with each doubling, in bytes and soon in time. At 16,384 words one table of 16 heads has 8.6 GB in 16 bits; what was needed for it, scores, mask, softmax, some of it in 32 bits, comes to 40 GB, nearly half of what this GPU has, for *one* layer and one sentence.
+#
+# The fused kernel does the same multiplications, or half of them, for it leaves out what the mask forbids. So its time is on the way to fourfold as well, once the sentence is long enough to keep the chip busy. But at the end it is a forty-seventh of the other, and its memory only doubles. (The first line steps out of the row. With so few rows to deal out the kernel splits the keys in two, and keeps a result in float32 for each half until it joins them; the bytes fit exactly.)
+
+# %% tags=["hide-input"]
+number(
+    "At T = 16,384 the fused kernel needs 34.6 MB. The result, in bfloat16, has 16 · 16,384 · 64 numbers. How many numbers of 4 bytes are left, for each row of each head? (34,603,008 bytes, to be exact, and a kibibyte of odds and ends.)",
+    1,
+    why="The result takes 33,554,432 bytes; 1,048,576 are left, which is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of its exponentials. From it and the scores, computed again, the backward has every weight of the table, `exp(score − that)`. Phase 06's partitioner kept two numbers, maximum and sum; they fit into one.",
+    wrong={64: "Those are the result's own channels, 2 bytes each: 33,554,432 bytes.", 16384: "That would be a row of the table, the very thing it never keeps."},
+)
 
 # %% tags=["hide-input"]
 choice(

@@ -9,9 +9,9 @@
 #
 # A program that is slow and a program that is wrong have this in common: whoever looks at them has a suspicion, and the suspicion is mostly false. This lesson is about instruments. Which one to take, what it can't see, and how to tell a finding from a mood of the machine.
 #
-# It takes two sittings of an hour and a half or a little less, predictions and drills included. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need phase 07's training step; of phase 04 it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings of an hour and a half, predictions and drills included. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need phase 07's training step; of phase 04 it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# No GPU is needed, and none was used. What concerns one is shown on traces that are *drawn*, by a model of a machine, and each of them says so. The rest is measured here, on a CPU: the milliseconds on this page are those of the machine that made it, and yours will say others.
+# No GPU is needed. What concerns one is read from a *record*: what was measured on an NVIDIA H100, in files that came with this course, and the cells below print it wherever they run. Where a pattern is to be learnt there are traces that are *drawn*, by a model of a machine, and each of them says so. The rest is measured here, on a CPU: those milliseconds are the ones of the machine that made this page, and yours will say others.
 
 # %%
 import os
@@ -445,7 +445,7 @@ number(
 #
 # A GPU is another computer. Your Python, on the *host*, does not add or multiply there: it puts orders into a queue and goes on. The *device* takes them out, one after the other, in its own time. Whoever looks at the host's clock sees how long it takes to give orders.
 #
-# There is no GPU here. But one can stand in for it: a thread with a queue, `Device` of `utils/instruments/stand_ins.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
+# No GPU is needed to see it. One can stand in for it: a thread with a queue, `Device` of `utils/instruments/stand_ins.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
 
 # %%
 device, big = Device(), torch.randn(1000, 1000)
@@ -459,9 +459,25 @@ for line in ("launch", "launch", "launch", "item"):
 # %% [markdown]
 # Three products for nothing, and `item` costs all! This table has sent people hunting for a faster `item`, and has sold many a kernel as a thousand times faster than it was. The time is right, the *blame* is wrong: `item` waits, for what others have ordered.
 #
-# So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you. (None of this was run here.)
+# So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you.
 #
-# Next a trace with both sides. It is *drawn*: a small program in `utils.instruments.traces` plays host and queue, with durations and noise such as a present GPU has. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
+# That is how the course's record of a real one was made. It is of another machine than yours, and of another version of PyTorch; the first line below says which. **Predict.** A product of two float32 matrices, at five widths from 64 to 8,192. The last is 128 times as wide as the first and has two million times as many multiplications. How much longer does it take to *order* it, until Python has the next line? And until it is *done*?
+
+# %%
+from utils.instruments import records
+
+gpu = records.load()
+peak = gpu.provenance["gpu"]["peak float32 FLOP/s"]
+print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}; at most {peak / 1e12:.0f} TFLOP/s in float32")
+print("width   ordered        done   TFLOP/s by the first   by the second")
+for row in gpu.result("clocks")["products"]:
+    rates = [2 * row["width"] ** 3 / row[until] / 1e12 for until in ("ordered", "done")]
+    print(f"{row['width']:5} {1e6 * row['ordered']:6.0f} µs {1e6 * row['done']:8,.0f} µs {rates[0]:16,.2f} {rates[1]:15.2f}")
+
+# %% [markdown]
+# (Medians of nine.) Some 20 µs to order it, whatever its size; who looks only at the host's clock has found a GPU with seven hundred times the arithmetic of the one that was there. And *done* has a floor: a product of width 256 has 64 times the work of the one above it and takes no longer, since 27 µs is what it takes to order anything at all, start it and wait for it.
+#
+# Next a trace with both sides. It is *drawn*, so that you see the pattern and nothing else (in *Five brakes* come two that were recorded): a small program in `utils.instruments.traces` plays host and queue, with durations and noise such as a present GPU has. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
 
 # %%
 from utils.instruments.traces import drawn
@@ -586,7 +602,29 @@ for letter, events in drawn_traces.items():
 # %% [markdown]
 # In D, the healthy one, and in B the host waits for nine tenths of the time; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* (After a wait there is more to it. The queue ran dry *because* the host stood still, and until it has given the next order the gap is the wait's fault; so one looks at what the host did when the device fell idle.) Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
 #
-# In these pictures one thing is always much larger than the rest. In a real trace there are two or three, and when you have mended one the next appears.
+# In these pictures one thing is always much larger than the rest. In a real trace there are often two or three, and when you have mended one the next appears.
+#
+# Two real ones are in the record: a training step of MiniGPT on two lines, and one of four layers that are 4,096 wide, in bfloat16, on 8,192 rows. Both ask for their loss at the end. (Two steps of each were recorded. These are the second ones; the profiler's own start is in the first.) **Predict.** For each: how much of the step is the H100 busy, how long is a typical kernel, and how long is it from a launch to the start of what it launched? Which of the six words does each get?
+
+# %%
+from utils.instruments.traces import of_chrome_trace
+from utils.views.two_lanes import busy
+
+recorded = {}
+for name, file in {"MiniGPT, recorded": "trace.json.gz", "wide layers, recorded": "trace_large.json.gz"}.items():
+    events = of_chrome_trace(gpu.folder / file)
+    last = [event for event in events if event.name == "step"][-1]
+    recorded[name] = found = [event for event in events if last.start < event.start < last.end]
+    kernels = [event for event in found if event.kind == "kernel"]
+    calls = {event.correlation: event.start for event in found if event.kind == "call"}
+    typical = statistics.median(event.duration for event in kernels) / 1e3
+    late = statistics.median(event.start - calls[event.correlation] for event in kernels) / 1e3
+    print(f"{name}: {last.duration / 1e6:.1f} ms, the device busy for {busy(kernels) / last.duration:.0%}")
+    print(f"    {len(kernels)} kernels of {typical:.1f} µs, begun {late:,.0f} µs after their launch")
+two_lanes(recorded, trace="MiniGPT, recorded", at=90)
+
+# %% [markdown]
+# MiniGPT's is F, small launches. One of the fastest devices there are stands idle for more than nine tenths of the step. Whatever is ordered runs at once and is over at once, in less time than a launch takes. (`host 2` is the thread in which autograd does the backward of what lies on a device. And a good part of these milliseconds is the profiler's, which is paid for each operator; without it, below, a step is shorter.) The wide layers are D: the host is done with its orders half-way through and waits for the loss, the queue is so full that a kernel stands in it for milliseconds, and between two kernels hardly anything is lost. The same card, the same PyTorch, the same loop. The `bottleneck` that you write in the lab gives both of them the right word; put them to it.
 #
 # On a CPU the same brakes look otherwise: there is only one lane, and every operator waits for itself. **Predict.** Three ways to lose time, on this machine: a dataset that is slow to give its items, a loop over rows, a needless conversion to float64. What will be at the top of a table, by self time?
 
@@ -689,7 +727,23 @@ for function in (hits_by_row, hits):
         print(f"{function.__name__:12} {error}")
 
 # %% [markdown]
-# Who asks for a number can't go on; who doesn't goes through, and even gets the result's shape. (On a GPU there is `torch.cuda.set_sync_debug_mode("warn")`. Not run here.)
+# Who asks for a number can't go on; who doesn't goes through, and even gets the result's shape.
+#
+# On a GPU there is a mode that tells, `torch.cuda.set_sync_debug_mode("warn")`, and the record has what it said of the calls below. `x` lies on the device, `n` as well, a tensor of integers; `h` lies in the host's ordinary memory and `p` in memory that is pinned, of which more in a moment. **Predict.** Which of them make the host wait?
+
+# %%
+waits = gpu.result("messages")["waits"]
+print(*waits, sep="\n")
+
+# %% [markdown]
+# When you have judged each of them:
+
+# %%
+print("make the host wait:", *(f"    {call}" for call, waited in waits.items() if waited), sep="\n")
+print("don't:", *(f"    {call}" for call, waited in waits.items() if not waited), sep="\n")
+
+# %% [markdown]
+# A shape is known without a number, so `print(x.shape)` costs nothing; and `x[5]` is only another view. But `x[x > 0.5]`, `nonzero`, `unique` and `repeat_interleave` have as many rows as the *values* say, and until the device has counted, Python can't even give the result a shape; `where` keeps every place and needs no count. `one_hot(n)` must look for the largest class, and told how many there are it needn't. `clip_grad_norm_` clips with a tensor, and with `error_if_nonfinite` it asks an `if`. And `torch.tensor(1.0, device="cuda")`, which looks so innocent, makes a tensor on the host and carries it over, where with `torch.full` the number goes along with the launch.
 #
 # The second function gives a tensor back and not a number. That is "later": whoever prints it may wait for it. And now the clock, in turn, for the ratio.
 
@@ -716,9 +770,40 @@ for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
 # %% [markdown]
 # A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value. (On a GPU these would be no waits: without `fused` and `capturable`, the optimizer keeps the counts in the host's memory, for this very reason.)
 #
-# Larger still is a whole model as one launch: `torch.compile` fuses operators into fewer kernels (phase 06), and with `mode="reduce-overhead"` it replays the launches of a step as a *CUDA graph*, by one order. (It needs a GPU.)
+# Larger still is a whole model as one launch. `torch.compile` fuses operators into fewer kernels (phase 06); with `mode="reduce-overhead"` it replays those of the forward, and those of the backward, as a *CUDA graph*: a list of launches that was recorded once and is given as one order. By hand (`torch.cuda.graph`) one can record the whole step, optimizer and all.
 #
-# And later. What a loader does beforehand with workers (`num_workers`) costs the step nothing. From memory that is pinned (`pin_memory=True`) a copy to the device can run beside the kernels, with `.to(device, non_blocking=True)`; from ordinary memory the host has to stand by. Losses are kept as tensors and read every fifty steps.
+# **Predict.** MiniGPT's training step on 16 lines of 18 words takes one core of a CPU some 50 ms. How long does it take the H100? Then order the four other ways by their time: the optimizer fused; that and the model compiled; compiled with "reduce-overhead"; and the whole step as one graph.
+
+# %%
+from utils.instruments.traces import recorded_step
+
+(core,) = [event.duration for event in recorded_step().events if event.name == "step"]
+print(f"one core of a CPU, under the profiler: {core / 1e6:.1f} ms")
+steps, added = gpu.result("steps"), gpu.result("clocks")["launches"]
+for name, way in steps["ways"].items():
+    print(f"{name:16} ordered in {1e3 * way['ordered']:.2f} ms, done after {1e3 * way['done']:.2f} ms; {core / way['done'] / 1e9:3.0f} times as fast")
+print(f"in the graph {way['kernels']} kernels and copies run for {1e3 * way['busy']:.2f} ms")
+print(f"a small addition, a thousand of them: from Python {1e6 * added['eager']:.1f} µs, in a graph {1e6 * added['graph']:.1f} µs")
+
+# %% [markdown]
+# In the first row *ordered* and *done* are one and the same number: the device is never behind, and a step takes as long as its orders. So a GPU with hundreds of times the arithmetic of that core is nine times as fast. Fused, the optimizer needs fewer orders. Compiled, the step is *no shorter*: there are fewer kernels, and still well over a hundred, each ordered by itself, from the Python that Inductor wrote; and the guards are asked before. "reduce-overhead" takes away half, and leaves what no graph holds: the optimizer, and what autograd and the compiler's own Python do in between. As one graph the step is given in 0.13 ms and done in 0.7, and for nine tenths of that kernels run. A graph makes no kernel faster; it takes the orders away.
+#
+# A graph wants something for it: the same shapes in the same places of memory at each replay, new batches copied to where the old ones were, and nothing in it that asks for a number.
+#
+# And later. What a loader does beforehand with workers (`num_workers`) costs the step nothing. Losses are kept as tensors and read every fifty steps. And a batch is sent ahead: from *pinned* memory, which the operating system may not move (`pin_memory=True`), the device fetches for itself, beside the kernels, with `.to(device, non_blocking=True)`.
+#
+# **Predict.** 256 MiB from host to device. How long until Python has the next line, and how long until they are there: from ordinary memory and from pinned, waited for and not? Of `h.to("cuda", non_blocking=True)`, from ordinary memory, the mode above said that it makes nobody wait.
+
+# %%
+for copy in gpu.result("clocks")["copies"]:
+    memory = "pinned" if copy["pinned"] else "ordinary"
+    print(f"{memory:9} non_blocking={copy['non_blocking']!s:5}  next line after {1e3 * copy['returned']:6.3f} ms, there after {1e3 * copy['done']:6.3f} ms")
+print(" ".join(torch.cuda.set_sync_debug_mode.__doc__.split("Warning:")[1].split()))
+
+# %% [markdown]
+# 26.8 ms, and all of them on the host. From ordinary memory the driver copies through a pinned buffer of its own, and while it does, your Python stands in a call whose name is `cudaMemcpyAsync`. The mode says nothing because it notices only where *PyTorch* waits, and its documentation warns of it. Pinned, the same bytes come five times as fast, since nobody copies them twice; and only pinned *and* `non_blocking` gives the next line at once. So an instrument that finds nothing has found nothing, and two of them know more than one.
+#
+# In the other direction not to wait is dangerous: `x.to("cpu", non_blocking=True)` returns before the numbers are there, and whoever reads them without `synchronize` reads what lay in that memory before.
 
 # %% tags=["hide-input"]
 choice(
@@ -729,6 +814,17 @@ choice(
         "Log it on the host: `p.grad.cpu().norm()`": "That is 200 copies, each with a wait.",
     },
     answer="`torch.nn.utils.get_total_norm(grads)`, and `item()` when it is printed",
+)
+
+# %% tags=["hide-input"]
+choice(
+    "Of a training step the device is busy for 95 %, and its kernels run for milliseconds. Somebody captures it as one CUDA graph. What does that bring?",
+    {
+        "Eight times the speed, as above": "There the device stood idle for most of the step. A graph takes away what it takes to order; here that is hidden behind the kernels.",
+        "A twentieth, at most": "The kernels run as long as before, and they are 95 % of the step.",
+        "It gets slower": "It has as many kernels as before, or a few more, and they are hardly noticed among milliseconds.",
+    },
+    answer="A twentieth, at most",
 )
 
 # %% [markdown]
@@ -1032,25 +1128,64 @@ messages.of([
 messages.causes()
 
 # %% [markdown]
-# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both are a "device-side assert": told late, at some later line, and the process can't go on. Run the same thing on a CPU, and you get these messages.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
+# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both look otherwise; see below.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
 #
-# Two of these look otherwise on a GPU, and can't be raised here. Of 14 the words lie in this machine's library all the same; of 15 the words are PyTorch's ([`c10/cuda/CUDACachingAllocator.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/c10/cuda/CUDACachingAllocator.cpp)), the figures those of a public report, [pytorch/pytorch issue 16417](https://github.com/pytorch/pytorch/issues/16417), comment of March 2024.
+# Some of these look otherwise on a GPU, and the record has what was said there. First 8, an index of 600 into a table of 600 rows, in a short program (three lines stood before these). **Predict.** Which line will be blamed?
 
 # %%
-library = Path(torch.__file__).parent / "lib"
-words = b"Expected all tensors to be on the same device, but found at least two devices, "
-found = [path.name for path in library.glob("*torch_cpu*") if words in path.read_bytes()]
-print(f"RuntimeError: {words.decode()}… and …!   (found in {', '.join(found)})")
-print("""
-torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB. GPU 0 has a total
-capacity of 23.65 GiB of which 11.06 MiB is free. Including non-PyTorch memory, this process has
-23.60 GiB memory in use. Of the allocated memory 22.90 GiB is allocated by PyTorch, and 194.87 MiB
-is reserved by PyTorch but unallocated.""")
+import textwrap
+
+said = gpu.result("messages")["messages"]
+
+
+def program(name):
+    """The lines that raised a recorded message; three came before them."""
+    for place, line in enumerate(said[name]["code"].splitlines(), 4):
+        print(f"{place:5}  {line}")
+
+
+def message(name, begin="  File"):
+    """The end of what was printed."""
+    text = said[name]["last"]
+    print(*(textwrap.fill(line, 110) for line in text[text.index(begin) :].splitlines()), "", sep="\n")
+
+
+program("index too large")
+
+# %%
+print(f"{said['index too large']['lines']} lines. The first, and the last ones:\n")
+print(textwrap.fill(said["index too large"]["first"], 110), "\n")
+message("index too large")
 
 # %% [markdown]
-# **Predict.** Read the second one figure by figure. Is this a leak, a batch that is too large, or a memory in too many pieces?
+# Line 6, and the mistake is in line 5. The kernel found it out, on the device, while Python was on its way; whoever ordered something next was told. It can be a line as innocent as this one, or the next `.item()`, a hundred lines below: "might be asynchronously reported at some other API call". The many lines before it are assertions, one from each of 64 threads: the embedding is 64 wide, and each thread fetched one number of row 600. And the process is done for: after a device-side assert every call of CUDA fails, until you start anew. So run the same batch **on a CPU**, and you get number 8, with the right line; or with `CUDA_LAUNCH_BLOCKING=1`, where each launch waits.
 #
-# 22.9 of 23.65 GiB are held by tensors, so it is full with what the program itself keeps: no other process is to blame (in use: 23.60), and no pieces (reserved but unallocated: 0.19; with gigabytes there, `expandable_segments` would help). The 22 MiB are the last drop and innocent. *Whether* it leaks it doesn't say: look at whether the peak of step 10 is that of step 2.
+# Then 14, in two forms. The first names two devices, the second also the argument that lies on the wrong one:
+
+# %%
+message("two devices", "RuntimeError")
+message("index on the CPU", "RuntimeError")
+
+# %% [markdown]
+# And 15. Three messages of one and the same kind, without the lines that raised them. **Predict.** Read them figure by figure. Which of the three asks for too much at once, which has kept too much, and which has its memory in too many pieces? And is anybody else on this card?
+
+# %%
+for name in ("in pieces", "too large", "full"):
+    figures = said[name]["last"].split("torch.OutOfMemoryError: ")[1]
+    print(textwrap.fill(figures.split(" If reserved")[0], 110), end="\n\n")
+
+# %% [markdown]
+# When you have an answer to each:
+
+# %%
+for name in ("in pieces", "too large", "full"):
+    print(f"{name}:")
+    program(name)
+
+# %% [markdown]
+# The first has 8.74 GiB in tensors, and 61.15 that PyTorch has taken from the driver and nobody uses. Of 2 MiB pieces, ten to a segment, every eighth was kept: so no segment is empty, none can be given back, and nowhere lie 35 GiB side by side. That is fragmentation, and for it there is `expandable_segments`, which the end of the message (cut off here) recommends. The second is the easiest: 0 bytes held, and 128 GiB wanted of a card of 79; a shape is wrong. In the third, 76.5 GiB are held by tensors and nothing is in reserve: the program has kept them all. The 1.5 GiB are the last drop, and innocent. *Whether* it leaks it doesn't say: look at whether the peak of step 10 is that of step 2.
+#
+# What CUDA itself takes stands there, too: 518 MiB in the second message, where PyTorch has nothing; in the first it is what 70.39 has over 8.74 and 61.15. And yes, there is a neighbour, process 553, with 1 GiB. (It is the program that made the record.)
 #
 # Last, graphs. Again cause and place, in one breath.
 
@@ -1114,33 +1249,47 @@ true_false(
 # %% [markdown]
 # ## Reading nvidia-smi
 #
-# The first thing that one looks at on a machine with a GPU. The table below is *drawn*: made up in the form of the command's, with figures as an H100 could have them.
-#
-# ```text
-# | GPU  Name              Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
-# | Fan  Temp   Perf       Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
-# |======================================+========================+======================|
-# |   0  NVIDIA H100 80GB HBM3        On | 00000000:1B:00.0   Off |                    0 |
-# | N/A   38C    P0          131W / 700W |  71204MiB / 81559MiB   |     97%      Default |
-# ```
-#
+# The first thing that one looks at on a machine with a GPU. This is the record's H100, three seconds into some work.
+
+# %%
+pages = gpu.result("nvidia_smi")
+print(*pages["one program"]["page"].strip().splitlines()[1:], sep="\n")
+
+# %% [markdown]
 # **Predict.** Is this GPU well used?
 #
-# *Memory-Usage* is what the processes have taken from the driver: tensors, PyTorch's cache, and some hundreds of MiB for CUDA itself. A cache that once had to be large stays so; this figure can't tell you whether your batch would fit twice.
+# *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. What ran here is phase 05's softmax on a single row: one program, on one of 132 multiprocessors, and the 131 others had nothing to do. 100 % says only: the queue didn't run dry.
 #
-# *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. One kernel on one of 132 multiprocessors counts as much as one that fills them all. 97 % says only: the queue rarely ran dry.
+# *Pwr* is the honest one. Arithmetic needs current, and 136 of 700 watts are little more than idling. That can be said because it was looked at idle, too. **Predict.** Four looks: idle; one program; products of 64 × 64, ordered one by one; products of 8,192 × 8,192 in bfloat16. GPU-Util and power of the last two? And what will the clock of the multiprocessors, 1,980 MHz at its fastest, do in each?
+
+# %%
+print(f"{'':15}GPU-Util      power      clock   state  temperature")
+for name, look in pages.items():
+    util, power, _, clock, warm, state = look["figures"].values()
+    print(f"{name:15}{util:>8} {power:>10} {clock:>10} {state:>7} {warm:>8} C")
+
+# %% [markdown]
+# Small products: busy for a third of the time, at the power of idling. That is MiniGPT's case in *Five brakes*: what the device waits for are orders. Large products: all of the 700 W, and now the card defends itself. To stay within them it turns its clock down by a third: it computes most when its clock is slowest. (Zeros would need less current than these random numbers do; and a rate that was taken in the first second is not that of a long run.)
 #
-# *Pwr* is the honest one. Arithmetic needs current: 131 of 700 watts are little more than idling. Something runs all the time, and hardly anything is computed: small kernels, or copies.
+# The clock has no column on the page, and *Perf*, the state of the clocks from P0, the fastest, to P8, asleep, says P0 in all four. *Temp* tells how warm, and *Pwr* at its cap that the card is being slowed. *Memory-Usage* is what the processes have taken from the driver, tensors, PyTorch's cache, and half a GiB for CUDA itself; the seven GiB were there while it idled, left in the cache by what ran before, and can't tell you whether your batch would fit twice. *ECC* counts memory errors that couldn't be mended: anything but 0 is a reason to have the machine looked at. Below, each process and what it holds.
 #
-# *Perf* is the state of the clocks (P0 the fastest, P8 asleep), *Temp* tells whether it will have to slow down, *ECC* counts memory errors that couldn't be mended: anything but 0 is a reason to have the machine looked at. `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used --format=csv -l 1` writes what you want to keep.
+# `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used,clocks.sm --format=csv -l 1` writes what you want to keep.
+
+# %% tags=["hide-input"]
+number(
+    "One program kept one of 132 multiprocessors at work, and GPU-Util said 100 %. What would it have said if it told the part of the *machine* that works?", 0.76,
+    unit="%", tolerance=0.1,
+    why="1 of 132. Nsight Compute and DCGM have such figures (SM activity, occupancy); nvidia-smi's page has none.",
+    wrong={100: "That is the part of the *time*.", 19.4: "That is power over its cap, 136 of 700 W, and an idle card is at 18 % already."},
+)
 
 # %% tags=["hide-input"]
 choice(
-    "nvidia-smi: GPU-Util jumps between 0 % and 100 % every second or two; memory is steady; power goes from 90 W to 600 W and back. What do you suspect?",
+    "nvidia-smi: GPU-Util jumps between 0 % and 100 % every second or two; memory is steady; power goes from 130 W to 600 W and back. What do you suspect?",
     {
         "A memory leak": "Then memory would climb.",
         "The loader: bursts of work, and waiting in between": "When there is a batch, the device computes at full power; then it is idle. A trace shows it as one long gap a step.",
-        "Small launches": "Those keep GPU-Util high and power low, evenly.",
+        "Small launches": "Those keep power low, evenly, and never bring it to 600 W.",
     },
     answer="The loader: bursts of work, and waiting in between",
 )
@@ -1249,7 +1398,7 @@ for _ in range(25):
 timing_spread({"grown": grown, "mended": quick})
 
 # %% [markdown]
-# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh more, for the waits and the launches; how much, only a GPU can say.
+# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh more, for the waits and the launches; how much, only a GPU can say, and this step isn't in the record.
 #
 # *Six: look again.* What is the top of the table now? And is it worth going on? For that one compares with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
 
@@ -1292,14 +1441,14 @@ print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quic
 #
 # - **A GPU's own counters**: occupancy, cache hits, tensor-core use. NVIDIA's Nsight Systems draws traces like these with every call of CUDA; Nsight Compute looks into one kernel.
 # - **Sampling profilers for Python** (`py-spy`, `austin`), which show what fills the gaps between operators, without touching the program.
-# - **CUDA graphs**: named here, run nowhere in this course, since they need a GPU.
+# - **CUDA graphs in use**: a replayed step stands in the record; how to bring batches in, several shapes and a scaler, "CUDA semantics" tells (*Sources*).
 # - **Many processes**, and waiting for the slowest of them. Phase 10.
 # - **Debuggers**: `breakpoint()`, and in a notebook `%debug` after an exception, which takes you to the line with all its tensors.
 
 # %% [markdown]
 # ## Sources
 #
-# - PyTorch's documentation: [`torch.profiler`](https://docs.pytorch.org/docs/stable/profiler.html), [`torch.utils.benchmark`](https://docs.pytorch.org/docs/stable/benchmark_utils.html), "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)" (anomaly detection, hooks), "[Understanding CUDA Memory Usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)", "[CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution)" (asynchronous execution), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)"; the recipes "[PyTorch Benchmark](https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html)" and "[Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)".
+# - PyTorch's documentation: [`torch.profiler`](https://docs.pytorch.org/docs/stable/profiler.html), [`torch.utils.benchmark`](https://docs.pytorch.org/docs/stable/benchmark_utils.html), "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)" (anomaly detection, hooks), "[Understanding CUDA Memory Usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)", "[CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution)" (asynchronous execution, CUDA graphs), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)"; the recipes "[PyTorch Benchmark](https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html)" and "[Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)"; the tutorial "[A guide on good usage of `non_blocking` and `pin_memory()` in PyTorch](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)".
 # - G. M. Amdahl, "[Validity of the single processor approach to achieving large scale computing capabilities](https://doi.org/10.1145/1465482.1465560)", AFIPS 1967.
 # - T. Kalibera, R. Jones, "[Rigorous Benchmarking in Reasonable Time](https://kar.kent.ac.uk/33611/)", ISMM 2013; and T. Mytkowicz and others, "[Producing Wrong Data Without Doing Anything Obviously Wrong!](https://doi.org/10.1145/1508244.1508275)", ASPLOS 2009.
 # - B. Gregg, "[The Flame Graph](https://doi.org/10.1145/2909476)", CACM 2016. H. He, "[Making Deep Learning Go Brrrr From First Principles](https://horace.io/brrr_intro.html)", 2022.

@@ -49,7 +49,7 @@ def _loop(tile: int, warps: int) -> Launch:
 # get a warp or two each, so that hardly anything waits at a barrier; few get four, for a shorter
 # chain. A loop's tile is so large that only one program fits on a multiprocessor: fewer rows under
 # way leave more of each in the caches for the second pass. Then measured on an H100: each rule is
-# within 3 % of the best of up to 14 launches, at its width and at the numbers of rows that the
+# within 5 % of the best of up to 14 launches, at its width and at the numbers of rows that the
 # record names; float64's are reasoned still.
 TABLE: dict[tuple[Direction, int], tuple[Rule, ...]] = {
     ("forward", 2): (

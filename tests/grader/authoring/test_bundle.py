@@ -32,6 +32,8 @@ def released(project):
     project.write("notebooks/01_rows.ipynb", "{}")
     project.write("release/01_rows/.ipynb_checkpoints/01_rows-checkpoint.ipynb", "{}")
     project.write("utils/__pycache__/x.pyc", "")
+    project.write("benchmarks/gpu.py", "")
+    project.write("benchmarks/records/nvidia-h200/clocks.json", "{}")
     project.write("gradebook.db", "")
     for name in COPIES:
         project.write(name, "")
@@ -42,6 +44,7 @@ def test_the_list_of_files(released):
     assert sorted(learner_files(released.root)) == [
         "LICENSE",
         "README.md",
+        "benchmarks/records/nvidia-h200/clocks.json",
         "environment.yml",
         *COPIES,
         "lock/packages.txt",
