@@ -31,6 +31,7 @@ class PhasePaths:
         lesson: the text of the lesson, or of the start page.
         lab: the lab's text. It does not exist for a translation.
         checks: the files of the module ``checks``, as :func:`check_files` returns them.
+        answers: the folder of the answers that the checks are proven on.
         page: the built, executed notebook of the lesson.
         source: the built notebook of the lab, instructor's version.
         release: the built notebook of the lab, learner's version.
@@ -60,6 +61,10 @@ class PhasePaths:
     @property
     def checks(self) -> list[Path]:
         return check_files(self.folder)
+
+    @property
+    def answers(self) -> Path:
+        return self.folder / "answers"
 
     @property
     def page(self) -> Path:

@@ -72,13 +72,16 @@ def text_problems(texts: Texts) -> Iterator[Problem]:
     shown = {str(path): texts.phase.relative(path) for path in texts.phase.checks}
     try:
         checks = load_checks(texts.phase.folder)
+        for check in checks.values():
+            check.read_answers()
     except Exception as error:  # a file of checks may raise any error
         frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
         if isinstance(error, SyntaxError):
             frames.append((str(error.filename), error.lineno))
         first = (next(iter(shown)), 1)
         path, line = next((f for f in reversed(frames) if f[0] in shown), first)
-        message = f"can't be loaded: {type(error).__name__}: {error}"
+        said = str(error).replace(f"{texts.phase.root}/", "")
+        message = f"can't be loaded: {type(error).__name__}: {said}"
         yield Problem(shown[path], line or 1, message)
         return
     code = {shown[str(path)]: path.read_text(encoding="utf-8") for path in texts.phase.checks}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -80,15 +82,31 @@ def grader_version() -> str:
 
 
 def checks_version(lab: str) -> str:
-    """Return a hash of a lab's checks."""
-    return _hash(PhasePaths(ROOT, lab).checks)
+    """Return a hash of a lab's checks, and of the answers by which mistakes are named."""
+    phase = PhasePaths(ROOT, lab)
+    return _hash(phase.checks, *map(_deciding, sorted(phase.answers.glob("*.toml"))))
 
 
-def _hash(files: Iterable[Path]) -> str:
+def _deciding(answers: Path) -> bytes:
+    """Return what of an answers' file a verdict can depend on."""
+    entries = tomllib.loads(answers.read_text(encoding="utf-8"))
+    found = {
+        kind: {
+            name: {key: value for key, value in one.items() if key not in ("breaks", "uses")}
+            for name, one in entries.get(kind, {}).items()
+        }
+        for kind in ("wrong", "right")
+    }
+    return json.dumps([answers.name, found]).encode()
+
+
+def _hash(files: Iterable[Path], *more: bytes) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
+    for content in more:
+        digest.update(content + b"\0")
     return digest.hexdigest()[:DIGITS]
 
 
@@ -99,7 +117,9 @@ def _grader() -> list[Path]:
     return [
         *(every - {folder / name for name in OTHERS}),
         *(p for p in _data_too(ROOT / "utils") if "views" not in p.relative_to(ROOT).parts),
-        *_data_too(ROOT / "benchmarks" / "records"),
+        # of a GPU's record, what answers are held against
+        *(ROOT / "benchmarks" / "records").glob("*/minigpt.json"),
+        *(ROOT / "benchmarks" / "records").glob("*/logits.npz"),
     ]
 
 

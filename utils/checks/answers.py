@@ -140,9 +140,9 @@ class AnswersFile:
         for name, entry in self.entries.get(kind, {}).items():
             try:
                 names, base, sources = self._run(entry, reference)
-            except Exception as error:
-                error.add_note(f"in {self.path}, {kind} {name!r}")
-                raise
+            except Exception as error:  # its code may raise any error
+                message = f"{self.path}, {kind} {name!r}: {type(error).__name__}: {error}"
+                raise ValueError(message) from error
             own = {key: code for key, code in sources.items() if code != base.get(key)}
             rest = not base.keys() <= own.keys()
             yield Answer(name, names, own, rest, entry.get("says", ""), entry.get("earns", 0))

@@ -204,6 +204,14 @@ class Check:
         """Changes of right code that make no difference, for ``python -m grader mutants``."""
         return list(self._file.equivalents())
 
+    def read_answers(self) -> None:
+        """Read the answers' file, which is else done when the first of them is asked for.
+
+        Raises:
+            ValueError: if something in it is wrong; the message names the file.
+        """
+        self.misconceptions, self.alternates, self.equivalents  # noqa: B018
+
     @property
     def points(self) -> float:
         """The points of all parts together."""

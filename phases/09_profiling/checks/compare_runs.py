@@ -1,7 +1,6 @@
 """Lab 09, exercise 1: Faster, or luck?"""
 
 import statistics
-import sys
 
 import torch
 
@@ -123,14 +122,3 @@ def _(draw):
         yield asked(verdict, runs(few, 300, 400), runs(8, 100, 200), "verdict")
         yield asked(verdict, runs(8, 100, 200), runs(few, 300, 400), "verdict")
         yield asked(verdict, runs(few, 300, 400), runs(few, 100, 200), "verdict")
-
-
-if sys.version_info >= (3, 13):
-    compare_runs.equivalent(
-        ("runs * 2 if len(runs) == 1 else runs", "runs"),
-        ("len(runs) == 1", "len(runs) == 0"),
-        ("len(runs) == 1", "runs == 1"),
-        ("runs * 2", "runs * 1"),
-        ("runs * 2", "runs"),
-        because="of one value it gives three times that value from this Python on",
-    )

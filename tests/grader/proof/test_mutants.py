@@ -18,6 +18,7 @@ from grader.judging.rpc_client import InProcess
 from grader.proof.mutants import LATE, _Judge, _limit, add_arguments, rights, run, survey
 from grader.proof.mutate import mutants
 from grader.proof.selftest import LabCode
+from utils.checks.answers import Equivalent
 from utils.checks.exercise import Case, Check, case
 
 LAB = '''# %% [markdown]
@@ -76,7 +77,7 @@ def test_a_change_that_makes_no_difference_survives_until_it_is_explained(lab):
     assert trial.survived == len(SEEDS)
     assert LAB.splitlines()[int(trial.place().split(":")[1]) - 1] == "    if x > limit:"
 
-    check.equivalent((">", ">="), because="at the limit both are the limit")
+    check.equivalents.append(Equivalent(">", ">=", "at the limit both are the limit"))
     found = survey(check, SEEDS, lab)
     assert (changes(found.equivalent), found.survivors, found.stale) == (NO_MATTER, [], [])
 
@@ -103,19 +104,19 @@ def test_alternates_are_changed_too(lab):
     (survivor,) = [t for t in found.survivors if t.right.name == "smaller of two"]
     assert survivor.mutant.now == "return top if top <= x else x"
     assert survivor.place() == "alternate “smaller of two”, line 2"
-    check.equivalent(("<", "<="), because="they are equal", of="the lab's solution")
+    check.equivalents.append(Equivalent("<", "<=", "they are equal", "the lab's solution"))
     assert survey(check, SEEDS, lab).stale == ["`<` → `<=` is none of the changes that are tried"]
 
 
 def test_a_line_that_fits_no_change_is_stale(lab):
     check = make_check()
-    check.equivalent(("x > limit", "x >> limit"), because="it isn't")
+    check.equivalents.append(Equivalent("x > limit", "x >> limit", "it isn't"))
     assert "none of the changes" in survey(check, SEEDS, lab).stale[0]
 
 
 def test_a_line_about_a_change_that_a_case_notices_is_stale(lab):
     check = make_check()
-    check.equivalent((">", "<="), because="it isn't")
+    check.equivalents.append(Equivalent(">", "<=", "it isn't"))
     (said,) = survey(check, SEEDS, lab).stale
     assert said == "`>` → `<=` is killed on 3 of 3 seeds: lab.py:12"
 
@@ -129,16 +130,16 @@ def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
     often = {t.mutant.now: t.survived for t in found.survivors}
     assert 0 < often["if False:"] < 12
 
-    check.equivalent(("x > limit", "False"), because="luck")
+    check.equivalents.append(Equivalent("x > limit", "False", "luck"))
     (said,) = survey(check, seeds, lab).stale
     assert said.startswith("`x > limit` → `False` is killed on")
     check.equivalents.clear()
-    check.free("x > limit", because="luck")
+    check.equivalents.append(Equivalent("x > limit", None, "luck"))
     found = survey(check, seeds, lab)
     assert found.stale == []
     assert [t.survived for t in found.equivalent if t.mutant.now == "if False:"] == [1]
     assert {t.mutant.now for t in found.survivors}.isdisjoint({"if x >= limit:", "if False:"})
-    check.free("y < limit", because="it is not there")
+    check.equivalents.append(Equivalent("y < limit", None, "it is not there"))
     assert survey(check, seeds, lab).stale == [
         "free `y < limit` is none of the changes that are tried"
     ]
@@ -280,11 +281,11 @@ def test_the_command_fails_while_something_survives_or_is_stale(command):
         "survived clipped, lab.py:12, on 2 of 2 seeds: "
         "`if x > limit:` became `if x >= limit:`" in printed
     )
-    check.equivalent((">", ">="), because="at the limit both are the limit")
+    check.equivalents.append(Equivalent(">", ">=", "at the limit both are the limit"))
     status, printed = run_with("01")
     assert status == 0
     assert "survived" not in printed
-    check.equivalent(("x", "y"), because="no")
+    check.equivalents.append(Equivalent("x", "y", "no"))
     status, printed = run_with("01")
     assert status == 1
     assert "stale clipped" in printed

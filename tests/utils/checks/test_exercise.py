@@ -58,7 +58,7 @@ def test_one_function_of_several_can_be_edited():
 
     (by_two,) = check.misconceptions
     assert (by_two.thing["more"](3), by_two.thing["less"](3)) == (5, 2)
-    assert by_two.sources() == {"more": "def more(x):\n    return x + 2"}
+    assert by_two.sources == {"more": "def more(x):\n    return x + 2"}
 
 
 @pytest.mark.parametrize(("old", "times"), [("y", 0), ("x", 3)])
