@@ -17,9 +17,11 @@ MAX_ENTRIES = 200  # entries of one list
 MAX_NUMBER = 1e9  # a number must be smaller, without its sign
 
 E = TypeVar("E", bound=StrEnum)
-# What moves a terminal's cursor, reorders the words beside it, or has no width.
+# A link in a terminal, a colour, a movement of the cursor; the last of them may be cut off.
+ESCAPES = r"\x1b\][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|\Z)|(?:\x1b\[|\x9b)[0-9;?]*[ -/]*(?:[@-~]|\Z)"
+# These, and what reorders the words beside it, or has no width.
 UNSEEN = re.compile(
-    r"(?:\x1b\[|\x9b)[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
+    ESCAPES + r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 

@@ -14,7 +14,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode, from_dict
 from nbgrader.utils import is_grade, is_solution
 
-from grader.untrusted import seen
+from grader.untrusted import ESCAPES, seen
 from grader.verdict import VERDICT_MIME, Cause, Status, Verdict
 from grader.verify import shown_points
 
@@ -29,7 +29,7 @@ HIDDEN = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 CALLS_VERIFY = re.compile(r"^verify\(", re.MULTILINE)
-ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+ANSI = re.compile(ESCAPES)
 
 
 @dataclass(frozen=True)
@@ -221,5 +221,5 @@ def message_size(value: Any) -> int:
 
 
 def plain(text: str) -> str:
-    """Return text without ANSI colours and cursor movements."""
+    """Return text without colours, links and movements of the cursor."""
     return ANSI.sub("", text)

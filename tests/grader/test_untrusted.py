@@ -81,3 +81,18 @@ def test_a_graded_notebook_is_read_whatever_its_metadata_hold(tmp_path, raw):
     graded = read_graded(path)
     assert graded.problem == ""
     assert graded.seed == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "\x1b[31mred\x1b[0m",
+        "\x1b[38;5;1mred",
+        "\x1b]8;;http://somewhere\x1b\\red\x1b]8;;\x1b\\",
+        "\x1b]0;a title\x07red",
+        "red\x1b[3",  # cut off
+        "red\x1b]8;;http://so",
+    ],
+)
+def test_of_what_a_terminal_obeys_nothing_is_left(said):
+    assert untrusted.seen(said) == "red"
