@@ -926,7 +926,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
 # %%
 from utils.instruments import records
 
-gpu = records.load()
+gpu = records.load("nvidia-h100-80gb-hbm3")
 print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}")
 rates = gpu.result("products")["FLOP/s"]
 for name, rate in sorted(rates.items(), key=lambda row: row[1]):

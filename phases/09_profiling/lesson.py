@@ -466,7 +466,7 @@ for line in ("launch", "launch", "launch", "item"):
 # %%
 from utils.instruments import records
 
-gpu = records.load()
+gpu = records.load("nvidia-h100-80gb-hbm3")
 peak = gpu.provenance["gpu"]["peak float32 FLOP/s"]
 print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}; at most {peak / 1e12:.0f} TFLOP/s in float32")
 print("width   ordered        done   TFLOP/s by the first   by the second")
