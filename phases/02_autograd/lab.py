@@ -29,8 +29,9 @@
 # only at the very top of a graph.
 #
 # The rule holds for an answer and all that it calls. Classes and functions of your own may be called
-# anything, `backward` and `grad` too. What an answer uses is read from your cells, so code that hides
-# it (`exec`, `globals()`, a file of your own that is imported) earns nothing there.
+# anything, `backward` and `grad` too. What an answer uses is read from your cells, and heard as they
+# run, so code that hides it (`exec`, `globals()`, a file of your own that is imported) earns nothing
+# there.
 #
 # Parts of an exercise earn their points separately. You may call a function of an earlier exercise
 # in a later one; its mistakes come along, so mend it first. Each exercise has two hints, folded
