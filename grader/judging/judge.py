@@ -227,5 +227,5 @@ def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> s
     refused = rule.refused_ops(op for call in got.calls for op in call.ops)
     if refused:
         names = ", ".join(f"`{op.removeprefix('aten.')}`{CALLED_BY.get(op, '')}" for op in refused)
-        return f"{who} used torch's own {names}; {rule.because}"
+        return f"torch's own {names} ran in {who}; {rule.because}"
     return look.heard(c.of, got.called)

@@ -1,16 +1,17 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 07: Training", points: 39, cell_seconds: 90, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 07: Training", points: 45, cell_seconds: 90, preload: [optimizers]}
 # ---
 
 # %% [markdown]
 # # Lab 07: Training
 #
-# Nine exercises and one question, 39 points, about three hours. They follow
+# Ten exercises and one question, 45 points, three and a half hours. They follow
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # batches, windows, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
-# With the last one you train a MiniGPT from nothing, until it beats two n-gram models.
+# You train a MiniGPT from nothing, until it beats two n-gram models. And in the end you write the
+# whole loop, on an empty page.
 #
 # Most of your functions are called with plain values, and what they return is compared. Where that
 # is not enough, a *driver* of `utils/drivers/training.py` does the running: it reads your dataset,
@@ -787,8 +788,136 @@ expect_equal("as the model has them", list(one), list(MiniGPT(short).state_dict(
 verify("train_minigpt", train_minigpt)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ## 10 · The whole loop, on an empty page
+#
+# *Hard, 40 minutes, 6 points: one each for plain steps, for batches in parts, for clipping, for sixteen
+# bits, for a step that overflows, and for the look at what is held out. Modes, dtypes and graphs are
+# looked at in your own process.*
+# From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
+#
+# You have built the parts of a training run one by one. Now all of it in one function, as you will
+# write it for years, with whatever torch has. Write `fit(model, epochs, held_out, lr, warmup, max_norm,
+# dtype, scale)`. It trains `model` where it is and returns a dict of four lists, `"losses"`, `"norms"`,
+# `"rates"` and `"held out"`.
+#
+# `epochs` is a list of epochs, an epoch is a list of steps, and a step is a list of parts `(x, targets)`
+# as in exercise 6: `model(x)` gives logits (N, V), and a target of -100 counts for nothing. In some
+# parts no row may count; in each step at least one does. Call the model once for each part, in their
+# order, in training mode, which it need not be in when you get it.
+#
+# - **Sixteen bits.** In training the model runs under autocast on the CPU with `dtype`, which may be
+#   `torch.float32`, without autocast. Weights stay float32, and the loss is computed in float32.
+# - **Loss.** Of a step it is the mean cross-entropy over all rows that count, in all its parts together.
+#   `"losses"` has this number of each step.
+# - **Scale.** With `torch.float16` the loss is multiplied by a scale before `backward`, and the
+#   gradients are divided by it before anything else looks at them. The scale begins as `scale`. Where a
+#   gradient is then not finite, the step is left out: no weight changes, and no memory of the
+#   optimizer; and the scale is half from then on. Nothing else changes it.
+# - **Clipping.** If the norm of all gradients of the step together is larger than `max_norm`, they are
+#   scaled down to it. `"norms"` has the norm before that, and `None` for a step that was left out.
+# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. In the run's t-th step,
+#   counted from 1 and through all epochs, its rate is `lr * min(1, t / warmup)`; one that is left out
+#   counts as well. `"rates"` has the rate of each step.
+# - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows of `held_out`
+#   that count, a list of parts: in evaluation mode, without a graph, without autocast.
+#
+# All numbers in the lists are floats. In which mode the model is at the end, and what is left in `.grad`,
+# is up to you.
+#
+# <details><summary>In which order?</summary>
+#
+# Clear, then for each part forward and backward; then, once, unscale, measure and clip, step, update
+# the scale; then the rate of the next step. `GradScaler` looks for what is not finite when it
+# unscales.
+# </details>
+# <details><summary>What does torch have for each line?</summary>
+#
+# `torch.autocast("cpu", dtype=..., enabled=...)`, `torch.amp.GradScaler("cpu", init_scale=...,
+# enabled=...)`, `nn.utils.clip_grad_norm_`, which returns the norm, `torch.optim.lr_scheduler.LambdaLR`,
+# and `F.cross_entropy(..., reduction="sum")`.
+# </details>
+
+# %% solution="fit"
+def fit(
+    model: torch.nn.Module, epochs: list, held_out: list, lr: float, warmup: int, max_norm: float,
+    dtype: torch.dtype, scale: float,
+) -> dict[str, list]:
+    """Trains the model; what became of each step, and of each epoch."""
+    ### BEGIN SOLUTION
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1, (done + 1) / warmup))
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale, enabled=dtype is torch.float16)
+    log = {"losses": [], "norms": [], "rates": [], "held out": []}
+    for steps in epochs:
+        model.train()
+        for parts in steps:
+            counted = count(parts)
+            optimizer.zero_grad()
+            total = 0.0
+            for x, targets in parts:
+                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+                    logits = model(x)
+                loss = F.cross_entropy(logits.float(), targets, reduction="sum") / counted
+                scaler.scale(loss).backward()
+                total += loss.item()
+            scaler.unscale_(optimizer)
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+            log["losses"].append(total)
+            log["norms"].append(norm if math.isfinite(norm) else None)
+            log["rates"].append(schedule.get_last_lr()[0])
+            scaler.step(optimizer)
+            scaler.update()
+            schedule.step()
+        log["held out"].append(mean_loss(model, held_out))
+    return log
+
+
+def count(parts: list) -> int:
+    return sum(int((targets != -100).sum()) for _, targets in parts)
+
+
+@torch.no_grad()
+def mean_loss(model: torch.nn.Module, parts: list) -> float:
+    model.eval()
+    losses = [F.cross_entropy(model(x), targets, reduction="sum").item() for x, targets in parts]
+    return sum(losses) / count(parts)
+    ### END SOLUTION
+
+# %%
+weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+first = [(torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1]))]
+second = [(torch.tensor([[2.0, -1.0]]), torch.tensor([-100])), (torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([2, 0]))]
+settings = {"epochs": [[first, second], [first]], "held_out": second, "lr": 0.4, "warmup": 2, "max_norm": 10.0}
+came = driver.fitted(fit, weights, 0.0, {**settings, "dtype": torch.float32, "scale": 1.0}, 0)
+expect_close("the rates", came["returned"]["rates"], [0.2, 0.4, 0.4])
+leaves = [w.clone().requires_grad_() for w in weights]
+loss = F.cross_entropy((first[0][0] @ leaves[0]).tanh() @ leaves[1], first[0][1])
+loss.backward()
+expect_close("the first loss", came["returned"]["losses"][0], loss.item(), rtol=1e-5)
+expect_close("losses", came["returned"]["losses"], [1.10738, 1.15034, 0.93900], rtol=1e-4)
+expect_close("held out", came["returned"]["held out"], [1.04181, 0.91778], rtol=1e-4)
+expect_close("its norm", came["returned"]["norms"][0], torch.cat([w.grad.flatten() for w in leaves]).norm().item(), rtol=1e-5)
+expect_equal("calls: training, a graph", [call[:2] for call in came["calls"]], [(True, True)] * 3 + [(False, False)] * 2 + [(True, True)] + [(False, False)] * 2)
+
+# %%
+tight = driver.fitted(fit, weights, 0.0, {**settings, "epochs": [[first]], "max_norm": 0.1, "dtype": torch.float32, "scale": 1.0}, 0)
+went = torch.cat([(a - b).flatten() for a, b in zip(tight["weights"], weights)]).norm().item()
+expect_close("clipped to 0.1, at a rate of 0.2", went, 0.02, rtol=1e-4)
+large = driver.fitted(fit, weights, 0.0, {**settings, "dtype": torch.float16, "scale": 2.0**24}, 0)
+expect_equal("overflowed", large["returned"]["norms"][0], None)
+expect_equal("dtypes of logits", [str(call[2]) for call in large["calls"][:4]], ["torch.float16"] * 3 + ["torch.float32"])
+
+# %% test="fit" points=6
+# Graded
+check("fit")
+expect_equal("one loss a step", [len(came["returned"][key]) for key in ("losses", "norms", "held out")], [3, 3, 2])
+### BEGIN HIDDEN TESTS
+verify("fit", fit)
+### END HIDDEN TESTS
+
 # %% [markdown] task="three_logs" points=3
-# ## 10 · Three logs
+# ## 11 · Three logs
 #
 # *10 minutes, 3 points, read by a person.*
 #

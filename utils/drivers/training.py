@@ -318,5 +318,47 @@ def undisturbed(
     return {"rows": rows, "left alone": left_alone}
 
 
+class Watched(nn.Module):
+    """Two layers with a tanh and dropout between them, which note how they are called.
+
+    Args:
+        weights: of the two layers, (D, H) and (H, V).
+        dropout: the share that is dropped in training.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], dropout: float) -> None:
+        super().__init__()
+        self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
+        self.dropout = nn.Dropout(dropout)
+        self.calls: list[tuple[bool, bool, torch.dtype]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (N, V) of x (N, D)."""
+        logits = self.dropout((x @ self.first).tanh()) @ self.second
+        self.calls.append((self.training, torch.is_grad_enabled(), logits.dtype))
+        return logits
+
+
+@driver(
+    "returned",
+    "weights",
+    observed={"calls": "in which mode and dtype, and whether with a graph, the model was called"},
+)
+def fitted(
+    fit: Callable, weights: Sequence[Tensor], dropout: float, settings: Settings, seed: int
+) -> dict[str, Any]:
+    """What ``fit(model, **settings)`` returns, the model's weights afterwards, and its calls.
+
+    ``calls``: for each call, whether the model was in training mode, whether gradients were
+    enabled, and the dtype of the logits. It is in evaluation mode at first, and its dropout draws
+    from torch's global generator, which begins with the seed.
+    """
+    model = Watched(weights, dropout).eval()
+    torch.manual_seed(seed)
+    returned = fit(model, **settings)
+    left = [parameter.detach().clone() for parameter in model.parameters()]
+    return {"returned": returned, "weights": left, "calls": model.calls}
+
+
 def take(generator: Any, count: int) -> list[Any]:
     return list(islice(generator, count))

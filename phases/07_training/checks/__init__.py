@@ -8,6 +8,7 @@ alive at once, and that torch's global generator was left alone, is a claim of t
 from .accumulate import accumulate
 from .batches import batches
 from .checkpoint import checkpoint
+from .fit import fit
 from .mended_fit import mended_fit
 from .optimizers import optimizers
 from .scaler import scaler
@@ -25,4 +26,5 @@ __all__ = [
     "scaler",
     "checkpoint",
     "train_minigpt",
+    "fit",
 ]

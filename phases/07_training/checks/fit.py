@@ -1,0 +1,164 @@
+"""Lab 07, exercise 10: The whole loop, on an empty page"""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from utils.checks.compare import Tolerance
+from utils.checks.exercise import Case, Check, Place
+
+fit = Check(
+    "fit",
+    parts={
+        "plain steps": 1,
+        "parts": 1,
+        "clipping": 1,
+        "sixteen bits": 1,
+        "an overflow": 1,
+        "held out": 1,
+    },
+    reads="Sixteen bits",
+    tolerance=Tolerance(2e-3, 1e-3, "sums in another order, rounded to 16 bits in some steps"),
+)
+
+
+@fit.reference
+def _(model, epochs, held_out, lr, warmup, max_norm, dtype, scale):
+    """By hand, in place of torch's tools."""
+    parameters = list(model.parameters())
+    memory = [None] * len(parameters)
+    log = {"losses": [], "norms": [], "rates": [], "held out": []}
+
+    def loss_of(parts, counted):
+        for x, targets in parts:
+            logits = model(x).float()
+            wanted = F.one_hot(targets.clamp(min=0), logits.shape[1]) * (targets != -100)[:, None]
+            yield -(logits.log_softmax(-1) * wanted).sum() / counted
+
+    def counted(parts):
+        return sum((targets != -100).sum().item() for _, targets in parts)
+
+    for steps in epochs:
+        for parts in steps:
+            model.train()
+            sums, total = [torch.zeros_like(p) for p in parameters], 0.0
+            with torch.autocast("cpu", dtype, enabled=dtype is not torch.float32):
+                for loss in loss_of(parts, counted(parts)):
+                    total += loss.item()
+                    factor = scale if dtype is torch.float16 else 1.0
+                    found = torch.autograd.grad(loss * factor, parameters)
+                    sums = [a + b / factor for a, b in zip(sums, found, strict=True)]
+            rate = lr * min(1, (len(log["rates"]) + 1) / warmup)
+            norm = math.sqrt(sum(g.double().square().sum().item() for g in sums))
+            log["rates"].append(rate)
+            log["losses"].append(total)
+            if not math.isfinite(norm):
+                scale /= 2
+                log["norms"].append(None)
+                continue
+            log["norms"].append(norm)
+            clipped = [g * min(1.0, max_norm / (norm + 1e-6)) for g in sums]
+            with torch.no_grad():
+                for i, (p, g) in enumerate(zip(parameters, clipped, strict=True)):
+                    memory[i] = g if memory[i] is None else 0.9 * memory[i] + g
+                    p -= rate * memory[i]
+        model.eval()
+        with torch.no_grad():
+            log["held out"].append(sum(x.item() for x in loss_of(held_out, counted(held_out))))
+    return log
+
+
+PLACES = {
+    "['returned']['losses']": "the losses",
+    "['returned']['norms']": "the norms",
+    "['returned']['rates']": "the rates",
+    "['returned']['held out']": "the losses on what is held out",
+    "['weights']": Place("the weights afterwards", returned=False),
+    "['calls']": "how often the model was called",
+}
+
+
+def _called(number):
+    """What each of a call's three notes says, by place."""
+    words = f"the {number + 1}. call of the model"
+    return {
+        f"['calls'][{number}][0]": f"{words} was not in the mode that the exercise asks for.",
+        f"['calls'][{number}][1]": f"{words}: whether a graph is built is not as asked.",
+        f"['calls'][{number}][2]": f"{words}: the dtype of the logits",
+    }
+
+
+@fit.cases
+def _(draw):
+    plain, parts, clipping, bits, overflow, held = fit.parts
+
+    def part(n, without=0):
+        """Rows of a part, the last of which don't count."""
+        targets = draw.tensor((n,), torch.int64).abs() % 4
+        targets[n - without :] = -100
+        return draw.tensor((n, 3)) * 0.5, targets
+
+    def asked(of, epochs, held_out, words, dropout=0.0, dtype=torch.float32, by=1.0, **more):
+        settings = {
+            "epochs": epochs,
+            "held_out": held_out,
+            "lr": draw.choice((0.25, 0.5)),
+            "warmup": 1,
+            "max_norm": 100.0,
+            "dtype": dtype,
+            "scale": 1024.0,
+            **more,
+        }
+        seed = draw.integer(0, 999)
+
+        def play(subject):
+            layers = [weights[0] * torch.tensor([[by], [1.0], [1.0]]), weights[1]]
+            return subject.drive("training:fitted", layers, dropout, settings, seed)
+
+        sizes = [[[len(x) for x, _ in step] for step in epoch] for epoch in epochs]
+        shown = f"epochs of steps of parts of {sizes} rows, {words}"
+        calls = sum(len(step) for epoch in epochs for step in epoch) + len(epochs) * len(held_out)
+        places = {**PLACES, **{k: v for n in range(calls) for k, v in _called(n).items()}}
+        return Case(of, play, shown=shown, places=places)
+
+    weights = [draw.tensor((3, 5)) * 0.5, draw.tensor((5, 4)) * 0.5]
+    n = draw.integer(4, 7)
+    one = [part(3)]
+    yield asked(plain, [[[part(n)]]], one, "warmup 1")
+    yield asked(plain, [[[part(n)], [part(n)], [part(3)]]], one, "warmup 1")
+    yield asked(plain, [[[part(4)]], [[part(n)], [part(n)]]], one, "warmup 2", warmup=2)
+    yield asked(plain, [[[part(4)], [part(4)]], [[part(4)], [part(4)]]], one, "warmup 6", warmup=6)
+    yield asked(parts, [[[part(n), part(2), part(1)]]], one, "all rows count")
+    yield asked(parts, [[[part(n, n - 1), part(n, 1)]]], one, "some rows don't count")
+    yield asked(parts, [[[part(2, 2), part(3)], [part(4, 1), part(1, 1)]]], one, "parts without any")
+    yield asked(parts, [[[part(n), part(2), part(3)]]], one, "dropout 0.5", dropout=0.5)
+    for most in (0.05, 0.2):
+        step = [part(n), part(2), part(3, 1)]
+        yield asked(clipping, [[step, [part(n)]]], one, f"max_norm {most}", max_norm=most)
+    for dtype in (torch.bfloat16, torch.float16):
+        words = str(dtype).removeprefix("torch.")
+        yield asked(bits, [[[part(n), part(3)]], [[part(4)]]], one, words, dtype=dtype)
+        yield asked(bits, [[[part(n)], [part(n, 2), part(2)]]], one, f"{words}, max_norm 0.1", dtype=dtype, max_norm=0.1)  # fmt: skip
+    # The gradient of one row's logits, with a class that has a probability of a quarter at most, is
+    # 3/4 or more: times 2^17 that is beyond float16. With 24 rows and 2^16 all is far within.
+    x = part(1)[0]
+    wrong = [(x, ((x @ weights[0]).tanh() @ weights[1]).argmin(1))]
+    for warmup in (1, 4):
+        epochs = [[wrong, [part(12), part(12)], [part(14), part(10)]], [[part(24)]]]
+        yield asked(
+            overflow, epochs, one, f"float16, warmup {warmup}",
+            dtype=torch.float16, scale=2.0**17, warmup=warmup,
+        )  # fmt: skip
+    # four times too large, and then not; with the first scale the last steps would be as well
+    few = [(torch.cat([x, y]), torch.cat([wrong[0][1], t])) for y, t in (part(7), part(7))]
+    again = [[wrong, wrong, wrong, wrong, [few[0]], [few[1]]]]
+    yield asked(overflow, again, one, "float16", dtype=torch.float16, scale=2.0**20)
+    # of one gradient one row is too large: its weights are tiny, and what comes in there is not
+    x, targets = part(6)
+    far = [[[(x * torch.tensor([2.0**14, 1.0, 1.0]), targets)], [part(8)], [part(8)]]]
+    yield asked(overflow, far, one, "one row overflows", dtype=torch.float16, by=2.0**-14)
+    two = [part(n), part(2, 1)]
+    yield asked(held, [[[part(4)]], [[part(4)]]], two, "no dropout")
+    yield asked(held, [[[part(6)], [part(n)]], [[part(4)]]], two, "dropout 0.5", dropout=0.5)
+    yield asked(held, [[[part(4)]], [[part(n)]]], [part(3, 3), part(5)], "bfloat16, dropout 0.25", dropout=0.25, dtype=torch.bfloat16)  # fmt: skip
