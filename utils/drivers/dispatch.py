@@ -31,7 +31,7 @@ FALLTHROUGH = _Fallthrough()
 
 
 def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
-    weight = w.clone().requires_grad_()
+    weight = nn.Parameter(w.clone())
     F.linear(x, weight).square().mean().backward()
     assert weight.grad is not None
     return weight.grad
@@ -275,7 +275,7 @@ def measure(
 
     Returns:
         (class, values, units) of a quantity, (class, values) of another tensor, or
-        ``("raised", type)``.
+        ``("raised", type)``: of ValueError, NotImplementedError and TypeError that which it is.
     """
     known: dict[str, Any] = {
         name: quantity_class(*value) if len(value) == 2 else value[0]
@@ -288,7 +288,8 @@ def measure(
         try:
             known[name] = came = getattr(torch, operator)(*values, **keywords)
         except (ValueError, NotImplementedError, TypeError) as error:
-            results[name] = ("raised", type(error).__name__)
+            kinds = (ValueError, NotImplementedError, TypeError)
+            results[name] = ("raised", next(k.__name__ for k in kinds if isinstance(error, k)))
             continue
         if isinstance(came, quantity_class):
             quantity: Any = came

@@ -67,7 +67,7 @@ def _(draw):
             return subject.drive("dispatch:account_of_shuffle", tokens, backward)
 
         part = "with the backward" if backward else "the forward"
-        shown = "a small model that splits, copies and writes in place"
+        shown = "a small model that splits, copies, multiplies and writes in place"
         return Case(part, play, shown=shown, places=PLACES)
 
     def of_one(step, backward):

@@ -145,6 +145,10 @@ def _(draw):
     newer = ("fallback", "Tracer", (PASS, "newer"))
     yield played("fallthrough and fallbacks", [trace, newer, *backends, call(f, "Tracer", "CPU")],
                  "a fallback that is registered again")  # fmt: skip
+    anew = [*through, impl(f, "Autograd", PASS, "later"), call(f, "Autograd", "CPU")]
+    yield played("fallthrough and fallbacks", anew, "a kernel in place of a fallthrough")
+    anew = [("fallback", "Tracer", NOTHING), trace, *backends, call(f, "Tracer", "CPU")]
+    yield played("fallthrough and fallbacks", anew, "a fallback in place of a fallthrough")
     opt_out = [trace, impl(f, "Tracer", *NOTHING), *backends, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", opt_out, "a fallthrough of the operator's own")
     kept = [view, *backends, impl(f, "Tracer", ANSWER, "top"), call(f, *ORDER)]
@@ -213,6 +217,8 @@ def _(draw):
     within = [*backends, impl(f, "Autocast", "call", "by way of another", none)]
     shown = "a hole that a kernel's own call meets, above another kernel"
     yield refused([*within, call(f, "Autocast", "CPU")], none, "CPU", shown)
+    passed_on = [("fallback", "Autograd", (PASS, "any")), call(none, "Autograd", "CPU")]
+    yield refused(passed_on, none, "CPU", "a fallback that passes on what nobody knows")
     yield refused([*backends, call(none, "CUDA")], none, "CUDA", "an operator that nobody knows")
     partly = [("composite", h, ("CPU",), ("call", "opened", f)), *backends, call(h, "CUDA")]
     yield refused(partly, h, "CUDA", "a key that the composite is not for")

@@ -99,6 +99,8 @@ def _(draw):
         yield counted(part, "two layers", *both, inference=inference)
         empty = draw.tensor((0, b)), draw.tensor((b, c)), draw.tensor((c, d))
         yield counted(part, "two layers", *empty, inference=inference)
+        inner = draw.tensor((a, 0)), draw.tensor((0, c)), draw.tensor((c, d))
+        yield counted(part, "two layers", *inner, inference=inference)
         for program in WITHOUT:
             yield counted(part, program, draw.tensor((a, b)), inference=inference)
         double = tuple(draw.tensor(s, torch.float64) for s in ((2, a, b), (c, b), (c,)))

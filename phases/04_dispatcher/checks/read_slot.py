@@ -31,7 +31,7 @@ def _(draw):
         ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
         ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
         ("mm", "cpu"),
-        ("relu", "Undefined"), ("sum.dim_IntList", "Batched"),
+        ("relu", "Undefined"), ("mm", "Undefined"), ("sum.dim_IntList", "Batched"),
         ("empty.memory_format", "Conjugate"),
     ]  # fmt: skip
     asked += [(draw.choice(OPERATORS), draw.choice(KEYS)) for _ in range(12)]

@@ -140,6 +140,8 @@ def _(draw):
         (described(inference=True), ("no_grad",)),
         (described(requires_grad=True), ("autocast", "inference_mode")),
         (described(conj=True, inference=True), ("no_grad", "inference_mode")),
+        (described(), ("inference_mode", "no_grad")),
+        (described(), ("autocast", "no_grad")),
         (described("cuda", conj=True, requires_grad=True), ("inference_mode", "autocast")),
     ]
     for _ in range(6):
