@@ -51,9 +51,9 @@ def other_version(db_url: str) -> str:
     finally:
         engine.dispose()
     return (
-        f"the gradebook {engine.url.render_as_string()} has the tables of another version of "
-        "nbgrader. If that was an older one, run `nbgrader db upgrade`, which keeps a copy of a "
-        "SQLite gradebook; then run this command again"
+        f"the gradebook {_shown(db_url)} has the tables of another version of nbgrader. If that "
+        "was an older one, run `nbgrader db upgrade`, which keeps a copy of a SQLite gradebook; "
+        "then run this command again"
     )
 
 
@@ -64,6 +64,10 @@ def no_gradebook(error: DatabaseError, db_url: str) -> str:
     if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) and "no such table" not in said:
         return ""
     return (
-        f"{make_url(db_url).render_as_string()} is no gradebook: {said}. Put a copy of the "
-        "gradebook in its place; or, if there is none, move this file away and grade the lab"
+        f"{_shown(db_url)} is no gradebook: {said}. Put a copy of the gradebook in its place; or, "
+        "if there is none, move this file away and grade the lab"
     )
+
+
+def _shown(db_url: str) -> str:
+    return make_url(db_url).set(query={}).render_as_string()

@@ -58,23 +58,23 @@ class AutogradedFiles:
         notebooks: Sequence[NotebookResult],
         beside: Mapping[str, bytes],
     ) -> Iterator[str]:
-        """Replace a submission's graded files, and yield their stamp.
+        """Write a submission's graded files aside, and yield their stamp.
 
-        The files are first written to another folder, which is then renamed. When that or the
-        enclosed code fails, the old files are put back. If the process is killed in between, the
-        old files, the new files or none are there.
+        When the enclosed code is through, they take the place of the old ones, which stay if it
+        fails. If the process is killed in between, the old files, the new files or none are there.
 
         Args:
             beside: the other files, by relative path.
         """
         folder = self.course.folder("autograded", student, lab)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        within = [path for path in folder.parents if path.is_relative_to(self._root)]
-        self.course.share(*within)
+        self.course.share(*(path for path in folder.parents if path.is_relative_to(self._root)))
         for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
             shutil.rmtree(left, ignore_errors=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
-        try:
+        with tempfile.TemporaryDirectory(
+            prefix=f".{lab}.", dir=folder.parent, ignore_cleanup_errors=True
+        ) as aside:
+            new, old = Path(aside, "new"), Path(aside, "old")
             for name, data in beside.items():
                 self._write(new / name, data)
             for notebook in notebooks:
@@ -82,31 +82,21 @@ class AutogradedFiles:
             for inside, _, _ in os.walk(new):
                 os.chmod(inside, 0o755)
                 self.course.share(Path(inside))
-            old = new.with_name(f"{new.name}.old")
+            yield self._stamp(new, [notebook.name for notebook in notebooks])
             if os.path.lexists(folder):
                 folder.rename(old)
-            placed = False
             try:
                 new.rename(folder)
-                placed = True
-                yield self.stamp(student, lab, [notebook.name for notebook in notebooks])
             except BaseException:
-                if placed:
-                    folder.rename(new)
                 if os.path.lexists(old):
                     old.rename(folder)
                 raise
-        except BaseException:
-            shutil.rmtree(new, ignore_errors=True)
-            raise
-        if old.is_dir() and not old.is_symlink():
-            shutil.rmtree(old, ignore_errors=True)
-        elif os.path.lexists(old):
-            old.unlink()
 
     def stamp(self, student: str, lab: str, names: Sequence[str]) -> str:
         """Return sizes and modification times of the graded notebooks; empty if one is missing."""
-        folder = self.course.folder("autograded", student, lab)
+        return self._stamp(self.course.folder("autograded", student, lab), names)
+
+    def _stamp(self, folder: Path, names: Sequence[str]) -> str:
         try:
             found = [(folder / f"{name}.ipynb").stat() for name in names]
         except OSError:

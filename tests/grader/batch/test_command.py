@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from datetime import datetime
@@ -445,16 +444,6 @@ def class_of_forty(course, here):
 def settings(course, line):
     with (course.root / "nbgrader_config.py").open("a") as file:
         file.write(f"{line}\n")
-
-
-def test_a_run_gives_the_gradebook_its_way_of_writing_back(tmp_path, here):
-    """So that who may only read it can read it, and what is refused later changes no byte."""
-    course = make_small(tmp_path / "course")
-    hand_in(course, "ann", answered("score 1"))
-    assert run(course)[0] == 0
-    with sqlite3.connect(course.root / "gradebook.db") as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-        assert not database.execute("SELECT * FROM open_the_hood_journal").fetchall()
 
 
 def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_forty):
