@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,9 +21,8 @@ from grader.batch.canary import Canary
 from grader.batch.files import only_one
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, failed
-from grader.batch.outcome import RunOutcome
 from grader.batch.pool import Pool, kept
-from grader.batch.progress import RunProgress
+from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course, submissions
@@ -39,13 +38,6 @@ MOST_NAMES = 5  # learners who are named
 NEW = "new"  # in place of a seed
 # What nbgrader says where a graded lab has got other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
-
-
-class Executor(Protocol):
-    """Runs jobs: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
-
-    def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield results as they arrive. Jobs are taken one by one, when there is capacity."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,12 +127,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         )
         return 130
     whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
-    return 0 if whole and all(outcome.complete for outcome in outcomes.values()) else 1
+    return 0 if whole and not any(one.failures for one in outcomes.values()) else 1
 
 
 def grade_labs(
     course: Course, args: argparse.Namespace, console: Console
-) -> tuple[dict[str, RunOutcome], bool]:
+) -> tuple[dict[str, RunSummary], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
 
     Returns:
@@ -221,7 +213,7 @@ def grade_labs(
                     raise refused
             else:
                 run_of_lab.finish()
-        return {name: runs[name].outcome for name in left}, stopped()
+        return {name: runs[name].summary for name in left}, stopped()
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
@@ -265,8 +257,8 @@ def _show_misplaced(course: Course, console: Console) -> None:
 
 def _executor(
     args: argparse.Namespace, total: int, stopped: Callable[[], bool]
-) -> AbstractContextManager[Executor]:
-    """Return the executor for all labs. Its workers start only once."""
+) -> AbstractContextManager[Any]:
+    """Return what runs the jobs of all labs, so that workers start only once."""
     if args.scheduler:
         from grader.batch.cluster import Cluster  # Dask is an optional extra
 
@@ -293,11 +285,12 @@ class _Run:
         # once.
         drawn = args.seed in (None, NEW)
         self.seed: str = secrets.token_hex(16) if drawn else args.seed
-        self.outcome = RunOutcome(lab.name)
+        self.summary = RunSummary(lab.name)
+        self.seen: set[str] = set()  # students who have a row in the gradebook
+        self.recorded: set[str] = set()  # students who were graded before
         self.canary = Canary(lab, self.sandbox, self.seed)
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
         self.refused: UserError | None = None  # why nobody can be graded
-        self.recorded: list[str] = []  # students who were graded before
 
     def begin(self, writer: Writer) -> None:
         """Call learners by the ids that the gradebook has."""
@@ -347,7 +340,7 @@ class _Run:
                 self._fail(student, str(reason))
                 continue
             if job is None:
-                self.recorded.append(student)
+                self.recorded.add(student)
                 self.progress.count(graded=False)
             else:
                 yield job
@@ -369,7 +362,7 @@ class _Run:
         yield from failed_before
 
     def _fail(self, student: str, problem: str) -> None:
-        self.outcome.fail(student, problem)
+        self.summary.failures[student] = problem
         self.progress.count(graded=False, failed=True)
 
     def _job(self, student: str, before: Recorded | None) -> Job | None:
@@ -409,31 +402,44 @@ class _Run:
             self._record(job, result)
 
     def finish(self) -> None:
-        """Read what was recorded before, and let the lab's maximum be what could be earned."""
-        outcome, results = self.outcome, Results(self.course, self.lab.name)
-        for one in results.read(only=self.recorded):
-            outcome.add_recorded(one, results.notebooks)
-        self.writer.set_maxima(self.lab.name, outcome.most, outcome.seen)
-        outcome.late = {
-            who: late for who, late in results.late.items() if late and who in outcome.seen
-        }
-        outcome.to_mark = sum(m.waits and m.student in outcome.seen for m in results.missing)
-        without = {nfc(student) for student, _ in outcome.failures}
-        outcome.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
+        """Read what is recorded now, and let the lab's maximum be what could be earned."""
+        summary, results = self.summary, Results(self.course, self.lab.name)
+        seen = self.seen | self.recorded
+        summary.skipped = len(self.recorded)
+        most: dict[tuple[str, str], float] = {}
+        for one in results.read(only=seen):
+            for name, verdict in one.verdicts.items():
+                notebook, _, cell = name.rpartition("/")
+                key = notebook or results.notebooks[0], cell
+                if verdict.parts:
+                    most[key] = max(verdict.most, most.get(key, 0.0))
+            why = "; ".join(dict.fromkeys(map(str, one.reasons())))
+            if why and one.student not in summary.failures:
+                summary.people[one.student] = why
+        self.writer.set_maxima(self.lab.name, most, seen)
+        summary.late = {who: late for who, late in results.late.items() if late and who in seen}
+        summary.to_mark = sum(one.waits and one.student in seen for one in results.missing)
+        without = set(map(nfc, summary.failures))
+        summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _record(self, job: Job, result: Result) -> None:
+        summary = self.summary
+        summary.unsafe = summary.unsafe or not job.sandbox
+        problem = result.problem if result.retryable else ""
         try:
-            written = self.writer.record(job, result)
-            problem = "" if written else f"{result.problem}; the earlier grade stays"
+            if self.writer.record(job, result):
+                self.seen.add(job.student)
+            else:
+                problem = f"{result.problem}; the earlier grade stays"
         except UserError:
             raise
         except Exception as error:
             problem = f"it could not be recorded: {type(error).__name__}: {error}"
         if problem:
-            self.outcome.fail(job.student, problem)
+            summary.failures[job.student] = problem
         else:
-            self.outcome.add(job, result)
-        self.progress.count(graded=True, failed=bool(problem) or result.retryable)
+            summary.graded += 1
+        self.progress.count(graded=True, failed=bool(problem))
 
 
 @contextmanager

@@ -58,10 +58,10 @@ class AutogradedFiles:
         notebooks: Sequence[NotebookResult],
         beside: Mapping[str, bytes],
     ) -> Iterator[str]:
-        """Write a submission's graded files aside, and yield their stamp.
+        """Replace a submission's graded files, and yield their stamp.
 
-        When the enclosed code is through, they take the place of the old ones, which stay if it
-        fails. If the process is killed in between, the old files, the new files or none are there.
+        When that or the enclosed code fails, the old files are put back. If the process is killed
+        in between, the old files, the new files or none are there.
 
         Args:
             beside: the other files, by relative path.
@@ -82,21 +82,21 @@ class AutogradedFiles:
             for inside, _, _ in os.walk(new):
                 os.chmod(inside, 0o755)
                 self.course.share(Path(inside))
-            yield self._stamp(new, [notebook.name for notebook in notebooks])
             if os.path.lexists(folder):
                 folder.rename(old)
             try:
                 new.rename(folder)
+                yield self.stamp(student, lab, [notebook.name for notebook in notebooks])
             except BaseException:
+                if not new.exists():
+                    folder.rename(new)
                 if os.path.lexists(old):
                     old.rename(folder)
                 raise
 
     def stamp(self, student: str, lab: str, names: Sequence[str]) -> str:
         """Return sizes and modification times of the graded notebooks; empty if one is missing."""
-        return self._stamp(self.course.folder("autograded", student, lab), names)
-
-    def _stamp(self, folder: Path, names: Sequence[str]) -> str:
+        folder = self.course.folder("autograded", student, lab)
         try:
             found = [(folder / f"{name}.ipynb").stat() for name in names]
         except OSError:

@@ -14,7 +14,6 @@ from nbgrader.utils import is_grade
 from traitlets.config import Config
 
 from grader.metadata import KEY
-from grader.results.reasons import Reason
 from grader.run_record import record
 from grader.submission.companions import merged, shown
 from grader.submission.notebook import Unreadable
@@ -133,8 +132,6 @@ class NotebookResult:
         data: the bytes of the file in ``autograded/``.
         scores: score of each graded cell; None where a person decides, or nothing could be read.
         unanswered: for each cell that the learner writes, whether it is as released.
-        reasons: why a person should look at it.
-        most: points that could be earned in each cell with a check, on this machine.
     """
 
     name: str
@@ -142,8 +139,6 @@ class NotebookResult:
     seed: str
     scores: Mapping[str, float | None]
     unanswered: Mapping[str, bool]
-    reasons: tuple[Reason, ...] = ()
-    most: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,9 @@ def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str
         notes: what was put right before grading.
         problem: why grading did not get to its end, or empty.
     """
-    said = [Reason(ReasonKind.UNGRADED, problem)] if problem else []
+    notes = list(notes)
+    ungraded = [note.message for note in notes if note.kind is NoteKind.UNGRADED]
+    said = [Reason(ReasonKind.UNGRADED, why) for why in ungraded or filter(None, [problem])]
     said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
     for name, verdict in verdicts.items():
         if any(part.cause is Cause.TIMEOUT for part in verdict.parts):

@@ -26,10 +26,10 @@ from grader.batch.writer import Writer
 POINTS = {
     "preparing": "while it adds its table and indexes",
     "writing": "with half of the files written aside",
-    "written": "with all files written aside, before the first statement",
+    "renaming": "with the old files moved away and the new ones not there",
+    "renamed": "after the files are renamed, before the first statement",
     "statement": "between two statements",
     "committing": "after the last statement, before the commit",
-    "renaming": "after the commit, with the old files moved away and the new ones not there",
     "committed": "after the commit, before what follows",
     "leaving": "with all recorded, before it closes the gradebook",
 }
@@ -60,7 +60,7 @@ class Plan:
     def make(self) -> None:
         """Wrap what the point lies in."""
         _after(AutogradedFiles, "_write", lambda: self.here("writing") and die())
-        _after(AutogradedFiles, "_stamp", lambda: self.here("written") and die())
+        _after(AutogradedFiles, "stamp", lambda: self.here("renamed") and die())
         _before(Path, "rename", self._rename)
         _before(Writer, "record", self._record)
         _after(Writer, "record", lambda: self.here("committed") and die())

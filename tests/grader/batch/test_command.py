@@ -17,8 +17,8 @@ from sqlalchemy import text
 
 from grader import UserError
 from grader.batch import canary, command, pool
-from grader.batch.outcome import RunOutcome
-from grader.batch.progress import RunProgress
+from grader.batch.summary import RunProgress, RunSummary
+from grader.batch.writer import Writer
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
 from grader.submission.names import id_problem, look_alikes
@@ -176,11 +176,11 @@ def test_what_failed_before_is_graded_last(course, here, monkeypatch):
     run(course)
     for student in ("bob", "zoe"):
         hand_in(course, student, "score 1")
-    order, add = [], RunOutcome.add
+    order, record = [], Writer.record
     monkeypatch.setattr(
-        RunOutcome,
-        "add",
-        lambda self, job, result: order.append(job.student) or add(self, job, result),
+        Writer,
+        "record",
+        lambda self, job, result: order.append(job.student) or record(self, job, result),
     )
     run(course)
     assert order == ["bob", "zoe", "abe", "ann"]
@@ -585,8 +585,8 @@ def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
 
 def test_a_reason_says_nothing_to_the_terminal():
     console = Console(file=io.StringIO(), width=200)
-    outcome = RunOutcome(HW)
-    outcome.people = [("ann", "\x1b[2J\x1b]0;title\x07 [red]no\nbody"), ("bob", "x" * 1000)]
+    outcome = RunSummary(HW)
+    outcome.people = {"ann": "\x1b[2J\x1b]0;title\x07 [red]no\nbody", "bob": "x" * 1000}
     outcome.show(console)
     said = console.file.getvalue()
     assert "\x1b" not in said
@@ -597,8 +597,8 @@ def test_a_reason_says_nothing_to_the_terminal():
 
 def test_everybody_who_needs_a_person_is_named():
     console = Console(file=io.StringIO(), width=2000)
-    outcome = RunOutcome(HW)
-    outcome.people = [(f"s{k:02}", "not readable" if k else "crashed") for k in range(49, -1, -1)]
+    outcome = RunSummary(HW)
+    outcome.people = {f"s{k:02}": "not readable" if k else "crashed" for k in range(49, -1, -1)}
     outcome.late = {"s7": 200_000.0}
     outcome.show(console)
     said = console.file.getvalue()
