@@ -366,18 +366,15 @@ class _Run:
         self.progress.count(graded=False, failed=True)
 
     def _job(self, student: str, before: Recorded | None) -> Job | None:
-        lab, files = self.lab, self.writer.files
+        lab = self.lab
         submission = read_submission_of(self.course, lab, self.students[student])
         job_id = submission.job_id(lab, self.sandbox)
         same = before is not None and before.is_of(submission)
         if before and before.job_id and same and not self.args.regrade:
-            names = list(lab.notebooks)
             if changes(before.job_id, job_id):  # then args.only_new
                 return None
-            if before.job_id == job_id and (
-                files.stamp(student, lab.name, names) == before.stamp
-                or all(files.run_record(student, lab.name, name).key == job_id for name in names)
-            ):
+            records = (self.writer.files.run_record(student, lab.name, n) for n in lab.notebooks)
+            if before.job_id == job_id and all(one.key == job_id for one in records):
                 return None
         # A submission that has changed could answer what an earlier one has printed.
         seeds = before.seeds if before and same and not self.args.seed else {}
@@ -408,6 +405,7 @@ class _Run:
         summary.skipped = len(self.recorded)
         most: dict[tuple[str, str], float] = {}
         for one in results.read(only=seen):
+            summary.to_mark += len(one.waiting)
             for name, verdict in one.verdicts.items():
                 notebook, _, cell = name.rpartition("/")
                 key = notebook or results.notebooks[0], cell
@@ -418,7 +416,6 @@ class _Run:
                 summary.people[one.student] = why
         self.writer.set_maxima(self.lab.name, most, seen)
         summary.late = {who: late for who, late in results.late.items() if late and who in seen}
-        summary.to_mark = sum(one.waits and one.student in seen for one in results.missing)
         without = set(map(nfc, summary.failures))
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 

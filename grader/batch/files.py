@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grader import UserError
@@ -57,8 +57,8 @@ class AutogradedFiles:
         lab: str,
         notebooks: Sequence[NotebookResult],
         beside: Mapping[str, bytes],
-    ) -> Iterator[str]:
-        """Replace a submission's graded files, and yield their stamp.
+    ) -> Iterator[None]:
+        """Replace a submission's graded files.
 
         When that or the enclosed code fails, the old files are put back. If the process is killed
         in between, the old files, the new files or none are there.
@@ -71,10 +71,9 @@ class AutogradedFiles:
         self.course.share(*(path for path in folder.parents if path.is_relative_to(self._root)))
         for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
             shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f".{lab}.", dir=folder.parent, ignore_cleanup_errors=True
-        ) as aside:
-            new, old = Path(aside, "new"), Path(aside, "old")
+        new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
+        old = new.with_name(f"{new.name}.old")
+        try:
             for name, data in beside.items():
                 self._write(new / name, data)
             for notebook in notebooks:
@@ -84,24 +83,19 @@ class AutogradedFiles:
                 self.course.share(Path(inside))
             if os.path.lexists(folder):
                 folder.rename(old)
-            try:
-                new.rename(folder)
-                yield self.stamp(student, lab, [notebook.name for notebook in notebooks])
-            except BaseException:
-                if not new.exists():
-                    folder.rename(new)
-                if os.path.lexists(old):
-                    old.rename(folder)
-                raise
-
-    def stamp(self, student: str, lab: str, names: Sequence[str]) -> str:
-        """Return sizes and modification times of the graded notebooks; empty if one is missing."""
-        folder = self.course.folder("autograded", student, lab)
-        try:
-            found = [(folder / f"{name}.ipynb").stat() for name in names]
-        except OSError:
-            return ""
-        return " ".join(f"{one.st_size}:{one.st_mtime_ns}" for one in found)
+            new.rename(folder)
+            yield
+        except BaseException:
+            if not new.exists():
+                folder.rename(new)
+            if os.path.lexists(old):
+                old.rename(folder)
+            raise
+        finally:
+            for left in (new, old):
+                shutil.rmtree(left, ignore_errors=True)
+            with suppress(OSError):
+                old.unlink()  # no folder
 
     def run_record(self, student: str, lab: str, name: str) -> RunRecord:
         """Read what was recorded of a notebook's run; empty when there is no such notebook."""

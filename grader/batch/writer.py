@@ -65,7 +65,7 @@ RECORDS = Table(
     Column("key", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
     Column("seeds", Text, nullable=False),
-    Column("stamp", Text, nullable=False),
+    Column("stamp", Text, nullable=False, default=""),  # earlier versions had a use for it
 )
 # Indexes on foreign keys. Without them each query below scans a whole table; nbgrader's indexes
 # start with the other column.
@@ -85,13 +85,11 @@ class Recorded:
             :data:`FOREIGN` when another program gave the scores.
         digest: digest of the submission; empty when another program gave the scores.
         seeds: the seed of each notebook.
-        stamp: stamp of the graded files that belong to the scores.
     """
 
     job_id: str
     digest: str
     seeds: Mapping[str, str]
-    stamp: str
 
     def is_of(self, submission: Submission) -> bool:
         """Return whether a sandbox could not tell it from this; true where nobody knows."""
@@ -184,9 +182,9 @@ class Writer:
             query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
-                row.student_id: Recorded(FOREIGN, "", {}, "")
+                row.student_id: Recorded(FOREIGN, "", {})
                 if row.key is None
-                else Recorded(row.key, row.digest, json.loads(row.seeds), row.stamp)
+                else Recorded(row.key, row.digest, json.loads(row.seeds))
                 for row in connection.execute(query)
             }
 
@@ -207,11 +205,11 @@ class Writer:
         beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
         with (
             self._said_clearly(),
-            self.files.replaced(student, lab, result.notebooks, beside) as stamp,
+            self.files.replaced(student, lab, result.notebooks, beside),
         ):
             for left in reversed(range(TRIES)):
                 try:
-                    self._write(job, result, stamp)
+                    self._write(job, result)
                     break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
@@ -219,7 +217,7 @@ class Writer:
                         raise
         return True
 
-    def _write(self, job: Job, result: Result, stamp: str) -> None:
+    def _write(self, job: Job, result: Result) -> None:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
             if self._creates_students:
@@ -242,7 +240,6 @@ class Writer:
                 key="" if result.retryable else job.id,
                 digest=handed_in.digest,
                 seeds=json.dumps(dict(job.seeds) | drawn),
-                stamp=stamp,
             )
             session.execute(RECORDS.delete().where(of_this))
             session.execute(new)

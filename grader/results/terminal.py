@@ -11,8 +11,7 @@ from rich.table import Table
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import ExerciseTally
-from grader.results.gradebook import Graded, GradedCell
-from grader.results.reasons import ReasonKind
+from grader.results.gradebook import Graded, ReasonKind
 
 BAR = 20
 MOST = 12  # misconceptions that are listed
@@ -22,8 +21,8 @@ def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
     """Print all tables for one lab, with a story about each student, by id."""
-    most = {name: one.most[name] for one in graded for name in one.verdicts}
-    tallies = [ExerciseTally(GradedCell(*cell, manual=False)) for cell in most.items()]
+    cells = {name: one.cells[name] for one in graded for name in one.verdicts}
+    tallies = [ExerciseTally(cell) for cell in cells.values()]
     for tally in tallies:
         for one in graded:
             tally.add(one, Names())
@@ -42,7 +41,9 @@ def _learners(graded: list[Graded], stories: dict[str, str]) -> Table:
     table.add_column("what happened", style="dim")
     for one in sorted(graded, key=lambda g: -g.points):
         # the points that could be earned in the cells that have a score
-        most = sum(one.most[name] for name, score in one.scores.items() if score is not None)
+        most = sum(
+            one.cells[name].points for name, score in one.scores.items() if score is not None
+        )
         table.add_row(
             escape(one.name),
             f"{one.points:g} of {most:g}",
@@ -94,12 +95,7 @@ def _attention(console: Console, graded: list[Graded]) -> None:
     table.add_column("who")
     for reason, names in by_reason.items():
         table.add_row(escape(reason), escape(", ".join(names)))
-    waiting = sum(
-        score is None and name not in one.lost
-        for one in graded
-        for name, score in one.scores.items()
-    )
-    if waiting:
+    if waiting := sum(len(one.waiting) for one in graded):
         table.add_row("answers in words, to mark in formgrader", f"{waiting} answers")
     if table.row_count:
         console.print(table)

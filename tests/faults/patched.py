@@ -60,7 +60,7 @@ class Plan:
     def make(self) -> None:
         """Wrap what the point lies in."""
         _after(AutogradedFiles, "_write", lambda: self.here("writing") and die())
-        _after(AutogradedFiles, "stamp", lambda: self.here("renamed") and die())
+        _before(Writer, "_write", lambda *_: self.here("renamed") and die())
         _before(Path, "rename", self._rename)
         _before(Writer, "record", self._record)
         _after(Writer, "record", lambda: self.here("committed") and die())

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
-from grader.results.gradebook import Graded, GradedCell
-from grader.results.reasons import Reason, ReasonKind
+from grader.results.gradebook import Graded, GradedCell, Reason, ReasonKind
 from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all

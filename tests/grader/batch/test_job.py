@@ -14,7 +14,7 @@ from grader.batch import grading as module
 from grader.batch import version as versions
 from grader.batch.grading import grade
 from grader.batch.job import Job, LabFiles, Submission
-from grader.results.reasons import ReasonKind, reasons
+from grader.results.gradebook import ReasonKind, reasons
 from grader.run_record import RunRecord
 from tests.grader.batch.small import hand_in, job_of, make_small
 
