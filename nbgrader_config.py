@@ -34,9 +34,9 @@ with contextlib.suppress(ModuleNotFoundError):
 
     find_version_here()
     guard()
-    c.ExchangeFactory.collect = "grader.submission.collect.Collect"
-    c.ExchangeFactory.release_assignment = "grader.submission.release_assignment.ReleaseAssignment"
-    c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
+    c.ExchangeFactory.collect = "grader.exchange.Collect"
+    c.ExchangeFactory.release_assignment = "grader.exchange.ReleaseAssignment"
+    c.ExchangeFactory.release_feedback = "grader.exchange.ReleaseFeedback"
     c.ExportApp.plugin_class = "grader.results.export.Export"
     c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"

@@ -66,9 +66,9 @@ nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's b
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
     results.export          (`nbgrader export`) writes grades.csv
 
-What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
-`.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. What learners fetch and
-read links lessons where `lesson_links` says (`submission.release_assignment`). `untrusted` reads
+What learners hand in passes nbgrader's own commands before and beside that: `exchange`,
+`submission.zip_collect` and `submission.nbgrader_guard` make them safe. What learners fetch and
+read links lessons where `lesson_links` says. `untrusted` reads
 values of any shape. `nbgrader` starts nbgrader's command line faster, `nbgrader_tables` a new
 gradebook.
 

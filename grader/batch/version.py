@@ -34,12 +34,9 @@ OTHERS = (
     "preprocessors/release.py",
     "preprocessors/self_judged.py",
     "sandbox/doctor.py",
-    "submission/collect.py",
     "submission/files.py",
     "submission/lms.py",
     "submission/nbgrader_guard.py",
-    "submission/release_assignment.py",
-    "submission/release_feedback.py",
     "submission/times.py",
     "submission/zip_collect.py",
 )

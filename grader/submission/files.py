@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatch
@@ -119,28 +118,23 @@ def inner_folder(folder: Path) -> str:
 
 
 def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
-    """Return the notebooks below ``submitted/`` that are in no learner's folder for a lab.
+    """Return, as text for a terminal, the notebooks that are in no learner's folder for a lab.
 
     Args:
         labs: the names of all labs of the course, in NFC.
-
-    Returns:
-        Their paths, sorted, as text for a terminal.
     """
-    return sorted(_misplaced(submitted, labs))
-
-
-def _misplaced(folder: Path, labs: Collection[str], above: tuple[str, ...] = ()) -> Iterator[str]:
-    if len(above) == 2 and nfc(above[1]) in labs and above[0][0] != ".":
-        return
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, MAX_ENTRIES):
-            place = (*above, entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                if len(place) < 3 and entry.name != ".ipynb_checkpoints":
-                    yield from _misplaced(folder / entry.name, labs, place)
-            elif is_notebook(entry.name) and entry.is_file(follow_symlinks=False):
-                yield printable("/".join(place))
+    found = []
+    for folder, below, files in os.walk(submitted):
+        above = Path(folder).relative_to(submitted).parts
+        if ".ipynb_checkpoints" in above or (
+            len(above) == 2 and nfc(above[1]) in labs and above[0][0] != "."
+        ):
+            below.clear()
+            continue
+        if len(above) == 2:
+            below.clear()
+        found += [printable("/".join((*above, name))) for name in files if is_notebook(name)]
+    return sorted(found)
 
 
 def _visible(folder: Path | int) -> list[str]:

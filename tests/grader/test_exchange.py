@@ -12,7 +12,7 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
-from grader.submission.collect import Collect
+from grader.exchange import Collect
 from tests.grader.tiny import (
     LAB,
     make_course,
