@@ -10,7 +10,7 @@ pytest.importorskip("distributed", reason="the extra `cluster` is not installed"
 from distributed import LocalCluster
 
 from grader import UserError
-from grader.batch import cluster
+from grader.batch import cluster, pool
 from grader.batch.cluster import Cluster
 from grader.phase_paths import ROOT
 from tests.grader.batch.running import OPEN, count, marks, run
@@ -88,15 +88,14 @@ def test_a_job_for_a_gpu_asks_for_one(course, scheduler, monkeypatch):
 
 def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
     """A stuck child is killed as in the local pool, and the job is tried again."""
-    monkeypatch.setattr(cluster, "STUCK_SECONDS", 30.0)
+    monkeypatch.setattr(pool, "STUCK_SECONDS", 30.0)
     [job] = jobs(course, "score 1")
-    assert not cluster.grade_in_child(job).retryable  # the child that is idle now has started
-    monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.5)
+    assert cluster.grade_in_child(job)  # the child that is idle now has started
+    monkeypatch.setattr(pool, "STUCK_SECONDS", 0.5)
     [job] = jobs(course, "sleep 3600")
-    result = cluster.grade_in_child(job)
-    assert result.retryable
-    assert "SIGKILL" in result.problem
-    assert cluster._idle.empty()
+    with pytest.raises(RuntimeError, match="SIGKILL"):
+        cluster.grade_in_child(job)
+    assert not cluster._workers.idle
 
 
 def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, tmp_path, monkeypatch):
@@ -109,8 +108,9 @@ def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, tmp
     assert not result.retryable
     assert "took too much work" in result.problem
     assert result.notebooks[0].scores["test"] is None
-    while not cluster._idle.empty():
-        cluster._idle.get().close()
+    for worker in cluster._workers.idle:
+        worker.close()
+    cluster._workers.idle.clear()
 
 
 def test_no_scheduler_is_said():
