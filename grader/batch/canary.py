@@ -1,9 +1,7 @@
 """Find out whether the grading machine is broken, by grading the lab's own source.
 
-A failure count alone cannot tell: learners can make their own submissions fail, and many may do so.
-So when many submissions fail in a row, the lab's source with its solutions is graded between them.
-If it gets a verdict, the machine works and the failures belong to those submissions. If it fails,
-too, the machine can grade nobody.
+Learners can make their own submissions fail, and many may do so. If the lab's source with its
+solutions gets a verdict between them, the machine works; if it fails, too, nobody can be graded.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from grader import UserError
 from grader.batch.canary import Canary
 from grader.batch.files import only_one
 from grader.batch.intake import read_lab, read_submission_of
-from grader.batch.job import Job, LabFiles, Result, failed
+from grader.batch.job import Job, LabFiles, Result, Submission, failed
 from grader.batch.pool import Pool, kept
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
@@ -173,11 +173,11 @@ def grade_labs(
             redone = []
             for name in list(left):
                 with told(name):
-                    redone += runs[name].would_be_redone()
-            if redone:
+                    redone.append(runs[name].would_be_redone())
+            if said := "; ".join(filter(None, redone)):
                 raise UserError(
-                    f"{'; '.join(redone)}. Nothing was graded. Add `--regrade` to redo them with "
-                    "the same cases, or `--only-new` to leave them and grade what is new"
+                    f"{said}. Nothing was graded. Add `--regrade` to redo them with the same "
+                    "cases, or `--only-new` to leave them and grade what is new"
                 )
         for name in list(left):
             with told(name):
@@ -297,25 +297,23 @@ class _Run:
         self.writer, known = writer, writer.spelled()
         self.students = {known.get(name, name): found for name, found in self.students.items()}
 
-    def would_be_redone(self) -> list[str]:
+    def would_be_redone(self) -> str:
         """Return in a sentence which recorded grades of unchanged submissions would be redone.
 
         A lab whose checks can't be used, so that nothing could redo them, is refused.
         """
         who: list[str] = []
         why: dict[str, None] = {}
-        records = self.writer.records(self.lab.name)
-        for student, folders in self.students.items():
-            before = records.get(student)
+        for student, before in self._in_order():
             if before is None or not before.job_id:
                 continue
             if changed := changes(before.job_id, self.lab.digest_in(self.sandbox)):
                 with suppress(OutOfReach):  # the run says why
-                    if before.is_of(read_submission_of(self.course, self.lab, folders)):
+                    if before.is_of(self._read(student)):
                         who.append(printable(student))
                         why |= dict.fromkeys(changed)
         if not who:
-            return []
+            return ""
         from grader.batch.grading import require_checks  # here, because few runs need it
 
         for source in self.lab.notebooks.values():
@@ -323,7 +321,7 @@ class _Run:
         named = f" ({', '.join(who)})" if len(who) <= MOST_NAMES else ""
         grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
         because = f"because of a change in {' and in '.join(why)}"
-        return [f"{grades} of {self.lab.name}{named} would be redone, {because}"]
+        return f"{grades} of {self.lab.name}{named} would be redone, {because}"
 
     def jobs(self, progress: RunProgress) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
@@ -334,6 +332,9 @@ class _Run:
         for student, before in self._in_order():
             if self.refused:
                 return
+            if problem := id_problem(student):
+                self._fail(printable(student), f"{problem}: rename the student's folder")
+                continue
             try:
                 job = self._job(student, before)
             except OutOfReach as reason:  # whatever was recorded stays
@@ -347,19 +348,13 @@ class _Run:
             if (honest := self.canary.job()) is not None:
                 yield honest
 
-    def _in_order(self) -> Iterator[tuple[str, Recorded | None]]:
-        failed_before = []
+    def _in_order(self) -> list[tuple[str, Recorded | None]]:
         records = self.writer.records(self.lab.name)
-        for student in self.students:
-            if problem := id_problem(student):
-                self._fail(printable(student), f"{problem}: rename the student's folder")
-                continue
-            before = records.get(student)
-            if before and not before.job_id:
-                failed_before.append((student, before))
-            else:
-                yield student, before
-        yield from failed_before
+        found = [(student, records.get(student)) for student in self.students]
+        return sorted(found, key=lambda one: one[1] is not None and not one[1].job_id)
+
+    def _read(self, student: str) -> Submission:
+        return read_submission_of(self.course, self.lab, self.students[student])
 
     def _fail(self, student: str, problem: str) -> None:
         self.summary.failures[student] = problem
@@ -367,7 +362,7 @@ class _Run:
 
     def _job(self, student: str, before: Recorded | None) -> Job | None:
         lab = self.lab
-        submission = read_submission_of(self.course, lab, self.students[student])
+        submission = self._read(student)
         job_id = submission.job_id(lab, self.sandbox)
         same = before is not None and before.is_of(submission)
         if before and before.job_id and same and not self.args.regrade:

@@ -16,7 +16,6 @@ from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solut
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch import version as versions
 from grader.batch.job import (
     Job,
     NotebookResult,
@@ -27,6 +26,7 @@ from grader.batch.job import (
     given_up,
     read_source,
 )
+from grader.batch.version import checks_version, grader_version
 from grader.inside.long_lived import long_lived
 from grader.judging.graded_cell import verified_parts
 from grader.preprocessors import Execute as SandboxedExecute
@@ -37,13 +37,8 @@ from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
 from grader.submission.rebuild import rebuild
 
-GRADER = versions.grader_version()  # of what this process has loaded, whatever happens to the files
-
-
-@cache
-def version(lab: str) -> str:
-    """Return :func:`grader.batch.version.version` as it was when this process loaded the code."""
-    return f"{GRADER}-{versions.checks_version(lab)}"
+GRADER = grader_version()  # of what this process has loaded, whatever happens to the files
+checks_of = cache(checks_version)
 
 
 def prepare(job: Job) -> None:
@@ -70,7 +65,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
             ``MemoryError`` means that the submission used too much memory.
     """
     try:
-        if version(job.lab.name) != job.lab.version:
+        if f"{GRADER}-{checks_of(job.lab.name)}" != job.lab.version:
             raise GraderFailed(
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"

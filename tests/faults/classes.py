@@ -167,7 +167,7 @@ def _with_reference(root: Path, lab: str, folder: Path, same_seeds: bool) -> Cla
     if left := processes.after_a_while(lambda: os.listdir(tmp)):
         raise RuntimeError(f"a run that nothing disturbed leaves {left} in the temporary folder")
     # what it compiled, each round need not compile again
-    for package in ("grader", "utils", "benchmarks/records"):
+    for package in ("grader", "utils"):
         shutil.copytree(calm / package, root / package, dirs_exist_ok=True)
     return Class(root, lab, before, look(calm, lab), same_seeds)
 
