@@ -29,7 +29,7 @@ c.Exchange.root = str(exchange)
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
 with contextlib.suppress(ModuleNotFoundError):
-    from grader.nbgrader_tables import find_version_here
+    from grader.course import find_version_here
     from grader.submission.nbgrader_guard import guard
 
     find_version_here()

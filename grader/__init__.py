@@ -68,9 +68,8 @@ nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's b
 
 What learners hand in passes nbgrader's own commands before and beside that: `exchange`,
 `submission.zip_collect` and `submission.nbgrader_guard` make them safe. What learners fetch and
-read links lessons where `lesson_links` says. `untrusted` reads
-values of any shape. `nbgrader` starts nbgrader's command line faster, `nbgrader_tables` a new
-gradebook.
+read links lessons where `lesson_links` says. `untrusted` reads values of any shape. `nbgrader`
+starts nbgrader's command line faster.
 
 Beside grading. `authoring` makes the notebooks from the texts in phases/ and refuses what would
 hurt a class; `site` makes the static site from the notebooks; `proof` tests the checks and makes

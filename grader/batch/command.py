@@ -28,7 +28,7 @@ from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
-from grader.run_record import typed_seed
+from grader.run_record import RunRecord, typed_seed
 from grader.submission.files import misplaced
 from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
@@ -368,8 +368,9 @@ class _Run:
         if before and before.job_id and same and not self.args.regrade:
             if changes(before.job_id, job_id):  # then args.only_new
                 return None
-            records = (self.writer.files.run_record(student, lab.name, n) for n in lab.notebooks)
-            if before.job_id == job_id and all(one.key == job_id for one in records):
+            folder = self.course.folder("autograded", student, lab.name)
+            keys = {RunRecord.read(folder / f"{name}.ipynb").key for name in lab.notebooks}
+            if before.job_id == job_id and keys == {job_id}:
                 return None
         # A submission that has changed could answer what an earlier one has printed.
         seeds = before.seeds if before and same and not self.args.seed else {}

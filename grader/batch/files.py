@@ -14,7 +14,6 @@ from pathlib import Path
 from grader import UserError
 from grader.batch.job import NotebookResult
 from grader.course import Course
-from grader.run_record import RunRecord
 from grader.whole_file import write_whole
 
 
@@ -42,65 +41,55 @@ def only_one(course: Course) -> Iterator[None]:
         os.close(held)
 
 
-class AutogradedFiles:
-    """The folder ``autograded/`` of a course."""
+@contextmanager
+def replaced(
+    course: Course,
+    student: str,
+    lab: str,
+    notebooks: Sequence[NotebookResult],
+    beside: Mapping[str, bytes],
+) -> Iterator[None]:
+    """Replace a submission's graded files.
 
-    def __init__(self, course: Course):
-        self.course = course
-        self._file_mode = int(str(course.autograde.permissions), 8)
-        self._root = Path(os.path.normpath(course.folder("autograded", ".", ".")))
+    When that or the enclosed code fails, the old files are put back. If the process is killed
+    in between, the old files, the new files or none are there.
 
-    @contextmanager
-    def replaced(
-        self,
-        student: str,
-        lab: str,
-        notebooks: Sequence[NotebookResult],
-        beside: Mapping[str, bytes],
-    ) -> Iterator[None]:
-        """Replace a submission's graded files.
-
-        When that or the enclosed code fails, the old files are put back. If the process is killed
-        in between, the old files, the new files or none are there.
-
-        Args:
-            beside: the other files, by relative path.
-        """
-        folder = self.course.folder("autograded", student, lab)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self.course.share(*(path for path in folder.parents if path.is_relative_to(self._root)))
-        for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
+    Args:
+        beside: the other files, by relative path.
+    """
+    folder = course.folder("autograded", student, lab)
+    root = os.path.normpath(course.folder("autograded", ".", "."))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    course.share(*(path for path in folder.parents if path.is_relative_to(root)))
+    for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
+    old = new.with_name(f"{new.name}.old")
+    try:
+        for name, data in beside.items():
+            _write(course, new / name, data)
+        for notebook in notebooks:
+            _write(course, new / f"{notebook.name}.ipynb", notebook.data)
+        for inside, _, _ in os.walk(new):
+            os.chmod(inside, 0o755)
+            course.share(Path(inside))
+        if os.path.lexists(folder):
+            folder.rename(old)
+        new.rename(folder)
+        yield
+    except BaseException:
+        if not new.exists():
+            folder.rename(new)
+        if os.path.lexists(old):
+            old.rename(folder)
+        raise
+    finally:
+        for left in (new, old):
             shutil.rmtree(left, ignore_errors=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
-        old = new.with_name(f"{new.name}.old")
-        try:
-            for name, data in beside.items():
-                self._write(new / name, data)
-            for notebook in notebooks:
-                self._write(new / f"{notebook.name}.ipynb", notebook.data)
-            for inside, _, _ in os.walk(new):
-                os.chmod(inside, 0o755)
-                self.course.share(Path(inside))
-            if os.path.lexists(folder):
-                folder.rename(old)
-            new.rename(folder)
-            yield
-        except BaseException:
-            if not new.exists():
-                folder.rename(new)
-            if os.path.lexists(old):
-                old.rename(folder)
-            raise
-        finally:
-            for left in (new, old):
-                shutil.rmtree(left, ignore_errors=True)
-            with suppress(OSError):
-                old.unlink()  # no folder
+        with suppress(OSError):
+            old.unlink()  # no folder
 
-    def run_record(self, student: str, lab: str, name: str) -> RunRecord:
-        """Read what was recorded of a notebook's run; empty when there is no such notebook."""
-        return RunRecord.read(self.course.folder("autograded", student, lab) / f"{name}.ipynb")
 
-    def _write(self, path: Path, data: bytes) -> None:
-        write_whole(path, data)
-        path.chmod(self._file_mode)
+def _write(course: Course, path: Path, data: bytes) -> None:
+    write_whole(path, data)
+    path.chmod(int(str(course.autograde.permissions), 8))

@@ -34,11 +34,10 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.files import AutogradedFiles
+from grader.batch.files import replaced
 from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
-from grader.course import Course
+from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
-from grader.nbgrader_tables import other_version
 from grader.results.marks import set_maxima
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
@@ -108,7 +107,6 @@ class Writer:
 
     def __init__(self, course: Course, patience: float = PATIENCE):
         self.course = course
-        self.files = AutogradedFiles(course)
         self._patience = patience
         self._creates_students = course.autograde.create_student
         self._late = _late_penalties(course)
@@ -205,7 +203,7 @@ class Writer:
         beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
         with (
             self._said_clearly(),
-            self.files.replaced(student, lab, result.notebooks, beside),
+            replaced(self.course, student, lab, result.notebooks, beside),
         ):
             for left in reversed(range(TRIES)):
                 try:

@@ -27,9 +27,8 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from grader import UserError
-from grader.course import Course
+from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
-from grader.nbgrader_tables import no_gradebook
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.run_record import RunRecord
 from grader.submission.names import nfc

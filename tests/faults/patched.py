@@ -19,8 +19,7 @@ from typing import Any
 from sqlalchemy import event
 
 from grader.__main__ import main
-from grader.batch import command
-from grader.batch.files import AutogradedFiles
+from grader.batch import command, files
 from grader.batch.writer import Writer
 
 POINTS = {
@@ -59,7 +58,7 @@ class Plan:
 
     def make(self) -> None:
         """Wrap what the point lies in."""
-        _after(AutogradedFiles, "_write", lambda: self.here("writing") and die())
+        _after(files, "_write", lambda: self.here("writing") and die())
         _before(Writer, "_write", lambda *_: self.here("renamed") and die())
         _before(Path, "rename", self._rename)
         _before(Writer, "record", self._record)
@@ -87,7 +86,7 @@ class Plan:
             die()
 
 
-def _before(owner: type, name: str, action: Callable[..., Any]) -> None:
+def _before(owner: Any, name: str, action: Callable[..., Any]) -> None:
     wrapped = getattr(owner, name)
 
     @functools.wraps(wrapped)
@@ -98,7 +97,7 @@ def _before(owner: type, name: str, action: Callable[..., Any]) -> None:
     setattr(owner, name, first)
 
 
-def _after(owner: type, name: str, action: Callable[[], Any]) -> None:
+def _after(owner: Any, name: str, action: Callable[[], Any]) -> None:
     wrapped = getattr(owner, name)
 
     @functools.wraps(wrapped)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
@@ -56,7 +57,6 @@ class ExerciseTally:
 
     @property
     def name(self) -> str:
-        """The exercise's name."""
         return self.cell.name
 
     @property
@@ -74,8 +74,7 @@ class ExerciseTally:
 
     def add(self, one: Graded, names: Names) -> None:
         """Add one learner."""
-        score = one.scores.get(self.name)
-        verdict = one.verdicts.get(self.name)
+        score, verdict = one.scores.get(self.name), one.verdicts.get(self.name)
         if score is not None:
             self._mark(score, verdict, one)
         if verdict is not None:
@@ -121,14 +120,8 @@ class ExerciseTally:
                 self.problems[text] += 1
 
 
-@dataclass(frozen=True)
-class Person:
-    """A submission that a person should look at.
-
-    Attributes:
-        student: the student id; empty when names are hidden.
-        points: the points so far; None without any mark.
-    """
+class Person(NamedTuple):
+    """A submission that a person should look at; no id if names are hidden, None without a mark."""
 
     student: str
     name: str
@@ -208,13 +201,19 @@ class Tally:
         """Add one submission."""
         self.submissions += 1
         self._attend(one)
-        self._time(one)
         self.late += bool(one.late)
         self.penalised += one.penalty > 0
-        self.sandbox[one.run.sandbox] += not one.run.problem
-        if by := one.run.graded_by:
-            self.versions[by] += 1
-            self._newest = max(self._newest, (one.run.graded_at or 0.0, by))
+        run = one.run
+        self.sandbox[run.sandbox] += not run.problem
+        if run.graded_by:
+            self.versions[run.graded_by] += 1
+            self._newest = max(self._newest, (run.graded_at or 0.0, run.graded_by))
+        if run.graded_at is not None:
+            times = *self.graded_at, run.graded_at
+            self.graded_at = min(times), max(times)
+        if run.seconds is not None:
+            self.seconds += run.seconds
+            self.longest = max(self.longest, (run.seconds, self._names.of(one)))
         for exercise in self.exercises:
             exercise.waiting += exercise.name in one.waiting
         if one.unmarked:
@@ -235,15 +234,7 @@ class Tally:
         listed = self.people.setdefault(kind, [])
         if len(listed) < SHOWN:
             said = tuple(self._names.reason(reason, one) for reason in reasons)
-            student = "" if self.hidden else one.student
             marked = any(score is not None for score in one.scores.values())
             points = one.points if marked else None
+            student = "" if self.hidden else one.student
             listed.append(Person(student, self._names.of(one), points, said))
-
-    def _time(self, one: Graded) -> None:
-        if one.run.graded_at is not None:
-            times = *self.graded_at, one.run.graded_at
-            self.graded_at = min(times), max(times)
-        if one.run.seconds is not None:
-            self.seconds += one.run.seconds
-            self.longest = max(self.longest, (one.run.seconds, self._names.of(one)))

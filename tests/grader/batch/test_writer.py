@@ -14,6 +14,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 
 from grader import UserError
+from grader.batch import files as module
 from grader.batch.job import NotebookResult, Result
 from grader.batch.writer import Writer
 from grader.course import open_course
@@ -107,7 +108,7 @@ def test_files_that_cannot_be_put_in_place_leave_the_old_ones(course, monkeypatc
     with Writer(course) as writer:
         writer.record(job, result())
         monkeypatch.setattr(Path, "rename", taken)
-        replaced = writer.files.replaced("ann", HW, result(data=b"{ }").notebooks, {})
+        replaced = module.replaced(course, "ann", HW, result(data=b"{ }").notebooks, {})
         with pytest.raises(OSError, match="somebody"), replaced:
             pass
     assert (folder / f"{HW}.ipynb").read_bytes() == b"{}"
@@ -251,7 +252,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(type(writer.files), "_write", full)
+        monkeypatch.setattr(module, "_write", full)
         with pytest.raises(UserError, match="no space left.*same command again"):
             writer.record(replace(job, id="new"), result(test=0.0))
         assert recorded(writer).job_id == job.id
