@@ -48,12 +48,11 @@ def test_a_grading_run_imports_no_torch_of_its_own():
         "import sys\n"
         "from pathlib import Path\n"
         "from grader.batch.command import read_lab\n"
-        "from grader.batch.files import AutogradedFiles\n"
         "from grader.batch.writer import _late_penalties\n"
         "from grader.course import open_course\n"
         "course = open_course(Path(sys.argv[1]))\n"
         "assert read_lab(course, '00_hello').notebooks\n"
-        "AutogradedFiles(course), _late_penalties(course)\n"
+        "course.autograde.permissions, _late_penalties(course)\n"
         "sys.exit('torch' in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(ROOT)], check=True, cwd=ROOT)
