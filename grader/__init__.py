@@ -5,10 +5,10 @@ How `python -m grader grade` grades, step by step. A module stands where its wor
 --unsafe-no-sandbox is given). What passes between processes: batch.job, inside.messages and codec.
 
 Batch process, trusted. One at a time in a course folder.
- 1. batch.command           starts a run for each lab, with one seed for all its submissions
+ 1. batch.command           starts a run for each lab, with one seed for all its submissions, and
+                            refuses a second batch in this course folder
     batch.intake            reads the lab from source/, and later each submission in its turn
     batch.version           hashes what decides verdicts; a worker must have the same code
-    batch.files             refuses a second batch in this course folder
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
     submission.matching     says which file is which notebook
@@ -55,9 +55,9 @@ Worker again, for each cell with verify(...). In plain asserts the kernel judges
                             (judging.call_text and .literal write them as Python)
 
 Batch process again, trusted.
-13. batch.canary            if many jobs fail, has the lab's own source graded: is it the machine?
-    batch.files             writes a submission's folder in autograded/, whole or not at all
-    batch.writer            records its scores in the gradebook, in one transaction
+13. batch.command           if many jobs fail, has the lab's own source graded: is it the machine?
+    batch.writer            writes a submission's folder in autograded/, whole or not at all, and
+                            records its scores in the gradebook, in one transaction
 
 nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's button begin at step
 1, too: preprocessors.exporter calls batch.command.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import secrets
 import signal
@@ -17,8 +18,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader import UserError
-from grader.batch.canary import Canary
-from grader.batch.files import only_one
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, Submission, failed
 from grader.batch.pool import Pool, kept
@@ -36,6 +35,10 @@ from grader.submission.notebook import OutOfReach
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
 NEW = "new"  # in place of a seed
+# After so many failures in a row the lab's own source is graded, with its solutions: learners can
+# make their own submissions fail, and many may do so. If it fails, too, nobody can be graded.
+DOUBT = 10
+OWN = "the lab's own source / "  # in place of a student id; no folder's name, for the slash
 # What nbgrader says where a graded lab has got other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
@@ -203,7 +206,7 @@ def grade_labs(
             while not stopped():
                 for job, result in executor.run(jobs):
                     runs[job.lab.name].take(job, result)
-                own = [source for one in runs.values() if (source := one.canary.job())]
+                own = [job for one in runs.values() for job in one.own_source()]
                 if not own:
                     break
                 jobs = iter(own)
@@ -267,6 +270,30 @@ def _executor(
     return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
 
 
+@contextmanager
+def only_one(course: Course) -> Iterator[None]:
+    """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
+
+    Raises:
+        UserError: when another run holds the lock.
+    """
+    directory = course.directory
+    folder = os.path.join(directory.root, directory.autograded_directory)
+    os.makedirs(folder, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another `python -m grader grade` is running in {directory.root}: wait for it, "
+                "or stop it with Ctrl-C; recorded grades are kept"
+            ) from None
+        yield
+    finally:
+        os.close(held)
+
+
 class _Run:
     """The grading run of one lab: makes its jobs and takes their results."""
 
@@ -288,7 +315,10 @@ class _Run:
         self.summary = RunSummary(lab.name)
         self.seen: set[str] = set()  # students who have a row in the gradebook
         self.recorded: set[str] = set()  # students who were graded before
-        self.canary = Canary(lab, self.sandbox, self.seed)
+        key, own = secrets.token_hex(32), Submission(lab.notebooks)
+        self.own = Job(lab, OWN, own, key, self.seed, sandbox=self.sandbox)
+        self.failures = 0  # in a row
+        self.own_wanted = self.own_sent = False
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
         self.refused: UserError | None = None  # why nobody can be graded
 
@@ -326,7 +356,7 @@ class _Run:
     def jobs(self, progress: RunProgress) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
 
-        Submissions that failed the last time come last. When many fail, so does the canary's job.
+        Submissions that failed the last time come last. When many fail, so does the lab's source.
         """
         self.progress = progress
         for student, before in self._in_order():
@@ -345,8 +375,13 @@ class _Run:
                 self.progress.count(graded=False)
             else:
                 yield job
-            if (honest := self.canary.job()) is not None:
-                yield honest
+            yield from self.own_source()
+
+    def own_source(self) -> Iterator[Job]:
+        """Yield the job that grades the lab's source, if it is needed now and not yet sent."""
+        if self.own_wanted and not self.own_sent:
+            self.own_sent = True
+            yield self.own
 
     def _in_order(self) -> list[tuple[str, Recorded | None]]:
         records = self.writer.records(self.lab.name)
@@ -377,22 +412,27 @@ class _Run:
         return Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
 
     def take(self, job: Job, result: Result) -> None:
-        """Record a result. A hopeless one waits until the canary has been graded."""
-        if self.canary.is_mine(job):
-            try:
-                self.canary.judge(result)
-            except UserError as refused:
-                self.refused = refused
-                return
+        """Record a result. A hopeless one waits until the lab's source has been graded."""
+        if job is not self.own:
+            failed_now = result.retryable or result.hopeless
+            self.failures = self.failures + 1 if failed_now else 0
+            self.own_wanted |= result.hopeless or self.failures >= DOUBT
+            if result.hopeless:
+                self.in_doubt.append((job, result.problem))
+            elif result.judged or not self.refused:
+                self._record(job, result)
+        elif result.hopeless:
+            self.refused = UserError(result.problem)
+        elif result.retryable:
+            self.refused = UserError(
+                f"the lab's own source could not be graded either: {result.problem}. Fix "
+                "that and run the same command again; recorded grades are kept"
+            )
+        else:
+            self.failures, self.own_wanted, self.own_sent = 0, False, False
             while self.in_doubt:
                 doubted, why = self.in_doubt.pop()
                 self._record(doubted, failed(doubted, why))
-            return
-        self.canary.note(result)
-        if result.hopeless:
-            self.in_doubt.append((job, result.problem))
-        elif result.judged or not self.refused:
-            self._record(job, result)
 
     def finish(self) -> None:
         """Read what is recorded now, and let the lab's maximum be what could be earned."""

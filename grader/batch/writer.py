@@ -1,13 +1,18 @@
-"""Record results in nbgrader's gradebook: one transaction per submission, one writer."""
+"""Record results, in ``autograded/`` and nbgrader's gradebook: one transaction per submission."""
 
 from __future__ import annotations
 
 import errno
+import glob
 import json
+import os
+import shutil
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import nbformat
 from nbgrader.api import (
@@ -34,7 +39,6 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.files import replaced
 from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
@@ -42,7 +46,7 @@ from grader.results.marks import set_maxima
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
-from grader.whole_file import why_not_written
+from grader.whole_file import why_not_written, write_whole
 
 PATIENCE = 60.0
 # Errors of names in one submission. Another that keeps its files from being written is not its own.
@@ -331,6 +335,60 @@ class Writer:
                 raise
             said = why_not_written(error) or f"graded files can't be written: {error}"
             raise UserError(f"{said}. {RESUME}") from error
+
+
+@contextmanager
+def replaced(
+    course: Course,
+    student: str,
+    lab: str,
+    notebooks: Sequence[NotebookResult],
+    beside: Mapping[str, bytes],
+) -> Iterator[None]:
+    """Replace a submission's graded files.
+
+    When that or the enclosed code fails, the old files are put back. If the process is killed
+    in between, the old files, the new files or none are there.
+
+    Args:
+        beside: the other files, by relative path.
+    """
+    folder = course.folder("autograded", student, lab)
+    root = os.path.normpath(course.folder("autograded", ".", "."))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    course.share(*(path for path in folder.parents if path.is_relative_to(root)))
+    for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
+    old = new.with_name(f"{new.name}.old")
+    try:
+        for name, data in beside.items():
+            _write_file(course, new / name, data)
+        for notebook in notebooks:
+            _write_file(course, new / f"{notebook.name}.ipynb", notebook.data)
+        for inside, _, _ in os.walk(new):
+            os.chmod(inside, 0o755)
+            course.share(Path(inside))
+        if os.path.lexists(folder):
+            folder.rename(old)
+        new.rename(folder)
+        yield
+    except BaseException:
+        if not new.exists():
+            folder.rename(new)
+        if os.path.lexists(old):
+            old.rename(folder)
+        raise
+    finally:
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+        with suppress(OSError):
+            old.unlink()  # no folder
+
+
+def _write_file(course: Course, path: Path, data: bytes) -> None:
+    write_whole(path, data)
+    path.chmod(int(str(course.autograde.permissions), 8))
 
 
 def _waiting(db_url: str, seconds: float) -> str:

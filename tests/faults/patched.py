@@ -19,7 +19,8 @@ from typing import Any
 from sqlalchemy import event
 
 from grader.__main__ import main
-from grader.batch import command, files
+from grader.batch import command
+from grader.batch import writer as module
 from grader.batch.writer import Writer
 
 POINTS = {
@@ -58,7 +59,7 @@ class Plan:
 
     def make(self) -> None:
         """Wrap what the point lies in."""
-        _after(files, "_write", lambda: self.here("writing") and die())
+        _after(module, "_write_file", lambda: self.here("writing") and die())
         _before(Writer, "_write", lambda *_: self.here("renamed") and die())
         _before(Path, "rename", self._rename)
         _before(Writer, "record", self._record)

@@ -16,7 +16,7 @@ from rich.console import Console
 from sqlalchemy import text
 
 from grader import UserError
-from grader.batch import canary, command, pool
+from grader.batch import command, pool
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.writer import Writer
 from grader.phase_paths import ROOT
@@ -140,7 +140,7 @@ def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course,
 
 @pytest.mark.slow(60)
 def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
-    monkeypatch.setattr(canary, "DOUBT", 2)
+    monkeypatch.setattr(command, "DOUBT", 2)
     monkeypatch.setattr(pool, "TRIES", 1)
     monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
@@ -276,10 +276,8 @@ def test_nobody_to_grade_is_said(course):
 
 
 def test_a_second_run_beside_the_first_is_refused(course, here):
-    from grader.batch.files import only_one
-
     hand_in(course, "ann", "score 1")
-    with only_one(course), pytest.raises(UserError, match="another"):
+    with command.only_one(course), pytest.raises(UserError, match="another"):
         run(course)
     assert run(course)[0] == 0
 

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 
 from grader import UserError
-from grader.batch import files as module
+from grader.batch import writer as module
 from grader.batch.job import NotebookResult, Result
 from grader.batch.writer import Writer
 from grader.course import open_course
@@ -252,7 +252,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(module, "_write", full)
+        monkeypatch.setattr(module, "_write_file", full)
         with pytest.raises(UserError, match="no space left.*same command again"):
             writer.record(replace(job, id="new"), result(test=0.0))
         assert recorded(writer).job_id == job.id
