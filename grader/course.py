@@ -209,11 +209,10 @@ def nbgrader(root: Path, *words: str) -> None:
 def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:
     """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
 
-    Args:
-        shown: whether it writes to this process's terminal. Otherwise its output is captured.
+    If it is ``shown``, it writes to this process's terminal.
 
     Raises:
-        UserError: when it fails. The message ends with the last 20 lines of the captured output.
+        UserError: when it fails, with the last 20 lines of the output that was not shown.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *words],

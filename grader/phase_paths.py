@@ -138,10 +138,9 @@ def pages(root: Path) -> list[PhasePaths]:
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
-    """Return the phases that the words name, with their translations; all pages without words.
+    """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
 
-    Args:
-        wanted: names such as "01_tensors", "01", "1", "tensors" or "start".
+    With each come its translations. Without words it is all pages.
 
     Raises:
         UserError: when a word names no phase.

@@ -1,8 +1,6 @@
 """What is recorded of a grading run in a notebook's own metadata, beside the verdicts.
 
-:func:`record` writes it while a submission is rebuilt and run; :class:`RunRecord` and
-:func:`problem_of` read it for the batch, feedback and the reports. The lab's own settings (title,
-points, limits) stand under the same key and are no facts about a run.
+The lab's own settings (title, points, limits) stand under the same key and are no facts of a run.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class RunRecord:
 
     @property
     def graded_by(self) -> str:
-        """Hashes of what it was graded by (:data:`grader.batch.version.PARTS`), or empty."""
+        """Hashes of what it was graded by (:data:`grader.batch.version.FACTORS`), or empty."""
         return self.key.rpartition("-")[0]
 
     @classmethod

@@ -126,10 +126,9 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
 
 @dataclass
 class Original:
-    """A notebook of the course, with links as its copy needs them.
+    """A notebook of the course with links as its copy needs them, and cells of different names.
 
     Attributes:
-        notebook: its cells have different names.
         written: names of the cells in which a learner has written.
         digest: the hash of its file.
     """

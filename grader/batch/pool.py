@@ -81,10 +81,6 @@ class Worker:
             raise EOFError from error
         return result
 
-    def took_too_much(self) -> bool:
-        """Return whether the worker ended because a submission exceeded its limits."""
-        return self.ready and self.process.wait() in ENDS
-
     def why_dead(self) -> str:
         """Return how the worker ended, in words; it waits for that."""
         status = self.process.wait()
@@ -138,7 +134,7 @@ class Workers:
             broken, problem = True, worker.why_dead()
             if not worker.ready:
                 raise _cannot_start(problem) from None
-            too_much = worker.took_too_much()
+            too_much = worker.process.returncode in ENDS
             result = given_up(job, TOO_MUCH) if too_much else failed(job, problem)
         finally:
             self.busy.discard(worker)

@@ -38,12 +38,7 @@ class RunProgress(Progress):
         self.add_task(title, total=total, graded=0, failed=0)
 
     def count(self, *, graded: bool, failed: bool = False) -> None:
-        """Count one more submission.
-
-        Args:
-            graded: whether it counts for the rate; it does not if it was skipped.
-            failed: whether it has no verdict.
-        """
+        """Count one more submission: for the rate if it was graded, and if it has no verdict."""
         (task,) = self.tasks
         task.fields["graded"] += graded
         task.fields["failed"] += failed
@@ -78,14 +73,11 @@ class RunSummary:
     """The counts of one lab's run.
 
     Attributes:
-        graded: number of submissions that got a verdict in this run.
         skipped: number of submissions that were recorded before and have not changed.
         people: why submissions that have a verdict need a person, by student.
         failures: why submissions have no verdict, by fault of the grader, by student.
         late: how late submissions came, in seconds, by student.
-        to_mark: number of answers that wait for a mark by hand.
         not_entered: students, as they are shown, on disk and not in the gradebook.
-        unsafe: whether grades were made without a sandbox.
     """
 
     lab: str

@@ -41,7 +41,7 @@ OTHERS = (
     "submission/zip_collect.py",
 )
 # The parts of a job's id that stand before the submission's, in their order, and in words.
-PARTS = (
+FACTORS = (
     "the lab in source/",
     "the grader",
     "the lab's checks",
@@ -61,9 +61,9 @@ def changes(before: str, now: str) -> list[str]:
         now: a job's id, or its part that all submissions share.
     """
     old, new = before.split("-"), now.split("-")
-    if len(old) <= len(PARTS):  # the last is the submission's
+    if len(old) <= len(FACTORS):  # the last is the submission's
         return [ANOTHER]
-    return [part for part, one, other in zip(PARTS, old, new, strict=False) if one != other]
+    return [part for part, one, other in zip(FACTORS, old, new, strict=False) if one != other]
 
 
 def version(lab: str) -> str:

@@ -51,11 +51,11 @@ from grader.whole_file import why_not_written, write_whole
 PATIENCE = 60.0
 # Errors of names in one submission. Another that keeps its files from being written is not its own.
 OF_ONE = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
-TRIES = 3
+ATTEMPTS = 3
 # PostgreSQL's error codes, which do not depend on the language of its messages.
 DEADLOCK, LOCKED = "40P01", "55P03"
 ADVISORY = int.from_bytes(b"hood")  # the number of this project's lock there
-FOREIGN = "another program"  # in place of a job's id
+OTHER_PROGRAM = "another program"  # in place of a job's id
 RESUME = "Recorded grades are kept; run the same command again to continue"
 
 # Records of graded submissions. They are in the gradebook's own database, so that they are
@@ -85,7 +85,7 @@ class Recorded:
 
     Attributes:
         job_id: id of the job whose scores are in the gradebook; empty when the grader failed, and
-            :data:`FOREIGN` when another program gave the scores.
+            :data:`OTHER_PROGRAM` when another program gave the scores.
         digest: digest of the submission; empty when another program gave the scores.
         seeds: the seed of each notebook.
     """
@@ -184,7 +184,7 @@ class Writer:
             query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
-                row.student_id: Recorded(FOREIGN, "", {})
+                row.student_id: Recorded(OTHER_PROGRAM, "", {})
                 if row.key is None
                 else Recorded(row.key, row.digest, json.loads(row.seeds))
                 for row in connection.execute(query)
@@ -209,7 +209,7 @@ class Writer:
             self._said_clearly(),
             replaced(self.course, student, lab, result.notebooks, beside),
         ):
-            for left in reversed(range(TRIES)):
+            for left in reversed(range(ATTEMPTS)):
                 try:
                     self._write(job, result)
                     break

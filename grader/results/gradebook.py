@@ -91,9 +91,7 @@ class Reason:
 def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str) -> list[Reason]:
     """Return the reasons why a person should look at a graded submission; usually none.
 
-    Args:
-        notes: what was put right before grading.
-        problem: why grading did not get to its end, or empty.
+    The problem is why grading did not get to its end, or empty.
     """
     notes = list(notes)
     ungraded = [note.message for note in notes if note.kind is NoteKind.UNGRADED]
@@ -122,7 +120,6 @@ class GradedNotebook(RunRecord):
 
     Attributes:
         problem: why the file could not be read, or empty.
-        verdicts: verdicts by ``grade_id``.
         graded_at: when the file was written; seconds since the epoch.
     """
 
@@ -159,7 +156,6 @@ class Graded:
     Attributes:
         name: first and last name, or the id if the gradebook has none.
         scores: points by graded cell; None for a cell without a score.
-        cells: the lab's graded cells by name.
         waiting: cells that a person has to mark, or to review.
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.

@@ -251,15 +251,7 @@ class CarefulCollector(FileNameCollectorPlugin):
 
 @dataclass
 class _File:
-    """An extracted file, which may be a learner's.
-
-    Attributes:
-        shown: its path in the download.
-        packed: whether it comes from a learner's archive.
-        read: every way to read the name that the LMS gave.
-        name: its name in the submission.
-        by_number: whether a number led to the learner.
-    """
+    """An extracted file, by its path in the download and every way to read what the LMS named."""
 
     path: Path
     shown: str

@@ -26,13 +26,11 @@ class ExerciseTally:
 
     Attributes:
         marked: learners with a score; the sum of ``full``, ``some``, ``nothing`` and ``not_tried``.
-        waiting: answers that a person still has to mark.
         wrong: learners who tried and did not get all points.
         unexplained: those of them with a failed part that no misconception explains.
         problems: the check's problem texts for these parts, counted.
         not_run: parts that the grading machine could not run, with the reason, counted.
         withheld: points of such parts in the lab's maximum: only other learners could earn them.
-        claims: results that rest only on data from the learners' own processes.
     """
 
     cell: GradedCell
@@ -134,7 +132,6 @@ class Tally:
 
     Attributes:
         submissions: number in the gradebook, whether or not grading finished.
-        not_entered: number of submissions that are not in the gradebook.
         unread: number of submissions that have no mark for what could not be read.
         automatic: points of each graded learner in automatic exercises; ``total``, in all.
         people: submissions that a person should look at, by the most severe kind of reason.
