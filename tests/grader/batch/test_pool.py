@@ -32,7 +32,7 @@ def course(tmp_path):
 def answers(course, *given):
     for number, answer in enumerate(given):
         hand_in(course, f"s{number}", answer)
-        yield job_of(course, f"s{number}")
+        yield job_of(course, f"s{number}", sandbox=False)
 
 
 def scores(pool, jobs):
