@@ -7,7 +7,7 @@ learner's code can write anything into it: values that do not have the expected 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -32,7 +32,7 @@ from grader.judging.graded_cell import read_verdicts
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.run_record import RunRecord
 from grader.submission.names import nfc
-from grader.submission.notes import Note, NoteKind
+from grader.submission.notes import NoteKind
 from grader.verdict import TRIED, Cause, Status, Verdict
 
 AT_ONCE = 250  # learners per query
@@ -86,32 +86,6 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.text} (`{self.cell}`)" if self.cell else self.text
-
-
-def reasons(verdicts: Mapping[str, Verdict], notes: Iterable[Note], problem: str) -> list[Reason]:
-    """Return the reasons why a person should look at a graded submission; usually none.
-
-    The problem is why grading did not get to its end, or empty.
-    """
-    notes = list(notes)
-    ungraded = [note.message for note in notes if note.kind is NoteKind.UNGRADED]
-    said = [Reason(ReasonKind.UNGRADED, why) for why in ungraded or filter(None, [problem])]
-    said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
-    for name, verdict in verdicts.items():
-        if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
-            said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
-    attempted = any(verdict.status in TRIED for verdict in verdicts.values())
-    stopped = False
-    for name, verdict in verdicts.items():
-        kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
-        if verdict.status is not Status.NOT_RUN or (kind is ReasonKind.STOPPED and stopped):
-            continue  # of those that did not run report only the cell that stopped the kernel
-        if kind is ReasonKind.UNDEFINED and not attempted:
-            continue
-        stopped = stopped or kind is ReasonKind.STOPPED
-        text = verdict.problem or "the check gave no verdict"
-        said.append(Reason(kind, text, name, verdict.anonymous_problem))
-    return list(dict.fromkeys(said))
 
 
 @dataclass(frozen=True)
@@ -197,8 +171,29 @@ class Graded:
 
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
-        unfinished = "grading did not get to its end" if self.unmarked and not self.unread else ""
-        return reasons(self.verdicts, self.run.notes, self.run.problem or unfinished)
+        notes, verdicts = self.run.notes, self.verdicts
+        why = [note.message for note in notes if note.kind is NoteKind.UNGRADED]
+        if self.run.problem:
+            why = [self.run.problem]
+        elif self.unmarked and not why and not self.unread:
+            why = ["grading did not get to its end"]
+        said = [Reason(ReasonKind.UNGRADED, text) for text in why]
+        said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
+        for name, verdict in verdicts.items():
+            if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
+                said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
+        attempted = any(verdict.status in TRIED for verdict in verdicts.values())
+        stopped = False
+        for name, verdict in verdicts.items():
+            kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
+            if verdict.status is not Status.NOT_RUN or (kind is ReasonKind.STOPPED and stopped):
+                continue  # of those that did not run report only the cell that stopped the kernel
+            if kind is ReasonKind.UNDEFINED and not attempted:
+                continue
+            stopped = stopped or kind is ReasonKind.STOPPED
+            text = verdict.problem or "the check gave no verdict"
+            said.append(Reason(kind, text, name, verdict.anonymous_problem))
+        return list(dict.fromkeys(said))
 
 
 class Results:
@@ -234,6 +229,7 @@ class Results:
                 cell.id: GradedCell(self.cell_name(name, cell.name), cell.max_score, manual)
                 for cell, name, manual in graded_cells(session, lab)
             }
+            self._by_name = {cell.name: cell for cell in self._cells.values()}
             self.students = sorted(handed_in(session, lab))
             self.late = seconds_late(session, lab)
             self._lost: dict[str, set[str]] = {}
@@ -320,7 +316,7 @@ class Results:
             student,
             name,
             scores,
-            {cell.name: cell for cell in self._cells.values()},
+            self._by_name,
             frozenset(waiting),
             lost,
             frozenset(unmarked),

@@ -14,7 +14,7 @@ from grader.batch import grading as module
 from grader.batch import version as versions
 from grader.batch.grading import grade
 from grader.batch.job import Job, LabFiles, Submission
-from grader.results.gradebook import ReasonKind, reasons
+from grader.results.gradebook import Graded, GradedNotebook, ReasonKind
 from grader.run_record import RunRecord
 from tests.grader.batch.small import hand_in, job_of, make_small
 
@@ -56,7 +56,8 @@ def test_a_mark_above_the_maximum_is_left_to_a_person(course):
     result = grade(job_of(course, "too-much"))
     assert scores(result)["test"] is None
     run = RunRecord.of(json.loads(result.notebooks[0].data)["metadata"])
-    [reason] = reasons({}, run.notes, "")
+    found = Graded("s", "s", {}, {}, run=GradedNotebook(notes=run.notes))
+    [reason] = found.reasons()
     assert reason.kind is ReasonKind.UNGRADED
     assert "`test` is not a score" in reason.text
     assert not result.retryable
