@@ -27,7 +27,7 @@ FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its
 COMMON = 0.06  # share of the class that a misconception needs to be listed at the top
 TOLD = 8  # misconceptions described per exercise; the others are only named
 TYPICAL = 3  # problem texts shown of unexplained answers
-_FILES = (("autograded", "ipynb", "notebook"), ("feedback", "html", "feedback"))
+FILES = (("autograded", "ipynb", "notebook"), ("feedback", "html", "feedback"))
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Places:
         """Return ``(text, URL)`` of those files about one submission that exist."""
         found = []
         for notebook in self.notebooks if person.student else ():
-            for step, suffix, text in _FILES:
+            for step, suffix, text in FILES:
                 folder = self.course.folder(step, person.student, self.lab)
                 path = folder / f"{notebook}.{suffix}"
                 if path.is_file():
@@ -63,9 +63,12 @@ class Places:
 
 def render(tally: Tally, places: Places, now: datetime) -> str:
     """Return the whole page as HTML."""
-    blocks = {"trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, **blocks
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     filters = {"code": in_code, "sentence": as_sentence, "duration": duration}
     environment.filters |= filters | {"in_points": in_points, "percent": percent}
