@@ -17,8 +17,7 @@ from grader.batch import pool as module
 from grader.batch.pool import AHEAD, Pool
 from grader.phase_paths import ROOT
 from grader.submission.bounds import bounded
-from tests.grader.batch.small import hand_in, job_of, make_small
-from tests.grader.tiny import write
+from tests.grader.batch.small import answers, make_small
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow(50)
@@ -27,12 +26,6 @@ pytestmark = pytest.mark.slow(50)
 @pytest.fixture
 def course(tmp_path):
     return make_small(tmp_path / "course")
-
-
-def answers(course, *given):
-    for number, answer in enumerate(given):
-        hand_in(course, f"s{number}", answer)
-        yield job_of(course, f"s{number}", sandbox=False)
 
 
 def scores(pool, jobs):
@@ -109,15 +102,6 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
             [(_, result)] = pool.run([job])
             outcome[job.student] = result.notebooks[0].scores["test"]
     assert outcome == {"s0": 1.0, "s1": None, "s2": 2.0}
-
-
-@pytest.fixture
-def strict(tmp_path, monkeypatch):
-    """Start workers with low limits on a submission's processor time and memory."""
-    code = "from grader.submission.bounds import bounded as b\n"
-    code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
-    write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
 
 
 def test_a_submission_that_takes_too_much_work_is_given_up_and_no_failure(course, strict):
