@@ -9,7 +9,7 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -204,8 +204,9 @@ def grade_labs(
             # time.
             jobs: Iterator[Job] = (job for one in runs.values() for job in one.jobs(progress))
             while not stopped():
-                for job, result in executor.run(jobs):
-                    runs[job.lab.name].take(job, result)
+                with closing(executor.run(jobs)) as results:
+                    for job, result in results:
+                        runs[job.lab.name].take(job, result)
                 own = [job for one in runs.values() for job in one.own_source()]
                 if not own:
                     break
