@@ -133,6 +133,7 @@ class Workers:
         except EOFError:
             broken, problem = True, worker.why_dead()
             if not worker.ready:
+                worker.close()
                 raise _cannot_start(problem) from None
             too_much = worker.process.returncode in ENDS
             result = given_up(job, TOO_MUCH) if too_much else failed(job, problem)

@@ -76,10 +76,13 @@ def test_jobs_are_made_only_when_a_worker_is_free(course):
     assert len(made) == 12
 
 
-def test_a_worker_that_cannot_start_is_an_error_and_not_a_verdict(course, monkeypatch):
+def test_a_worker_that_cannot_start_is_an_error_and_not_a_verdict(course, monkeypatch, tmp_path):
     monkeypatch.setattr(module.sys, "executable", "/bin/false")
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path / "aside"))
+    (tmp_path / "aside").mkdir()
     with Pool(1) as pool, pytest.raises(UserError, match="could be started"):
         list(pool.run(answers(course, "score 1")))
+    assert list((tmp_path / "aside").iterdir()) == []
 
 
 def test_where_no_worker_can_be_made_it_is_said(course, monkeypatch):
