@@ -29,14 +29,14 @@ c.Exchange.root = str(exchange)
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
 with contextlib.suppress(ModuleNotFoundError):
-    from grader.nbgrader_tables import find_version_here
+    from grader.course import find_version_here
     from grader.submission.nbgrader_guard import guard
 
     find_version_here()
     guard()
-    c.ExchangeFactory.collect = "grader.submission.collect.Collect"
-    c.ExchangeFactory.release_assignment = "grader.submission.release_assignment.ReleaseAssignment"
-    c.ExchangeFactory.release_feedback = "grader.submission.release_feedback.ReleaseFeedback"
+    c.ExchangeFactory.collect = "grader.exchange.Collect"
+    c.ExchangeFactory.release_assignment = "grader.exchange.ReleaseAssignment"
+    c.ExchangeFactory.release_feedback = "grader.exchange.ReleaseFeedback"
     c.ExportApp.plugin_class = "grader.results.export.Export"
     c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"

@@ -5,10 +5,10 @@ How `python -m grader grade` grades, step by step. A module stands where its wor
 --unsafe-no-sandbox is given). What passes between processes: batch.job, inside.messages and codec.
 
 Batch process, trusted. One at a time in a course folder.
- 1. batch.command           starts a run for each lab, with one seed for all its submissions
+ 1. batch.command           starts a run for each lab, with one seed for all its submissions, and
+                            refuses a second batch in this course folder
     batch.intake            reads the lab from source/, and later each submission in its turn
     batch.version           hashes what decides verdicts; a worker must have the same code
-    batch.files             refuses a second batch in this course folder
     course                  lets nbgrader enter the lab in the gradebook if it is not there
  2. submission.files        reads what lies in submitted/, within limits and without following links
     submission.matching     says which file is which notebook
@@ -55,9 +55,9 @@ Worker again, for each cell with verify(...). In plain asserts the kernel judges
                             (judging.call_text and .literal write them as Python)
 
 Batch process again, trusted.
-13. batch.canary            if many jobs fail, has the lab's own source graded: is it the machine?
-    batch.files             writes a submission's folder in autograded/, whole or not at all
-    batch.writer            records its scores in the gradebook, in one transaction
+13. batch.command           if many jobs fail, has the lab's own source graded: is it the machine?
+    batch.writer            writes a submission's folder in autograded/, whole or not at all, and
+                            records its scores in the gradebook, in one transaction
 
 nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's button begin at step
 1, too: preprocessors.exporter calls batch.command.
@@ -66,11 +66,10 @@ nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's b
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
     results.export          (`nbgrader export`) writes grades.csv
 
-What learners hand in passes nbgrader's own commands before and beside that: `submission.collect`,
-`.zip_collect`, `.release_feedback` and `.nbgrader_guard` make them safe. What learners fetch and
-read links lessons where `lesson_links` says (`submission.release_assignment`). `untrusted` reads
-values of any shape. `nbgrader` starts nbgrader's command line faster, `nbgrader_tables` a new
-gradebook.
+What learners hand in passes nbgrader's own commands before and beside that: `exchange`,
+`submission.zip_collect` and `submission.nbgrader_guard` make them safe. What learners fetch and
+read links lessons where `lesson_links` says. `untrusted` reads values of any shape. `nbgrader`
+starts nbgrader's command line faster.
 
 Beside grading. `authoring` makes the notebooks from the texts in phases/ and refuses what would
 hurt a class; `site` makes the static site from the notebooks; `proof` tests the checks and makes

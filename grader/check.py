@@ -1,8 +1,7 @@
 """``python -m grader check LAB``: grade one notebook and print a table of the results.
 
-The notebook is rebuilt and run as ``nbgrader autograde`` does it, but with the rights of the
-current user and without a sandbox. Use it only for notebooks that you would run yourself. Nothing
-is recorded.
+It is rebuilt and run as in grading, but without a sandbox, with the rights of the current user: use
+it only for notebooks that you would run yourself. Nothing is recorded.
 """
 
 from __future__ import annotations
@@ -39,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Grade the notebook and print the table.
-
-    Returns:
-        1 when the notebook had to be repaired before grading, otherwise 0.
+    """Grade the notebook and print the table; return 1 when it had to be repaired before grading.
 
     Raises:
         UserError: when the file is not a notebook, or not one of the course's labs.
@@ -90,10 +86,7 @@ def _find(word: str | Path, root: Path) -> Path:
 
 
 def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:
-    """Find the lab that a notebook belongs to, by the ids of its cells. The file name is not used.
-
-    Returns:
-        The name of the lab that shares the most cells, and its source notebook.
+    """Return the lab that shares the most cells with a notebook, by their ids, and its source.
 
     Raises:
         UserError: when no cell of the notebook belongs to a lab.
@@ -119,18 +112,17 @@ def problems(verdict: Verdict) -> tuple[str, ...]:
         return ()
     if verdict.status in (Status.NOT_ATTEMPTED, Status.NOT_RUN):
         return (verdict.problem or "not attempted yet",)
-    explained = [f"{name}: {text}" for name, text in verdict.explanations.items()]
     others: dict[str, list[str]] = {}
     for part in verdict.parts:
         if part.problem and not part.misconception:
             missing = " (not run)" if part.status is Status.NOT_RUN else ""
             said = "\n".join(filter(None, (part.problem, part.hint)))
             others.setdefault(said, []).append(part.name + missing)
-    shown = [part.example.lines() for part in verdict.parts if part.example]
+    shown = ["\n".join(part.example.lines()) for part in verdict.parts if part.example]
     return (
-        *explained,
+        *(f"{name}: {text}" for name, text in verdict.explanations.items()),
         *(f"{', '.join(names)}: {said}" for said, names in others.items()),
-        *("for example:\n" + "\n".join(example) for example in shown),
+        *(f"for example:\n{example}" for example in shown),
     )
 
 

@@ -1,10 +1,11 @@
-"""A course folder: read nbgrader's settings and run nbgrader's commands in it."""
+"""A course folder: its settings, its gradebook's tables, and nbgrader's commands in it."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -17,11 +18,11 @@ from pathlib import Path
 
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy import make_url
+from sqlalchemy import create_engine, inspect, make_url, text
+from sqlalchemy.exc import DatabaseError
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
-from grader.nbgrader_tables import find_version_here
 from grader.phase_paths import environment_with
 from grader.submission.names import nfc
 
@@ -124,6 +125,71 @@ def nbgrader_config(root: Path) -> Config:
         sys.path[:] = before + [path for path in sys.path if path not in before]
 
 
+def find_version_here() -> None:
+    """Let nbgrader find the version in its own process.
+
+    ``nbgrader_config.py`` calls this, and whoever reads a course's settings. For each new gradebook
+    nbgrader would start ``alembic``, which takes two seconds and has to be on PATH.
+    """
+    from nbgrader import api
+
+    api.get_alembic_version = _newest
+
+
+def _newest() -> str:
+    """Return the newest version of nbgrader's tables."""
+    from alembic.script import ScriptDirectory
+    from nbgrader.dbutil import ALEMBIC_DIR
+
+    found = ScriptDirectory(ALEMBIC_DIR).get_current_head()
+    assert found is not None
+    return found
+
+
+def other_version(db_url: str) -> str:
+    """Return what to do about a gradebook with the tables of another nbgrader; empty if none is.
+
+    That of a file that is no database is said, too. Ask before nbgrader opens it, which adds the
+    tables that are missing.
+    """
+    engine = create_engine(db_url)
+    try:
+        with engine.connect() as connection:
+            tables = inspect(connection).get_table_names()
+            if "assignment" not in tables:
+                return ""
+            asked = text("SELECT version_num FROM alembic_version")
+            if "alembic_version" in tables and connection.scalar(asked) == _newest():
+                return ""
+    except DatabaseError as error:
+        if not (why := no_gradebook(error, db_url)):
+            raise
+        return why
+    finally:
+        engine.dispose()
+    return (
+        f"the gradebook {_shown(db_url)} has the tables of another version of nbgrader. If that "
+        "was an older one, run `nbgrader db upgrade`, which keeps a copy of a SQLite gradebook; "
+        "then run this command again"
+    )
+
+
+def no_gradebook(error: DatabaseError, db_url: str) -> str:
+    """Return that a database's file is none, or has none of nbgrader's tables; else nothing."""
+    said = str(error.orig)
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) and "no such table" not in said:
+        return ""
+    return (
+        f"{_shown(db_url)} is no gradebook: {said}. Put a copy of the gradebook in its place; or, "
+        "if there is none, move this file away and grade the lab"
+    )
+
+
+def _shown(db_url: str) -> str:
+    return make_url(db_url).set(query={}).render_as_string()
+
+
 def enter_lab(root: Path, lab: str) -> None:
     """Make nbgrader record the lab in the gradebook; the built release stays as it is."""
     with tempfile.TemporaryDirectory() as folder:
@@ -143,11 +209,10 @@ def nbgrader(root: Path, *words: str) -> None:
 def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:
     """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
 
-    Args:
-        shown: whether it writes to this process's terminal. Otherwise its output is captured.
+    If it is ``shown``, it writes to this process's terminal.
 
     Raises:
-        UserError: when it fails. The message ends with the last 20 lines of the captured output.
+        UserError: when it fails, with the last 20 lines of the output that was not shown.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *words],

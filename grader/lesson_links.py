@@ -1,10 +1,8 @@
 """Where links to lessons lead from a lab that lies outside of the course's own folders.
 
-In ``release/`` a lab's link leads to the notebook ``../../notebooks/NN_name.ipynb``, and in a
-learner's copy of the lab to the copy ``../lesson_NN_name.ipynb`` (:mod:`grader.work`). A lab that
-was fetched through nbgrader's exchange, and a page of feedback, have no such file. There the link
-leads to the page on the course's site whose address is the setting ``lesson_url`` in
-``pyproject.toml``; without one it is words. With one, ``release/`` has the site's address, too.
+A lab of ``release/`` links ``../../notebooks/NN_name.ipynb``, which whoever fetched it through the
+exchange, or reads feedback, does not have. There the link leads to the course's site, the setting
+``lesson_url`` in ``pyproject.toml``; without one it is words. With one, so it does in ``release/``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """``python -m grader.nbgrader COMMAND``: nbgrader's own command line with a faster start.
 
-It imports ``grader`` first, which blocks an import that takes about one second (see
-``grader/__init__.py``), and collects no garbage while it imports. A file that can't be written ends
-it with a sentence. Nothing else differs. The demo and the tests call nbgrader this way.
+It imports ``grader`` first (see its ``__init__``), collects no garbage while it imports, and ends
+with a sentence where a file can't be written. Nothing else differs.
 """
 
 import sys

@@ -26,15 +26,6 @@ class PhasePaths:
         name: such as ``01_tensors``, or :data:`START`.
         language: of a translated lesson, such as ``es``; empty for the phase itself. A translation
             has a lesson and a page of its own, and neither lab nor checks.
-        number: the two digits at the start of the name.
-        folder: with the phase's texts.
-        lesson: the text of the lesson, or of the start page.
-        lab: the lab's text. It does not exist for a translation.
-        checks: the files of the module ``checks``, as :func:`check_files` returns them.
-        answers: the folder of the answers that the checks are proven on.
-        page: the built, executed notebook of the lesson.
-        source: the built notebook of the lab, instructor's version.
-        release: the built notebook of the lab, learner's version.
     """
 
     root: Path
@@ -43,6 +34,7 @@ class PhasePaths:
 
     @property
     def number(self) -> str:
+        """The two digits at the start of the name."""
         return self.name.partition("_")[0]
 
     @property
@@ -60,18 +52,22 @@ class PhasePaths:
 
     @property
     def checks(self) -> list[Path]:
+        """The files of the module ``checks``, the one to import first."""
         return check_files(self.folder)
 
     @property
     def answers(self) -> Path:
+        """The folder of the answers that the checks are proven on."""
         return self.folder / "answers"
 
     @property
     def page(self) -> Path:
+        """The built, executed notebook of the lesson."""
         return self.root / "notebooks" / f"{self.name}{self._suffix}.ipynb"
 
     @property
     def source(self) -> Path:
+        """The built notebook of the lab, instructor's version; ``release`` has the learner's."""
         return self.root / "source" / self.name / f"{self.name}.ipynb"
 
     @property
@@ -147,10 +143,9 @@ def pages(root: Path) -> list[PhasePaths]:
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
-    """Return the phases that the words name, with their translations; all pages without words.
+    """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
 
-    Args:
-        wanted: names such as "01_tensors", "01", "1", "tensors" or "start".
+    With each come its translations. Without words it is all pages.
 
     Raises:
         UserError: when a word names no phase.

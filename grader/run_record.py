@@ -1,8 +1,6 @@
 """What is recorded of a grading run in a notebook's own metadata, beside the verdicts.
 
-:func:`record` writes it while a submission is rebuilt and run; :class:`RunRecord` and
-:class:`CellRecord` read it for the batch, feedback and the reports. The lab's own settings (title,
-points, limits) stand under the same key and are no facts about a run.
+The lab's own settings (title, points, limits) stand under the same key and are no facts of a run.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -57,7 +55,7 @@ class RunRecord:
 
     @property
     def graded_by(self) -> str:
-        """Hashes of what it was graded by (:data:`grader.batch.version.PARTS`), or empty."""
+        """Hashes of what it was graded by (:data:`grader.batch.version.FACTORS`), or empty."""
         return self.key.rpartition("-")[0]
 
     @classmethod
@@ -83,32 +81,13 @@ class RunRecord:
         )
 
 
-@dataclass(frozen=True)
-class CellRecord:
-    """The facts about one cell's run.
-
-    Attributes:
-        problem: why it could not be run to its end, or empty.
-    """
-
-    problem: str = ""
-
-    @classmethod
-    def of(cls, cell: NotebookNode) -> Self:
-        """Read the record from a cell's metadata, which may be of any shape."""
-        ours = mapping(cell.metadata.get(KEY))
-        return cls(text(ours.get("problem")))
+def problem_of(cell: NotebookNode) -> str:
+    """Return why a cell, with metadata of any shape, could not be run to its end; or nothing."""
+    return text(mapping(cell.metadata.get(KEY)).get("problem"))
 
 
 def record(where: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run into a notebook or a cell: fields of the record that it has.
-
-    Raises:
-        TypeError: for any other name.
-    """
-    kind = RunRecord if "cells" in where else CellRecord
-    if unknown := set(facts) - {field.name for field in fields(kind)}:
-        raise TypeError(f"expected fields of {kind.__name__}, got {sorted(unknown)}")
+    """Write facts about the run into a notebook's metadata, or a cell's ``problem``."""
     if "notes" in facts:
         facts["notes"] = [asdict(note) for note in facts["notes"]]
     where.metadata.setdefault(KEY, NotebookNode()).update(facts)

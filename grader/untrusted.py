@@ -1,7 +1,6 @@
-"""Read values and texts that a learner's code may have written.
+"""Read values and texts that a learner's code may have written, as where there was no sandbox.
 
-A notebook that was graded without a sandbox can hold anything in its metadata and outputs. Each
-function here returns a value of one type and raises nothing: a value of another type counts as
+Each function here returns a value of one type and raises nothing: a value of another type counts as
 missing, and a text or list that exceeds its bound is cut.
 """
 

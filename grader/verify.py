@@ -26,8 +26,7 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
     The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh seed. The check
     runs in the learner's process, where the learner's code can manipulate it, so this function is
-    for one's own notebooks. Those of others are graded by :mod:`grader.preprocessors.execute`,
-    which runs the check in another process and never calls this function.
+    for one's own notebooks; :mod:`grader.preprocessors.execute` judges those of others.
 
     Args:
         thing: the function, class or value, for an exercise that asks for one.

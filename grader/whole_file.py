@@ -47,8 +47,6 @@ def write_whole(path: Path, content: bytes) -> bool:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the name of a new file, which takes a file's place when it has been written.
 
-    The folders above are made.
-
     Raises:
         OSError: when it can't be written, with the file's name.
     """

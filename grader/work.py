@@ -28,7 +28,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -43,6 +43,11 @@ from grader.whole_file import why_not_written, write_whole
 from utils.notebook.course import ROOT, WORK, copy_of
 
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
+# What a copy was made from, as it stands in its metadata: the hash of the original (`of`), of each
+# cell those of its source and of its outputs, by its name (`cells`), and those of what the learner
+# wrote into the original and the copy already has (`taken`).
+Given = dict[str, Any]
+NOTHING: Given = {"cells": {}, "taken": []}
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
 
@@ -98,12 +103,12 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     shown = original.relative_to(root).as_posix()
     new = _read_original(data, original.relative_to(root), mine.relative_to(root))
     if before is None:
-        write_whole(mine, _content(new, new.notebook.cells, Given()))
+        write_whole(mine, _content(new, new.notebook.cells, NOTHING))
         told = [f"what you have written in {shown} is in it:"] if new.written else []
         told += [f"{name}: now here" for name in new.written]
     else:
         copied = nbformat.reads(before.decode(), as_version=4)
-        given = _given(copied)
+        given = copied.metadata.get(KEY, {}).get(COPY) or NOTHING
         cells, told = bring_in(given, new, copied.cells, shown)
         write_whole(previous(mine), before)
         write_whole(mine, _content(new, cells, given))
@@ -120,28 +125,10 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
 
 
 @dataclass
-class Given:
-    """What a copy was made from: of each cell the hash of its source and that of its outputs.
-
-    Attributes:
-        cells: both hashes, by the cell's name.
-        taken: hashes of what the learner wrote into the original and the copy already has.
-    """
-
-    cells: dict[str, list[str]] = field(default_factory=dict)
-    taken: list[str] = field(default_factory=list)
-
-    def source(self, name: str) -> str:
-        """Return the hash of a cell's source; empty if it is not known."""
-        return next(iter(self.cells.get(name, [])), "")
-
-
-@dataclass
 class Original:
-    """A notebook of the course, with links as its copy needs them.
+    """A notebook of the course with links as its copy needs them, and cells of different names.
 
     Attributes:
-        notebook: its cells have different names.
         written: names of the cells in which a learner has written.
         digest: the hash of its file.
     """
@@ -150,20 +137,6 @@ class Original:
     written: list[str]
     digest: str
 
-    def given(self, before: Given) -> Given:
-        """Return what its copy is made from, where `before` is what it was made from so far."""
-        # Shipped outputs are those of an executed page; any others somebody has made in it.
-        executed = EXECUTED in self.notebook.metadata.get(KEY, {})
-        cells = {}
-        for cell in self.notebook.cells:
-            name = _name(cell)
-            if name not in self.written:
-                cells[name] = [_source(cell), _outputs(cell if executed else {})]
-            elif name in before.cells:
-                cells[name] = before.cells[name]
-        taken = [_source(cell) for cell in self.notebook.cells if _name(cell) in self.written]
-        return Given(cells, taken)
-
 
 def bring_in(
     given: Given, new: Original, mine: list[NotebookNode], shown: str
@@ -171,7 +144,6 @@ def bring_in(
     """Return the cells of an original with what a learner wrote into it and into its older copy.
 
     Args:
-        given: what the copy was made from.
         mine: the copy's cells.
         shown: the original's name in messages.
 
@@ -181,11 +153,12 @@ def bring_in(
     _give_ids(mine, given)
     now, own = _by_name(new.notebook.cells), _by_name(mine)
     following = _own_cells(mine, now, given)
-    here = {*given.taken, *map(_source, mine)}
+    here = {*given["taken"], *map(_source, mine)}
     cells, told = following.pop("", []), []
     for name, cell in now.items():
         kept = own.get(name)
-        untouched = kept is not None and _source(kept) == (given.source(name) or _source(cell))
+        was, showed = given["cells"].get(name, ("", _outputs({})))
+        untouched = kept is not None and _source(kept) == (was or _source(cell))
         if name in new.written and _source(cell) not in here:
             if kept is None or untouched:
                 cells.append(cell)
@@ -198,14 +171,14 @@ def bring_in(
             if name not in new.written or "nbgrader" in cell.metadata:
                 cells.append(cell)
         elif name in new.written or _source(kept) == _source(cell):
-            ran = given.cells.get(name, ["", _outputs({})])[1] != _outputs(kept)
+            ran = showed != _outputs(kept)
             cells.append(_kept(kept, cell) if ran or name in new.written else cell)
         elif untouched:
             cells.append(cell)
         elif cell.metadata.get("nbgrader", {}).get("solution"):
             parts = "source", "attachments", "outputs", "execution_count"
             cells.append(NotebookNode(cell | {part: kept[part] for part in parts if part in kept}))
-        elif given.source(name) in ("", _source(cell)):
+        elif was in ("", _source(cell)):
             cells.append(_kept(kept, cell))
         else:
             cells.append(cell)
@@ -266,39 +239,34 @@ def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
 
 
 def _content(new: Original, cells: list[NotebookNode], before: Given) -> bytes:
+    # Shipped outputs are those of an executed page; any others somebody has made in it.
+    ours = new.notebook.metadata.get(KEY, {})
+    given: Given = {"of": new.digest, "cells": {}, "taken": []}
+    for cell in new.notebook.cells:
+        name = _name(cell)
+        if name in new.written:
+            given["taken"].append(_source(cell))
+            if name in before["cells"]:
+                given["cells"][name] = before["cells"][name]
+        else:
+            given["cells"][name] = [_source(cell), _outputs(cell if EXECUTED in ours else {})]
     made = copy.copy(new.notebook)
     made.cells = cells
-    given = new.given(before)
-    stamp = {"of": new.digest, "cells": given.cells, "taken": given.taken}
-    made.metadata = NotebookNode(made.metadata | {KEY: made.metadata.get(KEY, {}) | {COPY: stamp}})
+    made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: given}})
     return nbformat.writes(made).encode() + b"\n"
 
 
 def _made_from(data: bytes) -> str:
-    """Return the hash of the original that a copy, perhaps damaged, says it was made from, or none.
-
-    nbformat would take longer to read it.
-    """
+    """Return the hash of the original; nbformat would take longer to read the copy."""
     try:
         return str(json.loads(data)["metadata"][KEY][COPY]["of"])
     except (ValueError, TypeError, KeyError, IndexError):
         return ""
 
 
-def _given(copied: NotebookNode) -> Given:
-    """Return what a copy was made from, by its own metadata; nothing is known without."""
-    stamp = copied.metadata.get(KEY, {}).get(COPY)
-    if not stamp:
-        return Given()
-    return Given(
-        {str(name): [str(one) for one in pair] for name, pair in stamp["cells"].items()},
-        [str(one) for one in stamp["taken"]],
-    )
-
-
 def _give_ids(mine: Iterable[NotebookNode], given: Given) -> None:
     """Give cells that a program saved without ids those of the same cells in the original."""
-    ids = {pair[0]: name for name, pair in given.cells.items()}
+    ids = {pair[0]: name for name, pair in given["cells"].items()}
     for cell in mine:
         if "id" not in cell:
             cell.id = ids.pop(_source(cell), None) or uuid4().hex[:8]
@@ -315,9 +283,12 @@ def _own_cells(
         if name in now and name not in seen:
             seen.add(name)
             after = name
-        elif _source(cell) not in (given.source(name), name in now and _source(now[name])):
+        elif _source(cell) not in (
+            given["cells"].get(name, ("",))[0],
+            name in now and _source(now[name]),
+        ):
             # The id is one that no original has, so that the cell stays the learner's.
-            known = name in now or name in given.cells
+            known = name in now or name in given["cells"]
             found.setdefault(after, []).append(_plain(cell) if known else cell)
     return found
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import queue
 import secrets
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 
 from grader import UserError
-from grader.batch.job import Job, Result, failed, given_up
-from grader.batch.pool import AHEAD, STUCK_SECONDS, TICK, Task, Worker
-from grader.submission.bounds import TOO_MUCH
+from grader.batch.job import Job, Result, failed
+from grader.batch.pool import AHEAD, TICK, TRIES, Workers
 
 try:
     from distributed import Client, Future
@@ -24,33 +21,19 @@ except ModuleNotFoundError:
         "--scheduler needs Dask: `pip install 'open-the-hood[cluster]'`, here and on the workers"
     ) from None
 
-# In a Dask worker: idle processes that wait for a job. Dask runs a task in a thread, but a sandbox
-# must be started by a main thread. So each thread takes a process from here and is its only user.
-_idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+# In a Dask worker. Dask runs a task in a thread, but a sandbox must be started by a main thread.
+_workers = Workers()
 
 
 def grade_in_child(job: Job) -> Result:
-    """Grade a job in a child process of this Dask worker, which is reused for later jobs."""
-    try:
-        worker = _idle.get_nowait()
-    except queue.Empty:
-        worker = Worker(job.sandbox)
-    worker.give(Task(job))
-    try:
-        result = None  # the worker's first message only says that it has started
-        while result is None:
-            if not worker.connection.poll(STUCK_SECONDS):
-                worker.process.kill()
-            result = worker.receive()
-    except EOFError:
-        too_much, problem = worker.took_too_much(), worker.why_dead()
-        worker.close()
-        return given_up(job, TOO_MUCH) if too_much else failed(job, problem)
-    worker.tasks.clear()
+    """Grade a job in a child process of this Dask worker.
+
+    Raises:
+        RuntimeError: when the grader failed, so that Dask tries the job again.
+    """
+    result = _workers.grade(job)
     if result.retryable:
-        worker.close()
-    else:
-        _idle.put(worker)
+        raise RuntimeError(result.problem)
     return result
 
 
@@ -91,67 +74,52 @@ class Cluster:
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield results as they arrive. Jobs are sent only when the cluster has capacity."""
-        new = (Task(job) for job in jobs)
-        waiting: deque[Task] = deque()
-        at_work: dict[Future, Task] = {}
+        left = iter(jobs)
+        at_work: dict[Future, Job] = {}
         try:
             while not self._stopped():
-                self._fill(at_work, waiting, new)
+                with self._reached():
+                    capacity = max(AHEAD * sum(self._client.nthreads().values()), 1)
+                for job in itertools.islice(left, max(capacity - len(at_work), 0)):
+                    at_work[self._submit(job)] = job
                 if not at_work:
                     return
-                for future in self._done(at_work):
-                    task = at_work.pop(future)
-                    result = self._result(future, task.job)
-                    last = task.again(result.problem) if result.retryable else result
-                    if last is None:
-                        waiting.append(task)
-                    else:
-                        yield task.job, last
+                with self._reached(), contextlib.suppress(TimeoutError):
+                    wait_for(list(at_work), timeout=TICK, return_when="FIRST_COMPLETED")
+                for future in [one for one in at_work if one.done()]:
+                    job = at_work.pop(future)
+                    yield job, self._result(future, job)
         finally:
             with contextlib.suppress(Exception):
                 self._client.cancel(list(at_work))
 
-    def _fill(self, at_work: dict[Future, Task], waiting: deque[Task], new: Iterator[Task]) -> None:
+    def _submit(self, job: Job) -> Future:
         with self._reached():
-            capacity = max(AHEAD * sum(self._client.nthreads().values()), 1)
-        while len(at_work) < capacity:
-            task = waiting.popleft() if waiting else next(new, None)
-            if task is None:
-                return
-            if task.job.lab.gpu:
-                self._expect_gpu()
-            with self._reached():
-                future = self._client.submit(
-                    grade_in_child,
-                    task.job,
-                    # A new key each time, because Dask would return the old result of a job that is
-                    # sent again, by --regrade or another try.
-                    key=f"grade-{task.job.id}-{self._run}-{next(self._number)}",
-                    resources={"GPU": 1} if task.job.lab.gpu else None,
-                    pure=False,
-                )
-            at_work[future] = task
-
-    def _expect_gpu(self) -> None:
-        with self._reached():
-            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        if not any(worker["resources"].get("GPU") for worker in workers):
-            raise UserError(
-                "the lab needs a GPU, and no worker of the cluster offers the resource GPU: start "
-                "one with `dask worker ADDRESS --resources GPU=1`"
+            if job.lab.gpu:
+                workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+                if not any(worker["resources"].get("GPU") for worker in workers):
+                    raise UserError(
+                        "the lab needs a GPU, and no worker of the cluster offers the resource "
+                        "GPU: start one with `dask worker ADDRESS --resources GPU=1`"
+                    )
+            return self._client.submit(
+                grade_in_child,
+                job,
+                # A new key each time, because Dask would return the old result of a job that is
+                # sent again, by --regrade.
+                key=f"grade-{job.id}-{self._run}-{next(self._number)}",
+                resources={"GPU": 1} if job.lab.gpu else None,
+                retries=TRIES - 1,
+                pure=False,
             )
-
-    def _done(self, at_work: dict[Future, Task]) -> list[Future]:
-        with self._reached(), contextlib.suppress(TimeoutError):
-            wait_for(list(at_work), timeout=TICK, return_when="FIRST_COMPLETED")
-        return [future for future in at_work if future.done()]
 
     def _result(self, future: Future, job: Job) -> Result:
         try:
             return future.result(timeout=TICK * 20)
         except Exception as error:  # KilledWorker, a worker that lacks a package, ...
             with self._reached():
-                return failed(job, f"the cluster lost the job: {type(error).__name__}: {error}")
+                why = f"the cluster could not grade it: {type(error).__name__}: {error}"
+                return failed(job, why)
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from grader import UserError
-from grader.batch.canary import Canary
-from grader.batch.files import only_one
 from grader.batch.intake import read_lab, read_submission_of
-from grader.batch.job import Job, LabFiles, Result, failed
-from grader.batch.outcome import RunOutcome
+from grader.batch.job import Job, LabFiles, Result, Submission, failed
 from grader.batch.pool import Pool, kept
-from grader.batch.progress import RunProgress
+from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
 from grader.batch.writer import Recorded, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
-from grader.run_record import typed_seed
+from grader.run_record import RunRecord, typed_seed
 from grader.submission.files import misplaced
 from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
@@ -37,15 +35,12 @@ from grader.submission.notebook import OutOfReach
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
 NEW = "new"  # in place of a seed
+# After so many failures in a row the lab's own source is graded, with its solutions: learners can
+# make their own submissions fail, and many may do so. If it fails, too, nobody can be graded.
+DOUBT = 10
+OWN = "the lab's own source / "  # in place of a student id; no folder's name, for the slash
 # What nbgrader says where a graded lab has got other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
-
-
-class Executor(Protocol):
-    """Runs jobs: :class:`Pool` or :class:`grader.batch.cluster.Cluster`."""
-
-    def run(self, jobs: Iterator[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield results as they arrive. Jobs are taken one by one, when there is capacity."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,12 +130,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         )
         return 130
     whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
-    return 0 if whole and all(outcome.complete for outcome in outcomes.values()) else 1
+    return 0 if whole and not any(one.failures for one in outcomes.values()) else 1
 
 
 def grade_labs(
     course: Course, args: argparse.Namespace, console: Console
-) -> tuple[dict[str, RunOutcome], bool]:
+) -> tuple[dict[str, RunSummary], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
 
     Returns:
@@ -181,11 +176,11 @@ def grade_labs(
             redone = []
             for name in list(left):
                 with told(name):
-                    redone += runs[name].would_be_redone()
-            if redone:
+                    redone.append(runs[name].would_be_redone())
+            if said := "; ".join(filter(None, redone)):
                 raise UserError(
-                    f"{'; '.join(redone)}. Nothing was graded. Add `--regrade` to redo them with "
-                    "the same cases, or `--only-new` to leave them and grade what is new"
+                    f"{said}. Nothing was graded. Add `--regrade` to redo them with the same "
+                    "cases, or `--only-new` to leave them and grade what is new"
                 )
         for name in list(left):
             with told(name):
@@ -209,9 +204,10 @@ def grade_labs(
             # time.
             jobs: Iterator[Job] = (job for one in runs.values() for job in one.jobs(progress))
             while not stopped():
-                for job, result in executor.run(jobs):
-                    runs[job.lab.name].take(job, result)
-                own = [source for one in runs.values() if (source := one.canary.job())]
+                with closing(executor.run(jobs)) as results:
+                    for job, result in results:
+                        runs[job.lab.name].take(job, result)
+                own = [job for one in runs.values() for job in one.own_source()]
                 if not own:
                     break
                 jobs = iter(own)
@@ -221,7 +217,7 @@ def grade_labs(
                     raise refused
             else:
                 run_of_lab.finish()
-        return {name: runs[name].outcome for name in left}, stopped()
+        return {name: runs[name].summary for name in left}, stopped()
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
@@ -265,14 +261,38 @@ def _show_misplaced(course: Course, console: Console) -> None:
 
 def _executor(
     args: argparse.Namespace, total: int, stopped: Callable[[], bool]
-) -> AbstractContextManager[Executor]:
-    """Return the executor for all labs. Its workers start only once."""
+) -> AbstractContextManager[Any]:
+    """Return what runs the jobs of all labs, so that workers start only once."""
     if args.scheduler:
         from grader.batch.cluster import Cluster  # Dask is an optional extra
 
         return Cluster(args.scheduler, stopped)
     make = kept if args.keep_workers else Pool
     return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
+
+
+@contextmanager
+def only_one(course: Course) -> Iterator[None]:
+    """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
+
+    Raises:
+        UserError: when another run holds the lock.
+    """
+    directory = course.directory
+    folder = os.path.join(directory.root, directory.autograded_directory)
+    os.makedirs(folder, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another `python -m grader grade` is running in {directory.root}: wait for it, "
+                "or stop it with Ctrl-C; recorded grades are kept"
+            ) from None
+        yield
+    finally:
+        os.close(held)
 
 
 class _Run:
@@ -293,36 +313,38 @@ class _Run:
         # once.
         drawn = args.seed in (None, NEW)
         self.seed: str = secrets.token_hex(16) if drawn else args.seed
-        self.outcome = RunOutcome(lab.name)
-        self.canary = Canary(lab, self.sandbox, self.seed)
+        self.summary = RunSummary(lab.name)
+        self.seen: set[str] = set()  # students who have a row in the gradebook
+        self.recorded: set[str] = set()  # students who were graded before
+        key, own = secrets.token_hex(32), Submission(lab.notebooks)
+        self.own = Job(lab, OWN, own, key, self.seed, sandbox=self.sandbox)
+        self.failures = 0  # in a row
+        self.own_wanted = self.own_sent = False
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
         self.refused: UserError | None = None  # why nobody can be graded
-        self.recorded: list[str] = []  # students who were graded before
 
     def begin(self, writer: Writer) -> None:
         """Call learners by the ids that the gradebook has."""
         self.writer, known = writer, writer.spelled()
         self.students = {known.get(name, name): found for name, found in self.students.items()}
 
-    def would_be_redone(self) -> list[str]:
+    def would_be_redone(self) -> str:
         """Return in a sentence which recorded grades of unchanged submissions would be redone.
 
         A lab whose checks can't be used, so that nothing could redo them, is refused.
         """
         who: list[str] = []
         why: dict[str, None] = {}
-        records = self.writer.records(self.lab.name)
-        for student, folders in self.students.items():
-            before = records.get(student)
+        for student, before in self._in_order():
             if before is None or not before.job_id:
                 continue
             if changed := changes(before.job_id, self.lab.digest_in(self.sandbox)):
                 with suppress(OutOfReach):  # the run says why
-                    if before.is_of(read_submission_of(self.course, self.lab, folders)):
+                    if before.is_of(self._read(student)):
                         who.append(printable(student))
                         why |= dict.fromkeys(changed)
         if not who:
-            return []
+            return ""
         from grader.batch.grading import require_checks  # here, because few runs need it
 
         for source in self.lab.notebooks.values():
@@ -330,110 +352,128 @@ class _Run:
         named = f" ({', '.join(who)})" if len(who) <= MOST_NAMES else ""
         grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
         because = f"because of a change in {' and in '.join(why)}"
-        return [f"{grades} of {self.lab.name}{named} would be redone, {because}"]
+        return f"{grades} of {self.lab.name}{named} would be redone, {because}"
 
     def jobs(self, progress: RunProgress) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.
 
-        Submissions that failed the last time come last. When many fail, so does the canary's job.
+        Submissions that failed the last time come last. When many fail, so does the lab's source.
         """
         self.progress = progress
         for student, before in self._in_order():
             if self.refused:
                 return
+            if problem := id_problem(student):
+                self._fail(printable(student), f"{problem}: rename the student's folder")
+                continue
             try:
                 job = self._job(student, before)
             except OutOfReach as reason:  # whatever was recorded stays
                 self._fail(student, str(reason))
                 continue
             if job is None:
-                self.recorded.append(student)
+                self.recorded.add(student)
                 self.progress.count(graded=False)
             else:
                 yield job
-            if (honest := self.canary.job()) is not None:
-                yield honest
+            yield from self.own_source()
 
-    def _in_order(self) -> Iterator[tuple[str, Recorded | None]]:
-        failed_before = []
+    def own_source(self) -> Iterator[Job]:
+        """Yield the job that grades the lab's source, if it is needed now and not yet sent."""
+        if self.own_wanted and not self.own_sent:
+            self.own_sent = True
+            yield self.own
+
+    def _in_order(self) -> list[tuple[str, Recorded | None]]:
         records = self.writer.records(self.lab.name)
-        for student in self.students:
-            if problem := id_problem(student):
-                self._fail(printable(student), f"{problem}: rename the student's folder")
-                continue
-            before = records.get(student)
-            if before and not before.job_id:
-                failed_before.append((student, before))
-            else:
-                yield student, before
-        yield from failed_before
+        found = [(student, records.get(student)) for student in self.students]
+        return sorted(found, key=lambda one: one[1] is not None and not one[1].job_id)
+
+    def _read(self, student: str) -> Submission:
+        return read_submission_of(self.course, self.lab, self.students[student])
 
     def _fail(self, student: str, problem: str) -> None:
-        self.outcome.fail(student, problem)
+        self.summary.failures[student] = problem
         self.progress.count(graded=False, failed=True)
 
     def _job(self, student: str, before: Recorded | None) -> Job | None:
-        lab, files = self.lab, self.writer.files
-        submission = read_submission_of(self.course, lab, self.students[student])
+        lab = self.lab
+        submission = self._read(student)
         job_id = submission.job_id(lab, self.sandbox)
         same = before is not None and before.is_of(submission)
         if before and before.job_id and same and not self.args.regrade:
-            names = list(lab.notebooks)
             if changes(before.job_id, job_id):  # then args.only_new
                 return None
-            if before.job_id == job_id and (
-                files.stamp(student, lab.name, names) == before.stamp
-                or all(files.run_record(student, lab.name, name).key == job_id for name in names)
-            ):
+            folder = self.course.folder("autograded", student, lab.name)
+            keys = {RunRecord.read(folder / f"{name}.ipynb").key for name in lab.notebooks}
+            if before.job_id == job_id and keys == {job_id}:
                 return None
         # A submission that has changed could answer what an earlier one has printed.
         seeds = before.seeds if before and same and not self.args.seed else {}
         return Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
 
     def take(self, job: Job, result: Result) -> None:
-        """Record a result. A hopeless one waits until the canary has been graded."""
-        if self.canary.is_mine(job):
-            try:
-                self.canary.judge(result)
-            except UserError as refused:
-                self.refused = refused
-                return
+        """Record a result. A hopeless one waits until the lab's source has been graded."""
+        if job is not self.own:
+            failed_now = result.retryable or result.hopeless
+            self.failures = self.failures + 1 if failed_now else 0
+            self.own_wanted |= result.hopeless or self.failures >= DOUBT
+            if result.hopeless:
+                self.in_doubt.append((job, result.problem))
+            elif result.judged or not self.refused:
+                self._record(job, result)
+        elif result.hopeless:
+            self.refused = UserError(result.problem)
+        elif result.retryable:
+            self.refused = UserError(
+                f"the lab's own source could not be graded either: {result.problem}. Fix "
+                "that and run the same command again; recorded grades are kept"
+            )
+        else:
+            self.failures, self.own_wanted, self.own_sent = 0, False, False
             while self.in_doubt:
                 doubted, why = self.in_doubt.pop()
                 self._record(doubted, failed(doubted, why))
-            return
-        self.canary.note(result)
-        if result.hopeless:
-            self.in_doubt.append((job, result.problem))
-        elif result.judged or not self.refused:
-            self._record(job, result)
 
     def finish(self) -> None:
-        """Read what was recorded before, and let the lab's maximum be what could be earned."""
-        outcome, results = self.outcome, Results(self.course, self.lab.name)
-        for one in results.read(only=self.recorded):
-            outcome.add_recorded(one, results.notebooks)
-        self.writer.set_maxima(self.lab.name, outcome.most, outcome.seen)
-        outcome.late = {
-            who: late for who, late in results.late.items() if late and who in outcome.seen
-        }
-        outcome.to_mark = sum(m.waits and m.student in outcome.seen for m in results.missing)
-        without = {nfc(student) for student, _ in outcome.failures}
-        outcome.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
+        """Read what is recorded now, and let the lab's maximum be what could be earned."""
+        summary, results = self.summary, Results(self.course, self.lab.name)
+        seen = self.seen | self.recorded
+        summary.skipped = len(self.recorded)
+        most: dict[tuple[str, str], float] = {}
+        for one in results.read(only=seen):
+            summary.to_mark += len(one.waiting)
+            for name, verdict in one.verdicts.items():
+                notebook, _, cell = name.rpartition("/")
+                key = notebook or results.notebooks[0], cell
+                if verdict.parts:
+                    most[key] = max(verdict.most, most.get(key, 0.0))
+            why = "; ".join(dict.fromkeys(map(str, one.reasons())))
+            if why and one.student not in summary.failures:
+                summary.people[one.student] = why
+        self.writer.set_maxima(self.lab.name, most, seen)
+        summary.late = {who: late for who, late in results.late.items() if late and who in seen}
+        without = set(map(nfc, summary.failures))
+        summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _record(self, job: Job, result: Result) -> None:
+        summary = self.summary
+        summary.unsafe = summary.unsafe or not job.sandbox
+        problem = result.problem if result.retryable else ""
         try:
-            written = self.writer.record(job, result)
-            problem = "" if written else f"{result.problem}; the earlier grade stays"
+            if self.writer.record(job, result):
+                self.seen.add(job.student)
+            else:
+                problem = f"{result.problem}; the earlier grade stays"
         except UserError:
             raise
         except Exception as error:
             problem = f"it could not be recorded: {type(error).__name__}: {error}"
         if problem:
-            self.outcome.fail(job.student, problem)
+            summary.failures[job.student] = problem
         else:
-            self.outcome.add(job, result)
-        self.progress.count(graded=True, failed=bool(problem) or result.retryable)
+            summary.graded += 1
+        self.progress.count(graded=True, failed=bool(problem))
 
 
 @contextmanager

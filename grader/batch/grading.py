@@ -16,7 +16,6 @@ from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solut
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch import version as versions
 from grader.batch.job import (
     Job,
     NotebookResult,
@@ -27,24 +26,19 @@ from grader.batch.job import (
     given_up,
     read_source,
 )
+from grader.batch.version import checks_version, grader_version
 from grader.inside.long_lived import long_lived
-from grader.judging.graded_cell import read_verdicts, verified_parts
+from grader.judging.graded_cell import verified_parts
 from grader.preprocessors import Execute as SandboxedExecute
-from grader.results.reasons import reasons
-from grader.run_record import RunRecord, record
+from grader.run_record import RunRecord, record, record_note
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
 from grader.submission.notebook import Unreadable
-from grader.submission.notes import NoteKind
+from grader.submission.notes import Note, NoteKind
 from grader.submission.rebuild import rebuild
 
-GRADER = versions.grader_version()  # of what this process has loaded, whatever happens to the files
-
-
-@cache
-def version(lab: str) -> str:
-    """Return :func:`grader.batch.version.version` as it was when this process loaded the code."""
-    return f"{GRADER}-{versions.checks_version(lab)}"
+GRADER = grader_version()  # of what this process has loaded, whatever happens to the files
+checks_of = cache(checks_version)
 
 
 def prepare(job: Job) -> None:
@@ -71,7 +65,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
             ``MemoryError`` means that the submission used too much memory.
     """
     try:
-        if version(job.lab.name) != job.lab.version:
+        if f"{GRADER}-{checks_of(job.lab.name)}" != job.lab.version:
             raise GraderFailed(
                 "this worker has another version of the grader or of the lab's checks than the "
                 "command that sent the submission: install the same on both"
@@ -142,8 +136,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
             nb, resources = _execute(step, nb, resources, job.sandbox)
         else:
             nb, resources = step(nb, resources)
-    run, verdicts = RunRecord.of(nb.metadata), read_verdicts(nb)
-    scores, problems = _scores(nb)
+    run, scores = RunRecord.of(nb.metadata), _scores(nb)
     # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
     if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
         scores = dict.fromkeys(scores)
@@ -153,9 +146,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
-    told = tuple(reasons(verdicts, run.notes, "; ".join(problems)))
-    most = {cell: verdict.most for cell, verdict in verdicts.items() if verdict.parts}
-    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, told, most)
+    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered)
 
 
 def _execute(
@@ -178,10 +169,9 @@ def _execute(
         raise GraderFailed(f"it could not be run: {type(error).__name__}: {error}") from error
 
 
-def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
-    """Return nbgrader's scores by cell, and messages about outputs that are not scores."""
+def _scores(nb: NotebookNode) -> dict[str, float | None]:
+    """Return nbgrader's scores by cell, and note which outputs are no scores."""
     scores: dict[str, float | None] = {}
-    problems = []
     for cell in nb.cells:
         if not is_grade(cell):
             continue
@@ -190,5 +180,6 @@ def _scores(nb: NotebookNode) -> tuple[dict[str, float | None], list[str]]:
             scores[name] = determine_grade(cell)[0]
         except (ValueError, KeyError) as error:
             scores[name] = None
-            problems.append(f"the result of `{name}` is not a score: {error}")
-    return scores, problems
+            said = f"the result of `{name}` is not a score: {error}"
+            record_note(nb, Note(NoteKind.UNGRADED, said))
+    return scores

@@ -82,8 +82,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
 def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -> Submission:
     """Read everything that a learner handed in. A learner's mistakes become notes.
 
-    Args:
-        folders: what :func:`grader.course.submissions` has of the learner.
+    The folders are what :func:`grader.course.submissions` has of the learner.
 
     Raises:
         OutOfReach: when that can't be read, by no fault of the learner.

@@ -14,7 +14,6 @@ from nbgrader.utils import is_grade
 from traitlets.config import Config
 
 from grader.metadata import KEY
-from grader.results.reasons import Reason
 from grader.run_record import record
 from grader.submission.companions import merged, shown
 from grader.submission.notebook import Unreadable
@@ -29,11 +28,10 @@ class LabFiles:
 
     Attributes:
         notebooks: the instructor's version of each notebook, by name without ``.ipynb``.
-        files: the lab's other files, by relative path.
-        kept: names of those ``files`` that do not replace a learner's file.
+        files: the lab's other files, by relative path; ``kept`` replace none of a learner's.
         config: those of nbgrader's settings that decide a verdict, among them the steps.
         version: of the grader and the checks, from :func:`grader.batch.version.version`.
-        digest: hashes of what decides a verdict, as :data:`grader.batch.version.PARTS` names it.
+        digest: hashes of what decides a verdict, as :data:`grader.batch.version.FACTORS` names it.
         can_compile: what :func:`can_compile` said where the lab was read.
     """
 
@@ -59,7 +57,6 @@ class Submission:
     Attributes:
         notebooks: the bytes of each notebook of the lab, or why there are none.
         files: the other files by relative path, without nbgrader's timestamp.
-        notes: notes on the submission as a whole.
         renamed: by notebook, the note on one that was found under another name, or beside others.
         timestamp: when it was handed in, in ISO format; None when that is unknown.
         time_file: the submitted timestamp.txt, for ``autograded/``; sandboxes do not get it.
@@ -133,8 +130,6 @@ class NotebookResult:
         data: the bytes of the file in ``autograded/``.
         scores: score of each graded cell; None where a person decides, or nothing could be read.
         unanswered: for each cell that the learner writes, whether it is as released.
-        reasons: why a person should look at it.
-        most: points that could be earned in each cell with a check, on this machine.
     """
 
     name: str
@@ -142,8 +137,6 @@ class NotebookResult:
     seed: str
     scores: Mapping[str, float | None]
     unanswered: Mapping[str, bool]
-    reasons: tuple[Reason, ...] = ()
-    most: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -10,12 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
@@ -24,28 +24,13 @@ from grader.phase_paths import ROOT, environment_with
 from grader.submission.bounds import ENDS, TOO_MUCH
 
 TRIES = 3
-# Jobs per worker: while one is graded, the next one already waits in the worker.
+# Jobs per worker: while one is graded, the next one is already read.
 AHEAD = 2
 TICK = 0.5
 # A sandbox ends a notebook long before this time. A worker that is stuck nevertheless is killed.
 STUCK_SECONDS = 3600.0
 SECONDS_TO_START = 60.0
 SECONDS_TO_END = 2.0
-
-
-@dataclass
-class Task:
-    """A job with the number of times that it was tried."""
-
-    job: Job
-    tries: int = 0
-
-    def again(self, problem: str) -> Result | None:
-        """Count a failed try; return the job's final result, or None if it may be tried again."""
-        self.tries += 1
-        if self.tries < TRIES:
-            return None
-        return failed(self.job, f"the grader failed {TRIES} times: {problem}")
 
 
 class Worker:
@@ -56,11 +41,9 @@ class Worker:
     """
 
     def __init__(self, sandbox: bool = True) -> None:
-        ours, theirs = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-worker-"))
-        self.tasks: deque[Task] = deque()
         self.ready = False
-        self.heard = 0.0  # time of its last message, or of a job given while it was idle
         program = [sys.executable, "-m", "grader.batch.worker", str(theirs.fileno())]
         warm = ["warm"] if sandbox else []
         try:
@@ -75,36 +58,28 @@ class Worker:
                     start_new_session=True,
                 )
         except OSError:
-            ours.close()
+            self._socket.close()
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        self.connection = Connection(ours.detach())
+        self.connection = Connection(os.dup(self._socket.fileno()))
 
-    def give(self, task: Task) -> None:
-        """Send a job. Where the worker has died, :meth:`receive` says so."""
-        if not self.tasks:
-            self.heard = time.monotonic()
-        self.tasks.append(task)
-        with contextlib.suppress(OSError):
-            self.connection.send(task.job)
-
-    def receive(self) -> Result | None:
-        """Return the worker's next message: a result, or None when it says that it has started.
+    def grade(self, job: Job) -> Result:
+        """Have a job graded.
 
         Raises:
-            EOFError: when the worker has died.
+            EOFError: when the worker has died, or was closed.
         """
+        result = None
         try:
-            said = self.connection.recv()
+            self.connection.send(job)
+            while result is None:  # its first message says that it has started
+                if not self.connection.poll(STUCK_SECONDS):
+                    self.process.kill()
+                result = self.connection.recv()
+                self.ready = True
         except OSError as error:
             raise EOFError from error
-        self.ready = True
-        self.heard = time.monotonic()
-        return said
-
-    def took_too_much(self) -> bool:
-        """Return whether the worker ended because a submission exceeded its limits."""
-        return bool(self.tasks) and self.ready and self.process.wait() in ENDS
+        return result
 
     def why_dead(self) -> str:
         """Return how the worker ended, in words; it waits for that."""
@@ -115,16 +90,60 @@ class Worker:
         return f"its worker process ended with status {status}: {log[-1] if log else 'no output'}"
 
     def close(self) -> None:
-        """End the worker and the processes that it started."""
-        if not self.ready:  # one that is killed while it starts leaves files behind
-            self.connection.poll(SECONDS_TO_START)
-        self.connection.close()  # the worker then cleans up and ends, even if this process dies
+        """End the worker and the processes that it started, also while it grades in a thread."""
+        # one that is killed while it starts leaves files behind
+        end = time.monotonic() + SECONDS_TO_START
+        while not (self.ready or self.connection.poll(TICK) or time.monotonic() > end):
+            pass
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # it then cleans up and ends
         try:
             self.process.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self._socket.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Workers:
+    """The workers of this process. One that is idle waits for the next job."""
+
+    def __init__(self) -> None:
+        self.idle: list[Worker] = []
+        self.busy: set[Worker] = set()
+
+    def grade(self, job: Job) -> Result:
+        """Grade a job once. Threads may call this; each has a worker to itself.
+
+        Raises:
+            UserError: when a worker cannot be started.
+        """
+        try:
+            worker = self.idle.pop()
+        except IndexError:
+            try:
+                worker = Worker(job.sandbox)
+            except OSError as error:  # a full disk, no more processes
+                raise _cannot_start(error) from None
+        self.busy.add(worker)
+        try:
+            result = worker.grade(job)
+            broken = result.retryable  # perhaps its zygote or something else in it
+        except EOFError:
+            broken, problem = True, worker.why_dead()
+            if not worker.ready:
+                worker.close()
+                raise _cannot_start(problem) from None
+            too_much = worker.process.returncode in ENDS
+            result = given_up(job, TOO_MUCH) if too_much else failed(job, problem)
+        finally:
+            self.busy.discard(worker)
+        if broken:
+            worker.close()
+        else:
+            self.idle.append(worker)
+        return result
 
 
 class Pool:
@@ -140,86 +159,49 @@ class Pool:
         if sandbox:
             cgroup.enter()  # before its workers, which make the groups of their sandboxes
         self._size = size
-        self._sandbox = sandbox
         self._stopped = stopped
-        self._workers: list[Worker] = []
+        self.workers = Workers()
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._workers:
+        for worker in self.workers.idle:
             worker.close()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield results as they arrive. Jobs are taken only when a worker has room for one.
+        """Yield results as they arrive. Jobs are taken only when there is room for one.
 
         Raises:
             UserError: when a worker cannot be started.
         """
-        new = (Task(job) for job in jobs)
-        waiting: deque[Task] = deque()
-        while not self._stopped():
-            self._fill(waiting, new)
-            if not any(worker.tasks for worker in self._workers):
-                return
-            by_connection: dict[Any, Worker] = {one.connection: one for one in self._workers}
-            for connection in wait(by_connection, TICK):
-                yield from self._hear(by_connection[connection], waiting)
-            for worker in self._workers:
-                if worker.tasks and time.monotonic() - worker.heard > STUCK_SECONDS:
-                    worker.process.kill()
+        left, ended = iter(jobs), False
+        at_work: dict[Future[Result], Job] = {}
 
-    def _fill(self, waiting: deque[Task], new: Iterator[Task]) -> None:
-        """Give tasks to idle workers, then to new ones, then to workers that have one already."""
-        while True:
-            worker = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
-            if len(self._workers) < self._size and (worker is None or worker.tasks):
-                worker = None  # to be started
-            elif worker is None or len(worker.tasks) >= AHEAD:
-                return
-            task = waiting.popleft() if waiting else next(new, None)
-            if task is None:
-                return
-            if worker is None:
-                try:
-                    worker = Worker(self._sandbox)
-                except OSError as error:  # a full disk, no more processes
-                    raise _cannot_start(error) from None
-                self._workers.append(worker)
-            worker.give(task)
+        def tried(job: Job) -> Result:
+            for _ in range(TRIES):
+                result = self.workers.grade(job)
+                if not result.retryable or ended:
+                    return result
+            return failed(job, f"the grader failed {TRIES} times: {result.problem}")
 
-    def _hear(self, worker: Worker, waiting: deque[Task]) -> Iterator[tuple[Job, Result]]:
-        try:
-            result = worker.receive()
-        except EOFError:
-            if worker.took_too_much():
-                job = worker.tasks.popleft().job
-                yield job, given_up(job, TOO_MUCH)
-                waiting.extend(worker.tasks)
-                worker.tasks.clear()
-            problem = worker.why_dead()
-            if not worker.ready:
-                raise _cannot_start(problem) from None
-            yield from self._replace(worker, problem, waiting)
-            return
-        if result is None:
-            return
-        if result.retryable:
-            # The worker's zygote or something else in it may be broken, so a new worker takes over.
-            yield from self._replace(worker, result.problem, waiting)
-        else:
-            yield worker.tasks.popleft().job, result
-
-    def _replace(
-        self, worker: Worker, problem: str, waiting: deque[Task]
-    ) -> Iterator[tuple[Job, Result]]:
-        """Remove a worker and put its jobs back. Only the one that it graded counts as tried."""
-        self._workers.remove(worker)
-        worker.close()
-        if worker.tasks and (result := worker.tasks[0].again(problem)) is not None:
-            yield worker.tasks.popleft().job, result
-        waiting.extend(worker.tasks)
+        with ThreadPoolExecutor(self._size) as threads:
+            try:
+                while not self._stopped():
+                    for job in islice(left, AHEAD * self._size - len(at_work)):
+                        at_work[threads.submit(tried, job)] = job
+                    if not at_work:
+                        return
+                    for future in wait(at_work, TICK, FIRST_COMPLETED).done:
+                        yield at_work.pop(future), future.result()
+            finally:
+                ended = True
+                for future in at_work:
+                    future.cancel()
+                while wait(at_work, 0).not_done:
+                    for worker in list(self.workers.busy):
+                        worker.close()
+                    wait(at_work, TICK)
 
 
 _kept: dict[bool, Pool] = {}
@@ -230,12 +212,7 @@ def kept(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool
     """Yield a pool whose idle workers wait for this process's next call, as by formgrader."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped
-    try:
-        yield pool
-    finally:
-        for worker in [worker for worker in pool._workers if worker.tasks]:
-            pool._workers.remove(worker)
-            worker.close()
+    yield pool
 
 
 def _cannot_start(why: object) -> UserError:

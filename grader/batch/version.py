@@ -36,17 +36,14 @@ OTHERS = (
     "preprocessors/release.py",
     "preprocessors/self_judged.py",
     "sandbox/doctor.py",
-    "submission/collect.py",
     "submission/files.py",
     "submission/lms.py",
     "submission/nbgrader_guard.py",
-    "submission/release_assignment.py",
-    "submission/release_feedback.py",
     "submission/times.py",
     "submission/zip_collect.py",
 )
 # The parts of a job's id that stand before the submission's, in their order, and in words.
-PARTS = (
+FACTORS = (
     "the lab in source/",
     "the grader",
     "the lab's checks",
@@ -66,9 +63,9 @@ def changes(before: str, now: str) -> list[str]:
         now: a job's id, or its part that all submissions share.
     """
     old, new = before.split("-"), now.split("-")
-    if len(old) <= len(PARTS):  # the last is the submission's
+    if len(old) <= len(FACTORS):  # the last is the submission's
         return [ANOTHER]
-    return [part for part, one, other in zip(PARTS, old, new, strict=False) if one != other]
+    return [part for part, one, other in zip(FACTORS, old, new, strict=False) if one != other]
 
 
 def version(lab: str) -> str:

@@ -1,8 +1,7 @@
 """The program of a worker process: it receives jobs over a socket and sends results back.
 
-``python -m grader.batch.worker DESCRIPTOR FOLDER [warm]`` is started by
-:class:`grader.batch.pool.Worker`; ``warm`` means that jobs run in sandboxes. Jobs run in the main
-thread, because a sandbox dies with the *thread* that started it.
+``python -m grader.batch.worker DESCRIPTOR FOLDER [warm]``; ``warm`` means that jobs run in
+sandboxes, which die with the *thread* that started them: so jobs run in the main thread.
 """
 
 from __future__ import annotations

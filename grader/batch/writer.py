@@ -1,16 +1,18 @@
-"""Record results in nbgrader's gradebook: one transaction per submission, one writer."""
+"""Record results, in ``autograded/`` and nbgrader's gradebook: one transaction per submission."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import glob
 import json
+import os
+import shutil
 import sqlite3
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import nbformat
 from nbgrader.api import (
@@ -29,43 +31,31 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import (
-    Column,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    event,
-    make_url,
-    select,
-    text,
-)
+from sqlalchemy import Column, MetaData, String, Table, Text, create_engine, make_url, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.pool import NullPool
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
-from grader.batch.files import AutogradedFiles
 from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
-from grader.course import Course
+from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
-from grader.nbgrader_tables import other_version
 from grader.results.marks import set_maxima
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
-from grader.whole_file import why_not_written
+from grader.whole_file import why_not_written, write_whole
 
 PATIENCE = 60.0
 # Errors of names in one submission. Another that keeps its files from being written is not its own.
 OF_ONE = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
-TRIES = 3
+ATTEMPTS = 3
 # PostgreSQL's error codes, which do not depend on the language of its messages.
 DEADLOCK, LOCKED = "40P01", "55P03"
 ADVISORY = int.from_bytes(b"hood")  # the number of this project's lock there
-FOREIGN = "another program"  # in place of a job's id
+OTHER_PROGRAM = "another program"  # in place of a job's id
 RESUME = "Recorded grades are kept; run the same command again to continue"
 
 # Records of graded submissions. They are in the gradebook's own database, so that they are
@@ -78,11 +68,8 @@ RECORDS = Table(
     Column("key", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
     Column("seeds", Text, nullable=False),
-    Column("stamp", Text, nullable=False),
+    Column("stamp", Text, nullable=False, default=""),  # earlier versions had a use for it
 )
-# SQLite's journal mode before the run, kept until it is restored. After a killed run, the next run
-# restores it.
-JOURNAL = Table("open_the_hood_journal", MetaData(), Column("mode", String(16), primary_key=True))
 # Indexes on foreign keys. Without them each query below scans a whole table; nbgrader's indexes
 # start with the other column.
 INDEXES = {
@@ -98,16 +85,14 @@ class Recorded:
 
     Attributes:
         job_id: id of the job whose scores are in the gradebook; empty when the grader failed, and
-            :data:`FOREIGN` when another program gave the scores.
+            :data:`OTHER_PROGRAM` when another program gave the scores.
         digest: digest of the submission; empty when another program gave the scores.
         seeds: the seed of each notebook.
-        stamp: stamp of the graded files that belong to the scores.
     """
 
     job_id: str
     digest: str
     seeds: Mapping[str, str]
-    stamp: str
 
     def is_of(self, submission: Submission) -> bool:
         """Return whether a sandbox could not tell it from this; true where nobody knows."""
@@ -126,29 +111,30 @@ class Writer:
 
     def __init__(self, course: Course, patience: float = PATIENCE):
         self.course = course
-        self.files = AutogradedFiles(course)
         self._patience = patience
         self._creates_students = course.autograde.create_student
         self._late = _late_penalties(course)
-        self._journal = ""  # SQLite's journal mode before the run
+        directory = course.directory
+        self._url = _waiting(directory.db_url, patience)
         with self._said_clearly(), self.alone():
-            where = course.directory
-            if other := self._patiently(lambda: other_version(where.db_url)):
+            if other := other_version(self._url):
                 raise UserError(other)
-            self.gradebook = self._patiently(lambda: Gradebook(where.db_url, where.course_id))
-            self._patiently(self._prepare)
+            self.gradebook = Gradebook(self._url, directory.course_id)
+            self._engine = self.gradebook.engine
+            self._prepare()
+
+    def _prepare(self) -> None:
+        RECORDS.metadata.create_all(self._engine)
+        with self._engine.begin() as connection:
+            for table, column in INDEXES.items():
+                name = f"open_the_hood_{table}"
+                sql = f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})"
+                connection.execute(text(sql))
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._journal:
-            # Where another program has the database open, this fails; the next run restores it.
-            with contextlib.suppress(OperationalError):
-                with self._engine.connect() as connection:
-                    connection.execute(text(f"PRAGMA journal_mode = {self._journal}"))
-                with self._engine.begin() as connection:
-                    connection.execute(JOURNAL.delete())
         self.gradebook.close()
 
     @contextmanager
@@ -157,18 +143,11 @@ class Writer:
 
         In SQLite each such step waits for the file. The lock ends with the connection.
         """
-        url = make_url(self.course.directory.db_url)
-        if url.get_backend_name() != "postgresql":
-            yield
-            return
-        engine = create_engine(url, isolation_level="AUTOCOMMIT")
-        event.listen(engine, "connect", self._tune_postgresql)
-        try:
-            with engine.connect() as connection:
+        engine = create_engine(self._url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+        with engine.connect() as connection:
+            if engine.dialect.name == "postgresql":
                 connection.execute(text(f"SELECT pg_advisory_lock({ADVISORY})"))
-                yield
-        finally:
-            engine.dispose()
+            yield
 
     def knows(self, lab: LabFiles) -> bool:
         """Return whether the gradebook has the lab in its current form."""
@@ -185,10 +164,6 @@ class Writer:
         """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
         with self._said_clearly(), self._engine.connect() as connection:
             return spelled(set(connection.scalars(select(Student.id))))
-
-    def recorded(self, lab: str, student: str) -> Recorded | None:
-        """Return the record of a learner's earlier grading, or None."""
-        return self.records(lab, student).get(student)
 
     def records(self, lab: str, student: str = "") -> dict[str, Recorded]:
         """Return the records of one learner, or of all who have one, by student id."""
@@ -209,9 +184,9 @@ class Writer:
             query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
-                row.student_id: Recorded(FOREIGN, "", {}, "")
+                row.student_id: Recorded(OTHER_PROGRAM, "", {})
                 if row.key is None
-                else Recorded(row.key, row.digest, json.loads(row.seeds), row.stamp)
+                else Recorded(row.key, row.digest, json.loads(row.seeds))
                 for row in connection.execute(query)
             }
 
@@ -225,17 +200,18 @@ class Writer:
             False where the grader failed for somebody who has a grade: all stays as it is.
         """
         lab, student = job.lab.name, job.student
-        if not result.judged and (before := self.recorded(lab, student)) and before.job_id:
+        before = None if result.judged else self.records(lab, student).get(student)
+        if before and before.job_id:
             return False
         time_file = job.submission.time_file
         beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
         with (
             self._said_clearly(),
-            self.files.replaced(student, lab, result.notebooks, beside) as stamp,
+            replaced(self.course, student, lab, result.notebooks, beside),
         ):
-            for left in reversed(range(TRIES)):
+            for left in reversed(range(ATTEMPTS)):
                 try:
-                    self._write(job, result, stamp)
+                    self._write(job, result)
                     break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
@@ -243,7 +219,7 @@ class Writer:
                         raise
         return True
 
-    def _write(self, job: Job, result: Result, stamp: str) -> None:
+    def _write(self, job: Job, result: Result) -> None:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
             if self._creates_students:
@@ -266,7 +242,6 @@ class Writer:
                 key="" if result.retryable else job.id,
                 digest=handed_in.digest,
                 seeds=json.dumps(dict(job.seeds) | drawn),
-                stamp=stamp,
             )
             session.execute(RECORDS.delete().where(of_this))
             session.execute(new)
@@ -322,43 +297,6 @@ class Writer:
                 checked = self._late._check_late_penalty(submitted, penalty)
                 submitted.late_submission_penalty = checked
 
-    def _prepare(self) -> None:
-        """Create the table of records and the indexes, and configure the database."""
-        self._engine = engine = self.gradebook.engine
-        RECORDS.metadata.create_all(engine)
-        with engine.begin() as connection:
-            for table, column in INDEXES.items():
-                name = f"open_the_hood_{table}"
-                sql = f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})"
-                connection.execute(text(sql))
-        if engine.dialect.name == "postgresql":
-            event.listen(engine, "connect", self._tune_postgresql)
-            engine.dispose()
-        if engine.dialect.name == "sqlite":
-            event.listen(engine, "connect", self._tune_sqlite)
-            engine.dispose()
-            JOURNAL.metadata.create_all(engine)
-            with engine.begin() as connection:
-                mode = connection.scalar(text("PRAGMA journal_mode"))
-                before = connection.scalar(select(JOURNAL.c.mode))
-                if before is None:
-                    connection.execute(JOURNAL.insert().values(mode=mode))
-                self._journal = before or mode
-            with engine.connect() as connection:
-                connection.execute(text("PRAGMA journal_mode = WAL"))
-
-    def _tune_postgresql(self, connection: Any, _: object) -> None:
-        """Limit the waiting for locks. By default the server waits for ever."""
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = {int(self._patience * 1000)}")
-        connection.commit()
-
-    def _tune_sqlite(self, connection: Any, _: object) -> None:
-        """Wait for locks, not for the disk: after a power cut the next run grades what is lost."""
-        connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA cache_size = -65536")  # KiB; 100,000 students take 200 MB
-
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
         """Run enclosed code in one transaction, including what nbgrader's API commits."""
@@ -373,17 +311,6 @@ class Writer:
                 self.gradebook.db.flush()
             finally:
                 self.gradebook.db.remove()
-
-    def _patiently(self, action: Callable[[], Any]) -> Any:
-        """Repeat an action while the database is locked: SQLite has no busy timeout yet."""
-        until = time.monotonic() + self._patience
-        while True:
-            try:
-                return action()
-            except (OperationalError, InvalidEntry) as error:
-                if not _is_locked(_cause(error)) or time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
 
     @contextmanager
     def _said_clearly(self) -> Iterator[None]:
@@ -408,6 +335,71 @@ class Writer:
                 raise
             said = why_not_written(error) or f"graded files can't be written: {error}"
             raise UserError(f"{said}. {RESUME}") from error
+
+
+@contextmanager
+def replaced(
+    course: Course,
+    student: str,
+    lab: str,
+    notebooks: Sequence[NotebookResult],
+    beside: Mapping[str, bytes],
+) -> Iterator[None]:
+    """Replace a submission's graded files.
+
+    When that or the enclosed code fails, the old files are put back. If the process is killed
+    in between, the old files, the new files or none are there.
+
+    Args:
+        beside: the other files, by relative path.
+    """
+    folder = course.folder("autograded", student, lab)
+    root = os.path.normpath(course.folder("autograded", ".", "."))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    course.share(*(path for path in folder.parents if path.is_relative_to(root)))
+    for left in folder.parent.glob(f".{glob.escape(lab)}.*"):  # left by a killed run
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{lab}.", dir=folder.parent))
+    old = new.with_name(f"{new.name}.old")
+    try:
+        for name, data in beside.items():
+            _write_file(course, new / name, data)
+        for notebook in notebooks:
+            _write_file(course, new / f"{notebook.name}.ipynb", notebook.data)
+        for inside, _, _ in os.walk(new):
+            os.chmod(inside, 0o755)
+            course.share(Path(inside))
+        if os.path.lexists(folder):
+            folder.rename(old)
+        new.rename(folder)
+        yield
+    except BaseException:
+        if not new.exists():
+            folder.rename(new)
+        if os.path.lexists(old):
+            old.rename(folder)
+        raise
+    finally:
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+        with suppress(OSError):
+            old.unlink()  # no folder
+
+
+def _write_file(course: Course, path: Path, data: bytes) -> None:
+    write_whole(path, data)
+    path.chmod(int(str(course.autograde.permissions), 8))
+
+
+def _waiting(db_url: str, seconds: float) -> str:
+    """Return the gradebook's address with how long to wait for what another program locks."""
+    url = make_url(db_url)
+    if url.get_backend_name() == "sqlite":
+        url = url.update_query_dict({"timeout": str(seconds)})
+    elif url.get_backend_name() == "postgresql":  # which waits for ever by itself
+        said = f"{url.query.get('options', '')} -c lock_timeout={int(seconds * 1000)}"
+        url = url.update_query_dict({"options": said.strip()})
+    return url.render_as_string(hide_password=False)
 
 
 def _cause(error: Exception) -> BaseException | None:

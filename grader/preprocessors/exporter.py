@@ -59,9 +59,9 @@ class BatchAutograde(Autograde):
                 self.log.warning(line)
         self.run_post_convert_hook()
         [outcome] = outcomes.values()
-        for student, why in outcome.people:
+        for student, why in outcome.people.items():
             self.log.warning("%s needs a person: %s", student, why)
-        for student, why in outcome.failures:
+        for student, why in outcome.failures.items():
             self.log.error("%s has no verdict: %s", student, why)
         self.log.info("%s graded, %s left as recorded", outcome.graded, outcome.skipped)
         if stopped:

@@ -18,7 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution
 
 from grader.judging.graded_cell import NOT_RUN, TIMED_OUT, is_verified, made_output, plain
-from grader.run_record import CellRecord
+from grader.run_record import problem_of
 
 HOLE = "…"
 # The grader's own errors and their messages, without any text from the run.
@@ -53,7 +53,7 @@ def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
         return []
     ours = [error for error in errors if error.ename in OURS]
     kind, message = _in_known_words([*ours, *errors][0], cell.source)
-    if problem := CellRecord.of(cell).problem:
+    if problem := problem_of(cell):
         kind, message = NOT_RUN, problem
     line = f"{kind}: {message}" if message else kind
     return [made_output("error", ename=kind, evalue=message, traceback=[line])]

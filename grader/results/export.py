@@ -49,18 +49,18 @@ class Export(ExportPlugin):
     def _write(self, gradebook: Gradebook, path: Path) -> None:
         self.log.info("Exporting grades to %s", path)
         students, labs = set(map(str, self.student)), set(map(str, self.assignment))
+        chosen = [lab for lab in gradebook.assignments if not labs or lab.name in labs]
+        rows = (row for lab in chosen for row in self._rows(gradebook, lab))
         device = path.exists() and not path.is_file()  # such as /dev/stdout
         with (
             nullcontext(path) if device else replacing(path) as fresh,
             fresh.open("w", encoding="utf-8", newline="") as file,
         ):
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for lab in gradebook.assignments:
-                if not labs or lab.name in labs:
-                    for row in self._rows(gradebook, lab):
-                        if not students or row["student_id"] in students:
-                            writer.writerow([safe(row.get(name, "")) for name in COLUMNS])
+            writer = csv.DictWriter(file, COLUMNS, restval="")
+            writer.writeheader()
+            for row in rows:
+                if not students or row["student_id"] in students:
+                    writer.writerow({name: safe(value) for name, value in row.items()})
             if not device:
                 self._course.share(fresh)
 

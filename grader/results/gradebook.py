@@ -1,4 +1,4 @@
-"""Read the results of a graded lab, one learner at a time: scores, verdicts, notes, times.
+"""Read the results of a graded lab, one learner at a time: scores, verdicts, and why to look.
 
 Scores come from nbgrader's gradebook, with a few queries for hundreds of learners. The rest comes
 from the autograded notebooks, each read once. One may have been graded without a sandbox, where a
@@ -7,8 +7,9 @@ learner's code can write anything into it: values that do not have the expected 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,67 @@ from nbgrader.api import (
 from sqlalchemy import create_engine, select
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
 from grader import UserError
-from grader.course import Course
+from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
-from grader.nbgrader_tables import no_gradebook
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
-from grader.results.reasons import Reason, reasons
 from grader.run_record import RunRecord
 from grader.submission.names import nfc
 from grader.submission.notes import NoteKind
-from grader.verdict import TRIED, Verdict
+from grader.verdict import TRIED, Cause, Status, Verdict
 
 AT_ONCE = 250  # learners per query
+
+
+class ReasonKind(StrEnum):
+    """Kinds of reasons why a person should look at a submission, the most severe first."""
+
+    UNGRADED = "ungraded"
+    UNREAD = "unread"
+    FOREIGN = "foreign"  # no answer to the lab in a notebook
+    COPIES = "copies"  # of the notebook beside it
+    TIME = "time"  # of the submission can't be read
+    TOUCHED = "touched"
+    STOPPED = "stopped"
+    UNJUDGED = "unjudged"
+    UNDEFINED = "undefined"
+
+
+# Kinds of notes after which a person should look, with the kind of reason and its text.
+TELLING = {
+    NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
+    NoteKind.FOREIGN: (ReasonKind.FOREIGN, "another notebook"),
+    NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
+    NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
+    NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
+    NoteKind.ANOTHER: (ReasonKind.COPIES, "copies of the notebook lie beside it"),
+    NoteKind.TIMESTAMP: (ReasonKind.TIME, "the time of the submission can't be read"),
+}
+# Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
+STOPS = {
+    Cause.TIMEOUT: ReasonKind.STOPPED,
+    Cause.KERNEL_DIED: ReasonKind.STOPPED,
+    Cause.KERNEL_STOPPED: ReasonKind.STOPPED,
+    Cause.UNDEFINED_NAME: ReasonKind.UNDEFINED,
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a person should look at a submission, or a cell of it; programs decide by the kind.
+
+    Attributes:
+        anonymous: the text without the learner's own words.
+    """
+
+    kind: ReasonKind
+    text: str
+    cell: str = ""
+    anonymous: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} (`{self.cell}`)" if self.cell else self.text
 
 
 @dataclass(frozen=True)
@@ -46,7 +94,6 @@ class GradedNotebook(RunRecord):
 
     Attributes:
         problem: why the file could not be read, or empty.
-        verdicts: verdicts by ``grade_id``.
         graded_at: when the file was written; seconds since the epoch.
     """
 
@@ -83,7 +130,6 @@ class Graded:
     Attributes:
         name: first and last name, or the id if the gradebook has none.
         scores: points by graded cell; None for a cell without a score.
-        most: the points that each of these cells can earn.
         waiting: cells that a person has to mark, or to review.
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
@@ -94,7 +140,7 @@ class Graded:
     student: str
     name: str
     scores: dict[str, float | None]
-    most: dict[str, float]
+    cells: Mapping[str, GradedCell]
     waiting: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
@@ -125,8 +171,29 @@ class Graded:
 
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
-        unfinished = "grading did not get to its end" if self.unmarked and not self.unread else ""
-        return reasons(self.verdicts, self.run.notes, self.run.problem or unfinished)
+        notes, verdicts = self.run.notes, self.verdicts
+        why = [note.message for note in notes if note.kind is NoteKind.UNGRADED]
+        if self.run.problem:
+            why = [self.run.problem]
+        elif self.unmarked and not why and not self.unread:
+            why = ["grading did not get to its end"]
+        said = [Reason(ReasonKind.UNGRADED, text) for text in why]
+        said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
+        for name, verdict in verdicts.items():
+            if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
+                said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
+        attempted = any(verdict.status in TRIED for verdict in verdicts.values())
+        stopped = False
+        for name, verdict in verdicts.items():
+            kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
+            if verdict.status is not Status.NOT_RUN or (kind is ReasonKind.STOPPED and stopped):
+                continue  # of those that did not run report only the cell that stopped the kernel
+            if kind is ReasonKind.UNDEFINED and not attempted:
+                continue
+            stopped = stopped or kind is ReasonKind.STOPPED
+            text = verdict.problem or "the check gave no verdict"
+            said.append(Reason(kind, text, name, verdict.anonymous_problem))
+        return list(dict.fromkeys(said))
 
 
 class Results:
@@ -140,8 +207,7 @@ class Results:
         self.course, self.lab = course, lab
         if course.database is not None and not course.database.exists():
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
-        # No connection is kept: the writer could not give SQLite its way of writing back.
-        self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
+        self._engine = create_engine(course.directory.db_url)
         try:
             self._read_lab()
         except DatabaseError as error:
@@ -163,14 +229,14 @@ class Results:
                 cell.id: GradedCell(self.cell_name(name, cell.name), cell.max_score, manual)
                 for cell, name, manual in graded_cells(session, lab)
             }
+            self._by_name = {cell.name: cell for cell in self._cells.values()}
             self.students = sorted(handed_in(session, lab))
             self.late = seconds_late(session, lab)
-            self.missing = missing_marks(session, lab)
-        self._lost: dict[str, set[str]] = {}
-        for one in self.missing:
-            if not one.waits:
-                name = self.cell_name(one.notebook, one.cell)
-                self._lost.setdefault(one.student, set()).add(name)
+            self._lost: dict[str, set[str]] = {}
+            for one in missing_marks(session, lab):
+                if not one.waits:
+                    name = self.cell_name(one.notebook, one.cell)
+                    self._lost.setdefault(one.student, set()).add(name)
 
     @property
     def not_entered(self) -> list[str]:
@@ -250,7 +316,7 @@ class Results:
             student,
             name,
             scores,
-            {cell.name: cell.points for cell in self._cells.values()},
+            self._by_name,
             frozenset(waiting),
             lost,
             frozenset(unmarked),
@@ -260,33 +326,21 @@ class Results:
         )
 
     def _read_run(self, student: str) -> GradedNotebook:
-        folder = self.course.folder("autograded", student, self.lab)
+        folder, named = self.course.folder("autograded", student, self.lab), self.cell_name
         runs = {name: read_graded(folder / f"{name}.ipynb") for name in self.notebooks}
-        if len(runs) == 1:
-            return runs[self.notebooks[0]]
-        return _together(runs, self.cell_name)
-
-
-def _together(runs: dict[str, GradedNotebook], named: Callable[[str, str], str]) -> GradedNotebook:
-    """Combine the several notebooks of one learner into one."""
-    every = list(runs.values())
-    sandboxes = [run.sandbox for run in every]
-    times = [run.seconds for run in every if run.seconds is not None]
-    ends = [run.graded_at for run in every if run.graded_at is not None]
-    return GradedNotebook(
-        problem=next((run.problem for run in every if run.problem), ""),
-        verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
-        notes=tuple(
-            replace(note, cell=named(n, note.cell) if note.cell else None)
-            for n, run in runs.items()
-            for note in run.notes
-        ),
-        seed=" ".join(run.seed for run in every if run.seed),
-        key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
-        sandbox=False if False in sandboxes else None if None in sandboxes else True,
-        seconds=sum(times) if times else None,
-        graded_at=max(ends, default=None),
-    )
+        every = list(runs.values())
+        sandboxes = {run.sandbox for run in every}
+        times = [run.seconds for run in every if run.seconds is not None]
+        notes = [(name, note) for name, run in runs.items() for note in run.notes]
+        return GradedNotebook(
+            problem=next((run.problem for run in every if run.problem), ""),
+            verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
+            notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
+            key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
+            sandbox=False if False in sandboxes else None if None in sandboxes else True,
+            seconds=sum(times) if times else None,
+            graded_at=max((run.graded_at for run in every if run.graded_at), default=None),
+        )
 
 
 def read_class(course: Course, lab: str, only: Collection[str] | None = None) -> list[Graded]:

@@ -34,12 +34,9 @@ class TooMuchWork(BaseException):
 def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Limit the enclosed code in a worker, where one submission is graded.
 
-    When the time is up, a signal without a handler ends the process, even in the middle of C code.
-    When the memory is used up, Python raises a ``MemoryError``.
-
-    Args:
-        seconds: processor time.
-        memory: bytes beyond what the process has now.
+    When the processor time is up, a signal without a handler ends the process, even in the middle
+    of C code. When ``memory`` bytes beyond what the process has now are used up, Python raises a
+    ``MemoryError``.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with _limits(seconds, memory, 0.0):

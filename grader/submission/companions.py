@@ -1,9 +1,7 @@
 """Which files beside a notebook code gets, and which are kept.
 
-Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. An HTML page, SVG or other
-document of a learner that a browser runs there could act as the logged-in user. And whoever opens a
-notebook there starts a kernel in its folder, which imports Python files from it. So only kinds of
-files that neither a browser nor a kernel runs are written there.
+Jupyter serves ``autograded/`` and ``feedback/`` from its own origin, and a kernel that is started
+there imports Python files from it. So only files that neither a browser nor a kernel runs are kept.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatch
@@ -45,15 +44,6 @@ KINDS = {
 }
 
 
-def read_file(path: Path, *, head: int | None = None) -> bytes | Unreadable:
-    """Return the bytes of an ordinary file, or an Unreadable with the reason.
-
-    Args:
-        head: read only so many bytes, however large the file; else none of one above ``MAX_BYTES``.
-    """
-    return _read(str(path), MAX_BYTES, head=head, ours=True)
-
-
 def read_notebooks(
     folder: Path, expected: Sequence[str]
 ) -> dict[str, tuple[bytes | Unreadable, Note | None]]:
@@ -82,7 +72,7 @@ def read_notebooks(
                     why = f" Which of {some(others)} is it? Hand in that one under this name."
                 found[name] = Unreadable(none[name] + why), None
                 continue
-            data = _read(one, MAX_BYTES, inside, ours=True)
+            data = read_file(one, inside=inside)
             if isinstance(data, OutOfReach):
                 raise data
             found[name] = data, _found_note(one, name, others)
@@ -119,28 +109,23 @@ def inner_folder(folder: Path) -> str:
 
 
 def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
-    """Return the notebooks below ``submitted/`` that are in no learner's folder for a lab.
+    """Return, as text for a terminal, the notebooks that are in no learner's folder for a lab.
 
     Args:
         labs: the names of all labs of the course, in NFC.
-
-    Returns:
-        Their paths, sorted, as text for a terminal.
     """
-    return sorted(_misplaced(submitted, labs))
-
-
-def _misplaced(folder: Path, labs: Collection[str], above: tuple[str, ...] = ()) -> Iterator[str]:
-    if len(above) == 2 and nfc(above[1]) in labs and above[0][0] != ".":
-        return
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, MAX_ENTRIES):
-            place = (*above, entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                if len(place) < 3 and entry.name != ".ipynb_checkpoints":
-                    yield from _misplaced(folder / entry.name, labs, place)
-            elif is_notebook(entry.name) and entry.is_file(follow_symlinks=False):
-                yield printable("/".join(place))
+    found = []
+    for folder, below, files in os.walk(submitted):
+        above = Path(folder).relative_to(submitted).parts
+        if ".ipynb_checkpoints" in above or (
+            len(above) == 2 and nfc(above[1]) in labs and above[0][0] != "."
+        ):
+            below.clear()
+            continue
+        if len(above) == 2:
+            below.clear()
+        found += [printable("/".join((*above, name))) for name in files if is_notebook(name)]
+    return sorted(found)
 
 
 def _visible(folder: Path | int) -> list[str]:
@@ -276,7 +261,7 @@ def _walk(
         if budget.files == 0:
             budget.exceeded = True
             return
-        data = _read(name, budget.size, inside, ours=budget.ours)
+        data = read_file(name, budget.size, inside, ours=budget.ours)
         if not is_text(name):
             data = Unreadable("its name is not UTF-8.")
         if isinstance(data, bytes):
@@ -298,10 +283,21 @@ def _walk(
             os.close(below)
 
 
-def _read(
-    path: str, most: int, inside: int | None = None, head: int | None = None, *, ours: bool
+def read_file(
+    path: str | Path,
+    most: int = MAX_BYTES,
+    inside: int | None = None,
+    *,
+    head: int | None = None,
+    ours: bool = True,
 ) -> bytes | Unreadable:
-    """Read a file as :func:`read_file` does, from the open folder ``inside`` if one is given."""
+    """Return the bytes of an ordinary file, or an Unreadable with the reason.
+
+    Args:
+        most: of a larger file nothing is read, unless ``head`` says how much of it.
+        inside: the open folder that the path is relative to.
+        ours: as :func:`files_in` has it.
+    """
     name = printable(os.path.basename(path))
     try:
         kind = stat.S_IFMT(os.lstat(path, dir_fd=inside).st_mode)

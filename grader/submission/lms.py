@@ -1,13 +1,10 @@
 """Whose a file is that was downloaded from Moodle or Canvas.
 
 The LMS puts its own words before what a learner chose, so the first part of a path that has its
-form decides. Moodle writes ``Full Name_1234567_assignsubmission_file_/lab.ipynb`` or, not in
-folders, ``Full Name_1234567_assignsubmission_file_lab.ipynb``; the number is the participant's in
-this assignment, and a ``_`` in a name becomes a space. Canvas writes
-``lastfirst_LATE_17_4711_lab.ipynb``, with the numbers of user and file.
-
-A learner is a student of the gradebook, found by number where the gradebook or a table of the LMS
-knows it, otherwise by a name that only one student has. Nobody is made up.
+form decides: ``Full Name_1234567_assignsubmission_file_lab.ipynb`` of Moodle, where the number is
+the participant's, or ``lastfirst_LATE_17_4711_lab.ipynb`` of Canvas, with those of user and file. A
+learner is a student of the gradebook, found by number where the gradebook or a table of the LMS
+knows it, otherwise by a name that only one student has.
 """
 
 from __future__ import annotations
@@ -107,8 +104,8 @@ class Roster:
         """Return the one student whom a name leads to, by its readings, and whether by number.
 
         Args:
-            stems: with what the names of the lab's notebooks begin. A learner's file that begins so
-                has no number before it that could be taken for one of the LMS's.
+            stems: with what the names of the lab's notebooks begin: before a file that begins so no
+                number can be taken for one of the LMS's.
 
         Raises:
             Unmatched: when it leads to none, or to several.

@@ -25,12 +25,7 @@ class Fit(IntEnum):
 
 
 class Match(NamedTuple):
-    """What was handed in for a notebook.
-
-    Attributes:
-        taken: the name of its file; empty if none fits, or several fit equally well.
-        others: the names of other files that may be versions of it.
-    """
+    """The name of the file that is a notebook, or nothing, and those that may be versions of it."""
 
     taken: str
     others: list[str]

@@ -55,13 +55,18 @@ class CarefulExtractor(ExtractorPlugin):
     An archive is one learner's, and archives within it are not unpacked. A class's download is one
     whose own path has no learner's name of an LMS in it, while all that it holds has: then each of
     its files is taken as if it lay beside it. What is left out is logged.
+
+    Attributes:
+        inside: of each extracted file the part of its path that comes from a learner's archive.
+        tables: CSV files that no learner has named.
+        left: what was left out, and why.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self._folders: list[str] = []  # one for each learner's archive, with a slash at the end
-        self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
-        self.left: list[str] = []  # what was left out, and why
+        self.inside: dict[str, str] = {}
+        self.tables: dict[str, bytes] = {}
+        self.left: list[str] = []
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Unpack the archives and copy the other files of a folder. nbgrader calls this."""
@@ -80,12 +85,6 @@ class CarefulExtractor(ExtractorPlugin):
                 if learners:
                     self._take_class(path, learners, out / inside.parent / _folder_of(name))
 
-    def inside(self, path: str) -> str:
-        """Return the part of an extracted file's path that comes from an archive, or nothing."""
-        path = os.path.normpath(path)
-        folders = (folder for folder in self._folders if path.startswith(folder))
-        return path[len(min(folders, key=len, default=path)) :]
-
     def _take_file(self, path: Path, inside: Path, out: Path) -> None:
         data = read_file(path)
         if isinstance(data, Unreadable):
@@ -101,16 +100,13 @@ class CarefulExtractor(ExtractorPlugin):
             place({str(path): data}, out)
             return
         to = out / path.parent / _folder_of(path.name)
-        self._folders.append(os.path.normpath(to) + os.sep)
         to.mkdir(parents=True, exist_ok=True)
         for name, found in self._within_limits(_members(data), f"{path}/"):
+            self.inside[os.path.normpath(to / name)] = name
             place({name: found}, to)
 
     def _learners_in(self, path: Path, inside: Path) -> dict[str, list[zipfile.ZipInfo]]:
-        """Return what a class's download holds, by the first part of the path, which an LMS names.
-
-        It is empty for every other file.
-        """
+        """Return what a class's download holds by the parts that an LMS names; else nothing."""
         if path.suffix != ".zip" or not getattr(self.parent.collector_plugin_inst, "of_lms", False):
             return {}
         if _first(inside.parts)[1] or not stat.S_ISREG(path.lstat().st_mode):
@@ -139,14 +135,9 @@ class CarefulExtractor(ExtractorPlugin):
     def _within_limits(
         self, members: Iterable[tuple[str, IO[bytes] | None]], where: str = ""
     ) -> Iterator[tuple[str, bytes]]:
-        """Yield each file of one learner's, by relative path, and tell what is left out.
+        """Yield each file of one learner's by relative path, and tell what is left out.
 
-        Args:
-            members: relative paths, and open files; None for what is no ordinary file.
-            where: what stands before their paths in what is told.
-
-        Raises:
-            Exception: any, for a damaged archive.
+        Of the members one without an open file is no ordinary file.
         """
         left, files = MAX_BYTES, 0
         for name, member in members:
@@ -228,7 +219,7 @@ class CarefulCollector(FileNameCollectorPlugin):
 
     def say_what_is_left(self) -> None:
         """Log what was not collected, and what to do. It is called when all else is done."""
-        left = [*getattr(self.parent.extractor_plugin_inst, "left", ())]
+        left = [*self.parent.extractor_plugin_inst.left]
         if self.of_lms:
             left += [f"{printable(name)}: {why}" for name, why in self.plan.left]
             if self.plan.late:
@@ -240,7 +231,8 @@ class CarefulCollector(FileNameCollectorPlugin):
             self.log.warning(HOW)
 
     def _problem(self, found: re.Match[str]) -> str:
-        inside = self.parent.extractor_plugin_inst.inside(found.string)
+        path = os.path.normpath(found.string)
+        inside = self.parent.extractor_plugin_inst.inside.get(path, "")
         given = len(found.string) - len(inside)
         for group in OWNER & found.groupdict().keys():
             if found.end(group) > given:
@@ -259,24 +251,14 @@ class CarefulCollector(FileNameCollectorPlugin):
 
 @dataclass
 class _File:
-    """An extracted file, which may be a learner's.
-
-    Attributes:
-        shown: its path in the download.
-        below: its path in the learner's folder or archive; empty where the LMS named the file.
-        packed: whether it comes from a learner's archive.
-        read: every way to read the name that the LMS gave.
-        name: its name in the submission.
-        by_number: whether a number led to the learner.
-    """
+    """An extracted file, by its path in the download and every way to read what the LMS named."""
 
     path: Path
     shown: str
-    below: str
     packed: bool
     notebook: bool
     read: list[Reading]
-    name: str = ""
+    name: str
     by_number: bool = False
 
 
@@ -296,7 +278,7 @@ class Plan:
         course, extractor = app.coursedir, app.extractor_plugin_inst
         with Gradebook(course.db_url, course.course_id) as gradebook:
             roster = Roster(gradebook.students)
-        for name, table in getattr(extractor, "tables", {}).items():
+        for name, table in extractor.tables.items():
             try:
                 with alarmed(SECONDS, MEMORY):
                     roster.add_table(table)
@@ -316,7 +298,6 @@ class Plan:
                 except Unmatched as error:
                     self.left.append((one.shown, str(error)))
                     continue
-                one.name = nfc(one.below or one.read[0].file)
                 if problem := id_problem(student) or _problem_of(one.name) or _unfit(one):
                     self.left.append((one.shown, problem))
                     continue
@@ -338,12 +319,12 @@ class Plan:
         found: dict[str, list[_File]] = defaultdict(list)
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             shown = path.relative_to(folder).as_posix()
-            inside = extractor.inside(str(path))
+            inside = extractor.inside.get(os.path.normpath(path), "")
             at, read = _first(Path(shown.removesuffix(inside)).parts)
             notebook = path.suffix.lower() in endings
             if read:
-                below = inside or "/".join(Path(shown).parts[at + 1 :])
-                one = _File(path, shown, below, bool(inside), notebook, read)
+                name = nfc(inside or "/".join(Path(shown).parts[at + 1 :]) or read[0].file)
+                one = _File(path, shown, bool(inside), notebook, read, name)
                 found[_who(read)].append(one)
             elif notebook:
                 self.left.append((shown, "its name is none that Moodle or Canvas gives"))

@@ -87,7 +87,7 @@ def make_quick(folder: Path) -> Class:
     root = folder / "quick"
     root.mkdir()
     course = make_small(root)
-    for package in ("grader", "utils"):
+    for package in ("grader", "utils", "benchmarks/records"):
         shutil.copytree(ROOT / package, root / package, dirs_exist_ok=True)
     worker = root / "grader" / "batch" / "worker.py"
     program = worker.read_text()

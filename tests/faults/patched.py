@@ -20,7 +20,7 @@ from sqlalchemy import event
 
 from grader.__main__ import main
 from grader.batch import command
-from grader.batch.files import AutogradedFiles
+from grader.batch import writer as module
 from grader.batch.writer import Writer
 
 POINTS = {
@@ -59,8 +59,8 @@ class Plan:
 
     def make(self) -> None:
         """Wrap what the point lies in."""
-        _after(AutogradedFiles, "_write", lambda: self.here("writing") and die())
-        _after(AutogradedFiles, "stamp", lambda: self.here("renamed") and die())
+        _after(module, "_write_file", lambda: self.here("writing") and die())
+        _before(Writer, "_write", lambda *_: self.here("renamed") and die())
         _before(Path, "rename", self._rename)
         _before(Writer, "record", self._record)
         _after(Writer, "record", lambda: self.here("committed") and die())
@@ -87,7 +87,7 @@ class Plan:
             die()
 
 
-def _before(owner: type, name: str, action: Callable[..., Any]) -> None:
+def _before(owner: Any, name: str, action: Callable[..., Any]) -> None:
     wrapped = getattr(owner, name)
 
     @functools.wraps(wrapped)
@@ -98,7 +98,7 @@ def _before(owner: type, name: str, action: Callable[..., Any]) -> None:
     setattr(owner, name, first)
 
 
-def _after(owner: type, name: str, action: Callable[[], Any]) -> None:
+def _after(owner: Any, name: str, action: Callable[[], Any]) -> None:
     wrapped = getattr(owner, name)
 
     @functools.wraps(wrapped)

@@ -24,7 +24,7 @@ def disk_full(scene: Scene) -> Struck:
     filler = _fill(place)
     status = run.wait()
     filler.unlink()
-    says = f"(No space left|full|disk I/O).*{GOES_ON}" if status else ""
+    says = f"([Nn]o space left|full|disk I/O).*{GOES_ON}" if status else ""
     return Struck(f"{place.name}/ full after {number}", at, status, (2, 0), says)
 
 

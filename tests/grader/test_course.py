@@ -1,11 +1,16 @@
 """A course folder's settings."""
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from nbgrader import api
+from nbgrader.dbutil import _temp_alembic_ini
 
-from grader.course import nbgrader_config, open_course
+from grader.course import find_version_here, nbgrader_config, open_course
 from grader.phase_paths import ROOT
 
 
@@ -43,12 +48,25 @@ def test_a_grading_run_imports_no_torch_of_its_own():
         "import sys\n"
         "from pathlib import Path\n"
         "from grader.batch.command import read_lab\n"
-        "from grader.batch.files import AutogradedFiles\n"
         "from grader.batch.writer import _late_penalties\n"
         "from grader.course import open_course\n"
         "course = open_course(Path(sys.argv[1]))\n"
         "assert read_lab(course, '00_hello').notebooks\n"
-        "AutogradedFiles(course), _late_penalties(course)\n"
+        "course.autograde.permissions, _late_penalties(course)\n"
         "sys.exit('torch' in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(ROOT)], check=True, cwd=ROOT)
+
+
+@pytest.mark.slow(3)
+def test_a_new_gradebook_records_the_version_that_alembic_says(monkeypatch, tmp_path):
+    monkeypatch.setattr(api, "get_alembic_version", None)
+    find_version_here()
+    monkeypatch.setenv("PATH", "")  # it starts nothing by its name
+    api.Gradebook(f"sqlite:///{tmp_path}/gradebook.db").close()
+    with closing(sqlite3.connect(tmp_path / "gradebook.db")) as database:
+        [(recorded,)] = database.execute("SELECT version_num FROM alembic_version")
+    alembic = Path(sys.executable).with_name("alembic")
+    with _temp_alembic_ini("sqlite://") as settings:
+        said = subprocess.check_output([alembic, "-c", settings, "heads"], text=True)
+    assert said.split()[0] == recorded

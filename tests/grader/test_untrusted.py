@@ -9,7 +9,7 @@ import pytest
 from grader import untrusted
 from grader.metadata import KEY
 from grader.results.gradebook import read_graded
-from grader.run_record import CellRecord, RunRecord
+from grader.run_record import RunRecord, problem_of
 from grader.verdict import Cause, Status, Verdict
 
 ANYTHING = (None, True, 3, -2.5, "text", "x" * 10_000, [], [[]] * 999, {}, {"a": {"b": [1]}})
@@ -68,7 +68,7 @@ def test_records_and_verdicts_are_read_from_anything(raw):
     assert run.seconds is None or isinstance(run.seconds, float)
     assert all(isinstance(note.message, str) for note in run.notes)
     cell = SimpleNamespace(metadata={KEY: {"seconds": raw, "problem": raw}})
-    assert isinstance(CellRecord.of(cell).problem, str)
+    assert isinstance(problem_of(cell), str)
 
 
 @pytest.mark.parametrize("raw", ANYTHING, ids=lambda raw: str(raw)[:12])

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from grader import UserError, whole_file, work
 from grader.__main__ import main
-from grader.batch.files import only_one
+from grader.batch.command import only_one
 from grader.batch.writer import Writer
 from grader.course import open_course
 from grader.whole_file import replacing, why_not_written, write_whole

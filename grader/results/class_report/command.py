@@ -37,10 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Write the report.
-
-    Returns:
-        1 when some submissions have no scores yet, otherwise 0.
+    """Write the report; return 1 when some submissions have no scores yet, otherwise 0.
 
     Raises:
         UserError: when the lab has not been graded.

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import UserError
-from grader.results.gradebook import Graded
-from grader.results.reasons import Reason
+from grader.results.gradebook import Graded, Reason
 from grader.verdict import PartResult, Verdict
 
 KEY_FILE = ".pseudonyms"

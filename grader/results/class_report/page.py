@@ -27,6 +27,7 @@ FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its
 COMMON = 0.06  # share of the class that a misconception needs to be listed at the top
 TOLD = 8  # misconceptions described per exercise; the others are only named
 TYPICAL = 3  # problem texts shown of unexplained answers
+FILES = (("autograded", "ipynb", "notebook"), ("feedback", "html", "feedback"))
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,7 @@ class Places:
         """Return ``(text, URL)`` of those files about one submission that exist."""
         found = []
         for notebook in self.notebooks if person.student else ():
-            for step, suffix, text in (
-                ("autograded", "ipynb", "notebook"),
-                ("feedback", "html", "feedback"),
-            ):
+            for step, suffix, text in FILES:
                 folder = self.course.folder(step, person.student, self.lab)
                 path = folder / f"{notebook}.{suffix}"
                 if path.is_file():
@@ -72,13 +70,8 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "code": in_code,
-        "sentence": as_sentence,
-        "duration": duration,
-        "in_points": in_points,
-        "percent": percent,
-    }
+    filters = {"code": in_code, "sentence": as_sentence, "duration": duration}
+    environment.filters |= filters | {"in_points": in_points, "percent": percent}
     template = environment.get_template("page.html.j2")
     return template.render(_context(tally, places, now), style=style)
 

@@ -1,9 +1,7 @@
 """Write the report as CSV: a row per learner and exercise, and a row per exercise.
 
-Spreadsheets run a cell that starts with ``=`` and some other characters as a formula, so such texts
-get an apostrophe in front; so does such a character behind a semicolon, which separates cells where
-a comma is for decimals. The files begin with a byte order mark, because Excel misreads accented
-letters without it.
+No spreadsheet takes a text for a formula: one that begins like one gets an apostrophe in front, as
+does what follows a semicolon. The byte order mark is for Excel, which misreads accents without it.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.outline import Outline
-from grader.results.gradebook import Graded, GradedCell
-from grader.results.reasons import Reason, ReasonKind
+from grader.results.gradebook import Graded, GradedCell, Reason, ReasonKind
 from grader.verdict import Cause, Status, Verdict
 
 SHOWN = 40  # learners listed under each reason; the CSV has them all
@@ -26,13 +26,11 @@ class ExerciseTally:
 
     Attributes:
         marked: learners with a score; the sum of ``full``, ``some``, ``nothing`` and ``not_tried``.
-        waiting: answers that a person still has to mark.
         wrong: learners who tried and did not get all points.
         unexplained: those of them with a failed part that no misconception explains.
         problems: the check's problem texts for these parts, counted.
         not_run: parts that the grading machine could not run, with the reason, counted.
         withheld: points of such parts in the lab's maximum: only other learners could earn them.
-        claims: results that rest only on data from the learners' own processes.
     """
 
     cell: GradedCell
@@ -57,7 +55,6 @@ class ExerciseTally:
 
     @property
     def name(self) -> str:
-        """The exercise's name."""
         return self.cell.name
 
     @property
@@ -75,8 +72,7 @@ class ExerciseTally:
 
     def add(self, one: Graded, names: Names) -> None:
         """Add one learner."""
-        score = one.scores.get(self.name)
-        verdict = one.verdicts.get(self.name)
+        score, verdict = one.scores.get(self.name), one.verdicts.get(self.name)
         if score is not None:
             self._mark(score, verdict, one)
         if verdict is not None:
@@ -122,14 +118,8 @@ class ExerciseTally:
                 self.problems[text] += 1
 
 
-@dataclass(frozen=True)
-class Person:
-    """A submission that a person should look at.
-
-    Attributes:
-        student: the student id; empty when names are hidden.
-        points: the points so far; None without any mark.
-    """
+class Person(NamedTuple):
+    """A submission that a person should look at; no id if names are hidden, None without a mark."""
 
     student: str
     name: str
@@ -142,7 +132,6 @@ class Tally:
 
     Attributes:
         submissions: number in the gradebook, whether or not grading finished.
-        not_entered: number of submissions that are not in the gradebook.
         unread: number of submissions that have no mark for what could not be read.
         automatic: points of each graded learner in automatic exercises; ``total``, in all.
         people: submissions that a person should look at, by the most severe kind of reason.
@@ -209,13 +198,19 @@ class Tally:
         """Add one submission."""
         self.submissions += 1
         self._attend(one)
-        self._time(one)
         self.late += bool(one.late)
         self.penalised += one.penalty > 0
-        self.sandbox[one.run.sandbox] += not one.run.problem
-        if by := one.run.graded_by:
-            self.versions[by] += 1
-            self._newest = max(self._newest, (one.run.graded_at or 0.0, by))
+        run = one.run
+        self.sandbox[run.sandbox] += not run.problem
+        if run.graded_by:
+            self.versions[run.graded_by] += 1
+            self._newest = max(self._newest, (run.graded_at or 0.0, run.graded_by))
+        if run.graded_at is not None:
+            times = *self.graded_at, run.graded_at
+            self.graded_at = min(times), max(times)
+        if run.seconds is not None:
+            self.seconds += run.seconds
+            self.longest = max(self.longest, (run.seconds, self._names.of(one)))
         for exercise in self.exercises:
             exercise.waiting += exercise.name in one.waiting
         if one.unmarked:
@@ -236,15 +231,7 @@ class Tally:
         listed = self.people.setdefault(kind, [])
         if len(listed) < SHOWN:
             said = tuple(self._names.reason(reason, one) for reason in reasons)
-            student = "" if self.hidden else one.student
             marked = any(score is not None for score in one.scores.values())
             points = one.points if marked else None
+            student = "" if self.hidden else one.student
             listed.append(Person(student, self._names.of(one), points, said))
-
-    def _time(self, one: Graded) -> None:
-        if one.run.graded_at is not None:
-            times = *self.graded_at, one.run.graded_at
-            self.graded_at = min(times), max(times)
-        if one.run.seconds is not None:
-            self.seconds += one.run.seconds
-            self.longest = max(self.longest, (one.run.seconds, self._names.of(one)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from grader.results.class_report.tally import ExerciseTally, Tally
-from grader.results.reasons import ReasonKind
+from grader.results.gradebook import ReasonKind
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
 NAMED = 3  # up to so many learners are named

@@ -4,9 +4,19 @@ import pytest
 
 from grader.batch import command
 from tests.grader.batch.small import Here
+from tests.grader.tiny import write
 
 
 @pytest.fixture
 def here(monkeypatch):
     """Replace the pool by an executor in this process, for tests of what happens with results."""
     monkeypatch.setattr(command, "_executor", lambda *_: Here())
+
+
+@pytest.fixture
+def strict(tmp_path, monkeypatch):
+    """Start workers with low limits on a submission's processor time and memory."""
+    code = "from grader.submission.bounds import bounded as b\n"
+    code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
+    write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))

@@ -160,3 +160,10 @@ def job_of(course: Course, student: str, **changes: Any) -> Job:
     lab = read_lab(course, HW)
     found = read_submission_of(course, lab, folders(course, student))
     return Job(lab, student, found, id=found.job_id(lab, True), **changes)
+
+
+def answers(course: Course, *given: str) -> Iterator[Job]:
+    """Hand in an answer for each of some learners, and yield their jobs, without sandboxes."""
+    for number, answer in enumerate(given):
+        hand_in(course, f"s{number}", answer)
+        yield job_of(course, f"s{number}", sandbox=False)

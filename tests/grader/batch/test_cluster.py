@@ -10,12 +10,11 @@ pytest.importorskip("distributed", reason="the extra `cluster` is not installed"
 from distributed import LocalCluster
 
 from grader import UserError
-from grader.batch import cluster
+from grader.batch import cluster, pool
 from grader.batch.cluster import Cluster
 from grader.phase_paths import ROOT
 from tests.grader.batch.running import OPEN, count, marks, run
-from tests.grader.batch.small import hand_in, job_of, make_small
-from tests.grader.tiny import write
+from tests.grader.batch.small import answers, hand_in, make_small
 
 pytestmark = pytest.mark.slow(35)
 
@@ -36,19 +35,13 @@ def scheduler():
             yield made
 
 
-def jobs(course, *given):
-    for number, answer in enumerate(given):
-        hand_in(course, f"s{number}", answer)
-        yield job_of(course, f"s{number}", sandbox=False)
-
-
 def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
     flag = tmp_path / "killed"
-    answers = ("score 1", f"kill once {flag}", "score 2", "score 0")
+    given = ("score 1", f"kill once {flag}", "score 2", "score 0")
     with Cluster(scheduler.scheduler_address) as executor:
         outcome = {
             job.student: (result.notebooks[0].scores["test"], result.retryable)
-            for job, result in executor.run(jobs(course, *answers))
+            for job, result in executor.run(answers(course, *given))
         }
     assert outcome == {
         "s0": (1.0, False),
@@ -68,7 +61,7 @@ def test_the_command_grades_there(course, scheduler):
 
 
 def for_gpu(course):
-    [job] = jobs(course, "score 1")
+    [job] = answers(course, "score 1")
     return replace(job, lab=replace(job.lab, gpu=True))
 
 
@@ -88,29 +81,25 @@ def test_a_job_for_a_gpu_asks_for_one(course, scheduler, monkeypatch):
 
 def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
     """A stuck child is killed as in the local pool, and the job is tried again."""
-    monkeypatch.setattr(cluster, "STUCK_SECONDS", 30.0)
-    [job] = jobs(course, "score 1")
-    assert not cluster.grade_in_child(job).retryable  # the child that is idle now has started
-    monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.5)
-    [job] = jobs(course, "sleep 3600")
-    result = cluster.grade_in_child(job)
-    assert result.retryable
-    assert "SIGKILL" in result.problem
-    assert cluster._idle.empty()
+    monkeypatch.setattr(pool, "STUCK_SECONDS", 30.0)
+    [job] = answers(course, "score 1")
+    assert cluster.grade_in_child(job)  # the child that is idle now has started
+    monkeypatch.setattr(pool, "STUCK_SECONDS", 0.5)
+    [job] = answers(course, "sleep 3600")
+    with pytest.raises(RuntimeError, match="SIGKILL"):
+        cluster.grade_in_child(job)
+    assert not cluster._workers.idle
 
 
-def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, tmp_path, monkeypatch):
-    code = "from grader.submission.bounds import bounded as b\n"
-    code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
-    write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
-    [job] = jobs(course, "toil")
+def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, strict):
+    [job] = answers(course, "toil")
     result = cluster.grade_in_child(job)
     assert not result.retryable
     assert "took too much work" in result.problem
     assert result.notebooks[0].scores["test"] is None
-    while not cluster._idle.empty():
-        cluster._idle.get().close()
+    for worker in cluster._workers.idle:
+        worker.close()
+    cluster._workers.idle.clear()
 
 
 def test_no_scheduler_is_said():
@@ -123,7 +112,7 @@ def test_a_lost_scheduler_ends_the_run_with_a_message(course):
     with LocalCluster(**options) as lost, Cluster(lost.scheduler_address) as executor:
         with pytest.raises(UserError, match="offers the resource GPU"):
             list(executor.run([for_gpu(course)]))
-        found = executor.run(jobs(course, "score 1", "sleep 3600"))
+        found = executor.run(answers(course, "score 1", "sleep 3600"))
         assert next(found)[0].student == "s0"
         lost.close()
         with pytest.raises(UserError, match="is lost"):

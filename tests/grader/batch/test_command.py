@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from datetime import datetime
@@ -17,9 +16,9 @@ from rich.console import Console
 from sqlalchemy import text
 
 from grader import UserError
-from grader.batch import canary, command, pool
-from grader.batch.outcome import RunOutcome
-from grader.batch.progress import RunProgress
+from grader.batch import command, pool
+from grader.batch.summary import RunProgress, RunSummary
+from grader.batch.writer import Writer
 from grader.phase_paths import ROOT
 from grader.results.gradebook import read_class
 from grader.submission.names import id_problem, look_alikes
@@ -141,7 +140,7 @@ def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course,
 
 @pytest.mark.slow(60)
 def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
-    monkeypatch.setattr(canary, "DOUBT", 2)
+    monkeypatch.setattr(command, "DOUBT", 2)
     monkeypatch.setattr(pool, "TRIES", 1)
     monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
@@ -177,11 +176,11 @@ def test_what_failed_before_is_graded_last(course, here, monkeypatch):
     run(course)
     for student in ("bob", "zoe"):
         hand_in(course, student, "score 1")
-    order, add = [], RunOutcome.add
+    order, record = [], Writer.record
     monkeypatch.setattr(
-        RunOutcome,
-        "add",
-        lambda self, job, result: order.append(job.student) or add(self, job, result),
+        Writer,
+        "record",
+        lambda self, job, result: order.append(job.student) or record(self, job, result),
     )
     run(course)
     assert order == ["bob", "zoe", "abe", "ann"]
@@ -277,10 +276,8 @@ def test_nobody_to_grade_is_said(course):
 
 
 def test_a_second_run_beside_the_first_is_refused(course, here):
-    from grader.batch.files import only_one
-
     hand_in(course, "ann", "score 1")
-    with only_one(course), pytest.raises(UserError, match="another"):
+    with command.only_one(course), pytest.raises(UserError, match="another"):
         run(course)
     assert run(course)[0] == 0
 
@@ -447,16 +444,6 @@ def settings(course, line):
         file.write(f"{line}\n")
 
 
-def test_a_run_gives_the_gradebook_its_way_of_writing_back(tmp_path, here):
-    """So that who may only read it can read it, and what is refused later changes no byte."""
-    course = make_small(tmp_path / "course")
-    hand_in(course, "ann", answered("score 1"))
-    assert run(course)[0] == 0
-    with sqlite3.connect(course.root / "gradebook.db") as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-        assert not database.execute("SELECT * FROM open_the_hood_journal").fetchall()
-
-
 def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_forty):
     before = everything(class_of_forty.root)
     settings(class_of_forty, "c.Application.log_level = 10")
@@ -596,8 +583,8 @@ def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
 
 def test_a_reason_says_nothing_to_the_terminal():
     console = Console(file=io.StringIO(), width=200)
-    outcome = RunOutcome(HW)
-    outcome.people = [("ann", "\x1b[2J\x1b]0;title\x07 [red]no\nbody"), ("bob", "x" * 1000)]
+    outcome = RunSummary(HW)
+    outcome.people = {"ann": "\x1b[2J\x1b]0;title\x07 [red]no\nbody", "bob": "x" * 1000}
     outcome.show(console)
     said = console.file.getvalue()
     assert "\x1b" not in said
@@ -608,8 +595,8 @@ def test_a_reason_says_nothing_to_the_terminal():
 
 def test_everybody_who_needs_a_person_is_named():
     console = Console(file=io.StringIO(), width=2000)
-    outcome = RunOutcome(HW)
-    outcome.people = [(f"s{k:02}", "not readable" if k else "crashed") for k in range(49, -1, -1)]
+    outcome = RunSummary(HW)
+    outcome.people = {f"s{k:02}": "not readable" if k else "crashed" for k in range(49, -1, -1)}
     outcome.late = {"s7": 200_000.0}
     outcome.show(console)
     said = console.file.getvalue()

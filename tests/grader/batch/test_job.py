@@ -1,6 +1,7 @@
 """Grading one job: every outcome becomes a result."""
 
 import gc
+import json
 import pickle
 import secrets
 import subprocess
@@ -13,7 +14,8 @@ from grader.batch import grading as module
 from grader.batch import version as versions
 from grader.batch.grading import grade
 from grader.batch.job import Job, LabFiles, Submission
-from grader.results.reasons import ReasonKind
+from grader.results.gradebook import Graded, GradedNotebook, ReasonKind
+from grader.run_record import RunRecord
 from tests.grader.batch.small import hand_in, job_of, make_small
 
 
@@ -53,7 +55,9 @@ def test_a_job_and_its_result_are_plain_data(course):
 def test_a_mark_above_the_maximum_is_left_to_a_person(course):
     result = grade(job_of(course, "too-much"))
     assert scores(result)["test"] is None
-    [reason] = result.notebooks[0].reasons
+    run = RunRecord.of(json.loads(result.notebooks[0].data)["metadata"])
+    found = Graded("s", "s", {}, {}, run=GradedNotebook(notes=run.notes))
+    [reason] = found.reasons()
     assert reason.kind is ReasonKind.UNGRADED
     assert "`test` is not a score" in reason.text
     assert not result.retryable

@@ -17,8 +17,7 @@ from grader.batch import pool as module
 from grader.batch.pool import AHEAD, Pool
 from grader.phase_paths import ROOT
 from grader.submission.bounds import bounded
-from tests.grader.batch.small import hand_in, job_of, make_small
-from tests.grader.tiny import write
+from tests.grader.batch.small import answers, make_small
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow(50)
@@ -27,12 +26,6 @@ pytestmark = pytest.mark.slow(50)
 @pytest.fixture
 def course(tmp_path):
     return make_small(tmp_path / "course")
-
-
-def answers(course, *given):
-    for number, answer in enumerate(given):
-        hand_in(course, f"s{number}", answer)
-        yield job_of(course, f"s{number}")
 
 
 def scores(pool, jobs):
@@ -77,16 +70,19 @@ def test_jobs_are_made_only_when_a_worker_is_free(course):
     with Pool(1, sandbox=False) as pool:
         for done, _ in enumerate(pool.run(jobs()), 1):
             assert len(made) <= done + AHEAD
-        [worker] = pool._workers
+        [worker] = pool.workers.idle
         # These submissions have no check, and importing torch takes longer than everything else.
         assert "libtorch" not in Path(f"/proc/{worker.process.pid}/maps").read_text()
     assert len(made) == 12
 
 
-def test_a_worker_that_cannot_start_is_an_error_and_not_a_verdict(course, monkeypatch):
+def test_a_worker_that_cannot_start_is_an_error_and_not_a_verdict(course, monkeypatch, tmp_path):
     monkeypatch.setattr(module.sys, "executable", "/bin/false")
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path / "aside"))
+    (tmp_path / "aside").mkdir()
     with Pool(1) as pool, pytest.raises(UserError, match="could be started"):
         list(pool.run(answers(course, "score 1")))
+    assert list((tmp_path / "aside").iterdir()) == []
 
 
 def test_where_no_worker_can_be_made_it_is_said(course, monkeypatch):
@@ -103,19 +99,12 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
     monkeypatch.setattr(module, "TRIES", 1)
     with Pool(1, sandbox=False) as pool:
         outcome = {}
-        for job, result in pool.run(answers(course, "score 1", "sleep 3600", "score 2")):
+        jobs = answers(course, "score 1", "sleep 3600", "score 2")
+        for job, seconds in zip(jobs, (PATIENCE, 1.0, PATIENCE), strict=True):
+            monkeypatch.setattr(module, "STUCK_SECONDS", seconds)
+            [(_, result)] = pool.run([job])
             outcome[job.student] = result.notebooks[0].scores["test"]
-            monkeypatch.setattr(module, "STUCK_SECONDS", 1.0 if job.student == "s0" else PATIENCE)
     assert outcome == {"s0": 1.0, "s1": None, "s2": 2.0}
-
-
-@pytest.fixture
-def strict(tmp_path, monkeypatch):
-    """Start workers with low limits on a submission's processor time and memory."""
-    code = "from grader.submission.bounds import bounded as b\n"
-    code += "b.__wrapped__.__defaults__ = (2.0, 400 << 20)"
-    write(code.encode(), tmp_path / "strict" / "sitecustomize.py")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "strict"))
 
 
 def test_a_submission_that_takes_too_much_work_is_given_up_and_no_failure(course, strict):
@@ -152,8 +141,8 @@ def test_asked_to_stop_it_stops_soon_and_leaves_no_process_or_folder(course):
     with Pool(1, stopped=lambda: bool(done)) as pool:
         for job, _ in pool.run(answers(course, "score 1", "sleep 3600")):
             done.append(job.student)
-        [worker] = pool._workers
-        assert worker.folder.exists()
+            [worker] = pool.workers.busy
+            assert worker.folder.exists()
     assert done == ["s0"]
     assert is_gone(worker.process.pid)
     assert not worker.folder.exists()
@@ -166,9 +155,9 @@ def test_an_idle_worker_waits_for_the_next_call_and_a_busy_one_does_not(course, 
         [job] = answers(course, answer)
         with module.kept(1, lambda: bool(stop), False) as pool:
             for _ in pool.run([job] if answer.startswith("score") else slow_to_end(job, stop)):
-                used += [worker.process.pid for worker in pool._workers]
+                used += [worker.process.pid for worker in pool.workers.idle]
     assert used[0] == used[1]
-    assert pool._workers == []
+    assert not pool.workers.idle
     assert is_gone(used[0])
 
 
@@ -184,7 +173,7 @@ def test_workers_end_when_nobody_is_there_any_more(ready):
         "import os, signal\n"
         "from grader.batch.pool import Worker\n"
         "worker = Worker()\n"
-        f"{ready} and worker.receive()\n"
+        f"{ready} and worker.connection.recv()\n"
         "print(worker.process.pid, worker.folder, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -14,7 +14,8 @@ from sqlalchemy.exc import OperationalError
 
 from grader import UserError
 from grader.batch import command
-from grader.batch.files import AutogradedFiles, only_one
+from grader.batch import writer as module
+from grader.batch.command import only_one
 from grader.batch.writer import Writer
 from grader.course import open_course
 from tests.grader.batch.running import everything, marks, run
@@ -67,7 +68,7 @@ def fails(course, request, monkeypatch):
     if request.param in ("raise", "refuse", "full"):
         monkeypatch.setenv(MACHINE, request.param)
     elif request.param == "disk":
-        monkeypatch.setattr(AutogradedFiles, "_write", full)
+        monkeypatch.setattr(module, "_write_file", full)
     elif request.param == "Ctrl-C":
         monkeypatch.setattr(command, "_executor", lambda *_: Interrupted())
     elif request.param == "another run":

@@ -7,8 +7,7 @@ import pytest
 
 from grader import UserError
 from grader.results.class_report.names import Names, pseudonyms
-from grader.results.gradebook import Graded
-from grader.results.reasons import Reason, ReasonKind
+from grader.results.gradebook import Graded, Reason, ReasonKind
 from grader.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
 
 LUCIA = Graded("lalonso7", "Lucía Alonso", {}, {})

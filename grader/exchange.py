@@ -1,7 +1,11 @@
-"""``nbgrader collect`` for an exchange folder that every learner can write to."""
+"""nbgrader's exchange: `collect`, `release_assignment` and `release_feedback`.
+
+Every learner may write to its folder, and reads there without the rest of the course.
+"""
 
 from __future__ import annotations
 
+import glob
 import os
 import pwd
 import shutil
@@ -10,8 +14,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.exchange.default import (
+    ExchangeCollect,
+    ExchangeReleaseAssignment,
+    ExchangeReleaseFeedback,
+)
 
+from grader import UserError
+from grader.authoring.notebook import read, to_bytes
+from grader.lesson_links import lesson_url, settle
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
 from grader.submission.names import id_problem, nfc
@@ -19,11 +30,10 @@ from grader.submission.notebook import Unreadable
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's collect step, reading each submission with :mod:`grader.submission.files`.
+    """nbgrader's step, which follows no link, as to the instructor's notebook.
 
-    nbgrader follows links, so one to the instructor's notebook would be collected as the learner's
-    work. A submission that is not a folder is collected as an empty one, and one with a malformed
-    name is passed over. Each case is logged.
+    A submission that is not a folder is collected as an empty one, and one with a malformed name is
+    passed over. Each case is logged.
     """
 
     src_records: list[dict[str, Any]]
@@ -34,7 +44,6 @@ class Collect(ExchangeCollect):
         self.src_records = [one for one in self.src_records if not one.get("problem")]
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
-        """Return nbgrader's record, with ``problem`` set where the name is malformed."""
         name = os.path.basename(path)
         try:
             record = super()._path_to_record(path)
@@ -54,11 +63,7 @@ class Collect(ExchangeCollect):
         }
 
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return one learner's submissions, newest first.
-
-        Anybody can put a folder with a learner's name into the exchange. If the system's user of
-        that name owns one of them, those of other users are passed over.
-        """
+        """Pass over folders with a learner's name of others, where one is of the user so named."""
         own = [one for one in records if self._owner(one) == one["username"]]
         if self.check_owner and own:
             for one in records:
@@ -79,7 +84,8 @@ class Collect(ExchangeCollect):
         """Collect each submission; make an empty folder for one that is not a readable folder."""
         sound = []
         for record in self.src_records:
-            here = self._folder(record)
+            where = self.coursedir.submitted_directory, record["username"]
+            here = Path(self.coursedir.format_path(*where, self.coursedir.assignment_id))
             if problem := why_no_folder(Path(self.inbound_path) / record["filename"]):
                 self.log.warning("%s: nothing is collected: %s", record["username"], problem)
                 here.mkdir(parents=True, exist_ok=True)
@@ -102,11 +108,6 @@ class Collect(ExchangeCollect):
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
 
-    def _folder(self, record: dict[str, Any]) -> Path:
-        course = self.coursedir
-        where = course.submitted_directory, record["username"], course.assignment_id
-        return Path(course.format_path(*where))
-
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         """Copy one submission: read its ordinary files first, then let nbgrader copy those."""
         with tempfile.TemporaryDirectory(prefix="collected-") as folder:
@@ -118,3 +119,48 @@ class Collect(ExchangeCollect):
                 else:
                     place({name: data}, read)
             super().do_copy(str(read), dest, log)
+
+
+class ReleaseAssignment(ExchangeReleaseAssignment):
+    """nbgrader's step. A learner fetches the lab without the lessons that ``release/`` links."""
+
+    def copy_files(self) -> None:
+        """Replace what the exchange has, unless the setting is none; nbgrader calls this."""
+        try:
+            lesson_url()
+        except UserError as error:
+            self.fail(str(error))
+        super().copy_files()
+
+    def do_copy(self, src: str, dest: str, log: bool = True) -> None:
+        """Copy the lab's folder, with links that lead somewhere; nbgrader calls this."""
+        super().do_copy(src, dest, log)
+        url = lesson_url()
+        for path in sorted(Path(dest).rglob("*.ipynb")):
+            try:
+                notebook = read(path)
+            except ValueError as error:
+                self.log.warning("%s: its links stay as they are: %s", path, error)
+                continue
+            if notebook and sum(settle(cell, url) for cell in notebook.cells):
+                path.write_bytes(to_bytes(notebook))
+
+
+class ReleaseFeedback(ExchangeReleaseFeedback):
+    """nbgrader's step, one learner at a time.
+
+    A page's address in the exchange depends on files that the learner handed in. Where one is
+    missing or cannot be read, nbgrader ends the command; this class logs it and goes on.
+    """
+
+    src_path: str
+
+    def copy_files(self) -> None:
+        """Release every learner's feedback. nbgrader calls this."""
+        for folder in sorted(glob.glob(self.src_path)):
+            self.src_path = glob.escape(folder)
+            try:
+                super().copy_files()
+            except (OSError, ValueError) as error:
+                student = Path(folder).parent.name
+                self.log.error("%s: the feedback is not released: %s", student, error)

@@ -1,4 +1,4 @@
-"""`nbgrader collect` from an exchange that learners can write to.
+"""`nbgrader collect` and `release_feedback`, with an exchange that learners can write to.
 
 No link is followed, and no submission stops the command.
 """
@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import notebook_hash
 
-from grader.submission.collect import Collect
+from grader.exchange import Collect
 from tests.grader.tiny import (
     LAB,
     make_course,
@@ -231,3 +232,39 @@ def test_where_the_newer_submission_is_too_large_the_older_one_stays(tmp_path):
     collect.copy_files()
     assert (old / f"{LAB}.ipynb").read_bytes() == b"old"
     assert (old / "timestamp.txt").read_bytes() == TIME.encode()
+
+
+TIMESTAMP, OWN_SECRET = "timestamp.txt", "submission_secret.txt"
+# What each learner handed in beside the notebook, which nbgrader keeps beside their feedback.
+DAMAGED = {
+    "no-secret": {TIMESTAMP: b"2026-01-02 10:00:00 UTC"},
+    "no-time": {OWN_SECRET: b"of no-time"},
+    "odd-secret": {TIMESTAMP: b"2026-01-02 10:00:00 UTC", OWN_SECRET: b"\xff"},
+    "folder": {TIMESTAMP: b"2026-01-02 10:00:00 UTC", f"{OWN_SECRET}/x.txt": b""},
+    "[a-z]*": {OWN_SECRET: b"of a pattern"},
+}
+HONEST = ("alice", "mallory-s-neighbour", "zoe")
+
+
+def page_of(course, secret):
+    """Return the page that the learner with a secret can fetch."""
+    name = notebook_hash(secret=secret, notebook_id=LAB)
+    path = course / "exchange" / "open-the-hood" / "feedback" / f"{name}.html"
+    return path.read_text() if path.exists() else None
+
+
+def test_each_learner_gets_their_page_whoever_gets_none(tmp_path):
+    course = make_course(tmp_path / "course")
+    write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
+    honest = {name: {TIMESTAMP: b"2026", OWN_SECRET: f"of {name}".encode()} for name in HONEST}
+    for student, files in (DAMAGED | honest).items():
+        for name, data in {f"{LAB}.html": student.encode(), **files}.items():
+            write(data, course / "feedback" / student / LAB / name)
+    done = nbgrader(course, "release_feedback", LAB)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert {name: page_of(course, f"of {name}") for name in HONEST} == {n: n for n in HONEST}
+    pages = course / "exchange" / "open-the-hood" / "feedback"
+    assert len(list(pages.iterdir())) == len(HONEST)
+    for student in DAMAGED:
+        assert f"{student}: the feedback is not released" in done.stderr

@@ -5,12 +5,12 @@ import io
 from rich.console import Console
 from rich.progress import Progress
 
-from grader.batch import progress
-from grader.batch.progress import RunProgress
+from grader.batch import summary
+from grader.batch.summary import RunProgress
 
 
 def said(monkeypatch, terminal, between=0.0):
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", between)
+    monkeypatch.setattr(summary, "SECONDS_BETWEEN_LINES", between)
     console = Console(file=io.StringIO(), width=120, force_terminal=terminal)
     with RunProgress(console, "hw", 4) as run:
         run.count(graded=False)
@@ -43,5 +43,5 @@ def test_while_one_submission_hangs_the_time_left_grows():
     bar.add_task("hw", total=3, completed=1, graded=1, failed=0)
     left = []
     for clock[0] in (10.0, 600.0):
-        left.append(progress._Pace().render(bar.tasks[0]).plain)
-    assert left == ["6 a minute 20 s left", "0 a minute 20 min left"]
+        left.append(summary._Pace().render(bar.tasks[0]).plain)
+    assert left == ["6 a minute 20 s left", "0 a minute 20 min 0 s left"]
