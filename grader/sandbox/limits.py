@@ -26,10 +26,10 @@ UNITS = {
 class Limits:
     """Limits for one kernel and all processes that it starts.
 
-    ``cell_seconds``, ``total_seconds`` and ``grace`` are seconds of the sandbox's own time: what it
-    runs, and what it sleeps while the grader waits for it (:meth:`grader.inside.usage.Meter.look`).
-    Where that takes more than :data:`grader.inside.usage.WAITS` times as long by the clock, the
-    machine is too busy: there is no verdict then, and the submission is tried again.
+    ``cell_seconds``, ``total_seconds`` and ``grace`` are seconds of the sandbox's own time
+    (:meth:`grader.inside.usage.Meter.look`). Where that takes more than
+    :data:`grader.inside.usage.WAITS` times as long by the clock, the machine is too busy: there is
+    no verdict then, and the submission is tried again.
 
     Attributes:
         memory: bytes of all processes together, beyond what a fresh kernel uses, and of the files
