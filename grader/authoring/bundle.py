@@ -59,12 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the archive and return 0.
-
-    Raises:
-        UserError: when there is no release or no such lab.
-        Refused: when a notebook must not go to learners.
-    """
     root = find_root()
     path = args.output or root / ARCHIVE
     content = archive(learner_files(root, args.lab, args.with_checks, path.name))
@@ -78,15 +72,11 @@ def learner_files(
 ) -> dict[str, bytes]:
     """Return everything that a learner gets: content by path in the archive.
 
-    Args:
-        labs: the labs to pack, with their lessons, by words as :func:`choose` reads them; all if
-            there are none.
-        with_checks: whether to pack what judges the labs, too, which holds the answers.
-        name: the archive's file name, for its README.
+    `labs` are words as :func:`choose` reads them, all if there are none; `with_checks` adds what
+    judges the labs and so the answers; `name` is the archive's own.
 
-    Raises:
-        UserError: when there is no release yet, or no such lab.
-        Refused: when a notebook shows hidden parts or holds somebody's answers.
+    Raises UserError when there is no release or no such lab, and Refused when a notebook shows
+    hidden parts or holds somebody's answers.
     """
     named = choose(root, list(labs))
     chosen = [page for page in pages(root) if page in named or page.name == START]
@@ -130,17 +120,13 @@ def learner_files(
 
 
 def is_shared(path: Path) -> bool:
-    """Return whether a file goes into the archive: caches, checkpoints and hidden files do not."""
     return path.suffix != ".pyc" and not any(
         part.startswith(".") or part == "__pycache__" for part in path.parts
     )
 
 
 def learner_pyproject(text: str) -> str:
-    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
-
-    It keeps the address of the course's site.
-    """
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies."""
     whole = tomllib.loads(text)
     address = json.dumps(whole.get("tool", {}).get(TABLE, {}).get(SETTING, ""))
     settings = {"table": TABLE, "setting": SETTING, "address": address}

@@ -29,10 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build or check the phases.
-
-    Returns:
-        0 without problems, otherwise 1. The problems are printed on standard error.
+    """Build or check the phases, and print problems on standard error; return 1 if there are any.
     """
     from grader.authoring import review, steps
 

@@ -32,8 +32,7 @@ METADATA = ("nbgrader", "tags", "deletable", "editable")
 def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
-    Args:
-        whole: whether to look for built notebooks without a text, too.
+    With `whole`, a built notebook without a text is one, too.
     """
     found: list[Problem] = []
     sources: dict[PhasePaths, NotebookNode] = {}

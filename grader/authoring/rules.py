@@ -72,14 +72,7 @@ def lab_problems(text: Text) -> Iterator[Problem]:
         yield Problem(text.path, 1, str(error))
     first: dict[str, int] = {}
     for cell in text.cells:
-        for rule in (
-            plain_faults,
-            header_faults,
-            code_faults,
-            stub_faults,
-            test_faults,
-            task_faults,
-        ):
+        for rule in CELL_RULES:
             for message, index in rule(cell):
                 yield at(text, cell, message, index)
         if nbgrader := nbgrader_metadata(cell.header):
@@ -167,10 +160,7 @@ def is_points(value: object) -> bool:
 
 
 def code_faults(cell: TextCell) -> Faults:
-    """Require plain Python, prose without scripts or frames, and delimiters where they belong.
-
-    Checks parse a lab's code, so it has no magics or shell lines.
-    """
+    """Require plain Python, since checks parse it, and prose without scripts or frames."""
     if cell.kind == "code":
         try:
             ast.parse(cell.source)
@@ -211,7 +201,6 @@ def stub_faults(cell: TextCell) -> Faults:
 
 
 def is_placeholder(statement: ast.stmt) -> bool:
-    """Return whether a statement is pass, `...`, a bare constant, or raise NotImplementedError."""
     if isinstance(statement, ast.Raise):
         return "NotImplementedError" in ast.unparse(statement)
     constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -246,10 +235,7 @@ def test_faults(cell: TextCell) -> Faults:
 
 
 def called(lines: list[str], function: str) -> str | None:
-    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None.
-
-    `verify` also needs the learner's function, and `check` takes the name alone.
-    """
+    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None."""
     try:
         (line,) = lines
         (statement,) = ast.parse(line).body
@@ -303,12 +289,7 @@ def check_problems(
 ) -> Iterator[Problem]:
     """Yield a problem where test cells, checks and headings of the lesson do not agree.
 
-    Every check needs exactly one test cell with the same points, and a heading of the lesson, to
-    which the exercise's question links.
-
-    Args:
-        code: the source of the phase's module `checks` by path, its main file first. A problem of a
-            check is reported at the line where the check is created.
+    `code` is the source of the phase's modules of checks by path, its main file first.
     """
     main = next(iter(code), "checks")
     readable = headings(lesson) if lesson else set()

@@ -112,10 +112,7 @@ def parse(path: str, content: str) -> Text:
 
 
 def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, list[Problem]]:
-    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index.
-
-    Keys except kernelspec and open_the_hood are refused.
-    """
+    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index."""
     if FENCE not in lines[:1] or FENCE not in lines[1:]:
         return {}, 0, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
     end = lines.index(FENCE, 1)

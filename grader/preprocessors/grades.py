@@ -63,7 +63,6 @@ class CarefulFeedback(GenerateFeedback):
             raise NbGraderException(f"no feedback for {', '.join(self._without)}")
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Return whether a learner gets a page."""
         if student_id in self._entered:
             return super().init_destination(assignment_id, student_id)
         self._without.append(shown_id(student_id))

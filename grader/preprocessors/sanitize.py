@@ -138,10 +138,7 @@ class Sanitize(SanitizeHTML):
         return without_commands(_clean(text, _kept))
 
     def _harmless(self, markdown: str, attachments: Mapping[str, Any]) -> str:
-        """Return what :func:`_shown` does or, above a limit, the text as it was written.
-
-        ``attachments`` are the cell's pictures: by name, base64 data by MIME type.
-        """
+        """Return what :func:`_shown` does or, above a limit, the text as it was written."""
         pictures = [data for images in attachments.values() for data in images.values()]
         shown = markdown.count("![") * max(map(len, pictures), default=0)
         within = len(markdown) <= MAX_MARKDOWN and self._spend("markdown", len(markdown))
@@ -163,10 +160,8 @@ def _joined(text: Any) -> str:
 def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
     """Return markdown, whose HTML is clean, so that all that it renders to is harmless.
 
-    :func:`without_links` makes words of each link or picture that is not allowed, for the page's
-    renderer and any other. But markdown makes them from more spellings than can be listed. So the
-    page's own renderer is run on the text. If the result is not harmless, all of the text is shown
-    as it was written.
+    Markdown makes links from more spellings than :func:`without_links` can list. So the page's own
+    renderer is run on the result; if it is not harmless, all is shown as it was written.
     """
     shown = without_links(markdown, attachments)
     if _renders_clean(shown, attachments):
@@ -209,7 +204,6 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
 
 
 def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
-    """Return HTML with known tags only; ``kept`` gives an attribute's value, None to drop it."""
     return nh3.clean(
         text,
         tags=TAGS,
@@ -222,7 +216,7 @@ def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
 
 
 def _sizes(metadata: Any) -> NotebookNode:
-    """Return the widths and heights of pictures if they are numbers; pages copy them into tags."""
+    """Return the sizes of pictures if they are numbers; pages copy them into tags."""
     kept = NotebookNode()
     for kind in ("image/png", "image/jpeg"):
         about = metadata.get(kind)

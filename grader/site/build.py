@@ -106,13 +106,8 @@ def build(
 ) -> Path:
     """Build the site, and return the folder to publish.
 
-    Args:
-        folder: where the site and what it is made from are written.
-        moving: the phases whose lessons get views that move; all by default.
-        workers: how many processes to use.
-
-    Raises:
-        UserError: when a page can't be made, or a link leads nowhere.
+    `moving` are the phases whose lessons get views that move, by default all. Raises UserError when
+    a page can't be made, or a link leads nowhere.
     """
     start = time.perf_counter()
     site, sources = folder / "html", folder / "markdown"
@@ -159,7 +154,6 @@ def clear(folder: Path) -> None:
 
 
 def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
-    """Turn the copied notebooks into pages."""
     warnings = io.StringIO()
     app = Sphinx(
         sources,
@@ -235,7 +229,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def visit_math(self: Any, node: nodes.math) -> None:
-    """Write math in a line: browsers set MathML themselves, without a script."""
     self.body.append(mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 

@@ -38,12 +38,8 @@ def frames_of(
 ) -> dict[PhasePaths, Path]:
     """Return for each lesson the folder with its views; execute those whose folder is missing.
 
-    Args:
-        cache: where the folders are kept; those of the lessons' earlier texts are removed.
-        workers: how many lessons are executed at a time.
-
-    A lesson that can't be executed has none: it is said, and its page shows the pictures that its
-    notebook was committed with.
+    `cache` keeps the folders, without those of earlier texts. A lesson that can't be executed has
+    none: it is said, and its page shows the pictures that its notebook was committed with.
     """
     folders: dict[PhasePaths, Path] = {}
     missing: list[tuple[PhasePaths, Text]] = []
@@ -109,6 +105,5 @@ def digest(content: bytes) -> str:
 
 
 def read_views(folder: Path) -> Views:
-    """Return the views in a lesson's folder."""
     views: Views = json.loads((folder / VIEWS).read_text(encoding="utf-8"))
     return views

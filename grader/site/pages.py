@@ -86,7 +86,6 @@ def pages(root: Path) -> list[Page]:
 
 
 def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Page:
-    """Return the page that shows a notebook."""
     shown = phase.relative(notebook)
     built = read(notebook)
     if built is None:
@@ -104,7 +103,6 @@ def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Pa
 
 
 def docname_of(path: str) -> str | None:
-    """Return the address of the page that shows a file of the project; None for other files."""
     match PurePosixPath(path).parts:
         case ("notebooks", name) if name.endswith(".ipynb"):
             stem = name.removesuffix(".ipynb")
@@ -117,11 +115,7 @@ def docname_of(path: str) -> str | None:
 def link(href: str, notebook: str, docname: str) -> str:
     """Return where a link of a notebook leads on the site, relative to its page.
 
-    A link to another notebook becomes one to its page, and its fragment, the text or the id of a
-    heading's cell, the heading's anchor. Anything else is returned as it is.
-
-    Args:
-        notebook: the notebook's path, relative to the project's root.
+    A fragment, the text or the id of a heading's cell, becomes the heading's anchor.
     """
     path, hash_sign, anchor = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
