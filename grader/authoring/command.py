@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build or check the phases, and print problems on standard error; return 1 if there are any.
-    """
+    """Build or check the phases; print the problems, and return 1 if there are any."""
     from grader.authoring import review, steps
 
     root = find_root()

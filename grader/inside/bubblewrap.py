@@ -28,7 +28,7 @@ KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if 
 
 
 class SandboxError(Exception):
-    """A sandbox could not be made. The message says what was tried and what bubblewrap printed."""
+    """A sandbox could not be made. The message has what bubblewrap printed."""
 
 
 class SandboxLost(SandboxError):
@@ -146,18 +146,12 @@ def _folder(path: str) -> list[str]:
 def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
-    Call it from the main thread: bubblewrap dies with the thread that started it.
+    Call it from the main thread: bubblewrap dies with the thread that started it. ``told`` is the
+    zygote's first message (:func:`grader.inside.zygote.main`). ``asked`` has ``tmp``, the bytes of
+    each writable file system; the ``user`` that /etc/passwd names; and ``headers``, the folder of
+    :mod:`grader.inside.headers` or None.
 
-    Args:
-        told: ``stage``: a folder with the modules that a kernel imports, ``etc``, ``proc`` and
-            ``sys``; ``readable``: folders that a kernel may read, at the same path; ``hidden``:
-            folders inside those that it must not see; ``user_namespace``: whether to make one.
-        asked: ``tmp``: size in bytes of each writable file system; ``user``: the user id that
-            /etc/passwd names; ``headers``: the folder of :mod:`grader.inside.headers` or None.
-
-    Raises:
-        SandboxLost: if bubblewrap was killed.
-        SandboxError: if bubblewrap is missing or made no sandbox.
+    Raises SandboxLost if bubblewrap was killed, and SandboxError if it made no sandbox.
     """
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")

@@ -49,14 +49,9 @@ class FilesError(Exception):
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
     """Give up every right that a learner's code must not have; none may run if this raises.
 
-    Args:
-        sandbox: ``user`` (the user id to take), ``own_user`` (whether to take it), and the limits
-            that :func:`set_limits` reads.
-        files: descriptor of a folder outside; its files are copied into the sandbox.
-        keep: descriptors that stay open.
-
-    Raises:
-        FilesError: if the files could not be copied.
+    ``sandbox`` has ``user`` (the user id to take), ``own_user`` (whether to take it), and the
+    limits that :func:`set_limits` reads. The files of the folder with the descriptor ``files`` are
+    copied; ``keep`` stay open. Raises FilesError if the files could not be copied.
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()

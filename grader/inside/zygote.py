@@ -57,10 +57,11 @@ class RunningSandbox:
 def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
-    The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
-    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.build`),
-    ``user_namespace``, and ``cgroup`` (the path from :func:`cgroup.enter`, or null). These are not
-    command line arguments, because sandboxes could read those.
+    The first message on the control socket is JSON: ``folder`` (removed at the end); ``stage`` in
+    it, with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``; ``readable`` folders,
+    which a sandbox has at the same path, but for the ``hidden`` ones inside; ``user_namespace``,
+    whether to make one; and ``cgroup`` (the path from :func:`cgroup.enter`, or null). Sandboxes
+    could read command line arguments.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)

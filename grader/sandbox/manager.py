@@ -36,15 +36,10 @@ SECONDS_TO_END = 60
 class SandboxedKernelManager(AsyncKernelManager):
     """Start a kernel in a sandbox, as AsyncKernelManager starts one without.
 
-    Args:
-        files: a folder whose plain files are copied into the kernel's working folder.
-        headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
-        preload: groups of modules that the kernel starts with besides: "tracer", and those of
-            :data:`grader.inside.preload.ON_DEMAND`.
-
-    Attributes:
-        connection: after the start, this side of a socket pair. The kernel has the other side, in
-            :data:`grader.inside.rpc_server.connection`.
+    The plain files of ``files`` are copied into its working folder. A lab that compiles has
+    ``headers``, of :mod:`grader.sandbox.compiled_headers`; ``preload`` are "tracer" and groups of
+    :data:`grader.inside.preload.ON_DEMAND`. After the start ``connection`` is this side of a socket
+    pair, whose other side is :data:`grader.inside.rpc_server.connection`.
     """
 
     def __init__(
