@@ -28,21 +28,13 @@ LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
 
 @dataclass(frozen=True)
 class TextCell:
-    """A cell as a text has it, whether it was read from a text or from a notebook.
+    """A cell as a text has it, whether it was read from a text or from a notebook."""
 
-    Attributes:
-        kind: "code" or "markdown" ("raw" is read, and refused by the rules).
-        source: without the cell's header, and without blank lines at its end.
-        header: the keys in the cell's header, such as {"test": "as_rows", "points": 2}.
-        line: the header's line in the text, from 1; 0 for a cell read from a notebook.
-        look: what jupytext notes about the cell's layout.
-    """
-
-    kind: str
-    source: str
-    header: Mapping[str, Any] = field(default_factory=dict)
-    line: int = field(default=0, compare=False)
-    look: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    kind: str  # "code" or "markdown" ("raw" is read, and refused by the rules)
+    source: str  # without the cell's header, and without blank lines at its end
+    header: Mapping[str, Any] = field(default_factory=dict)  # {"test": "as_rows", "points": 2}
+    line: int = field(default=0, compare=False)  # of the header; 0 if read from a notebook
+    look: Mapping[str, Any] = field(default_factory=dict, compare=False)  # jupytext's, on layout
 
     @property
     def name(self) -> str | None:
@@ -57,23 +49,14 @@ class TextCell:
 
 @dataclass(frozen=True)
 class Text:
-    """A parsed text.
+    """A parsed text."""
 
-    Attributes:
-        path: its path, relative to the project's root.
-        prefix: everything above its first cell.
-        kernelspec: the kernel in its header.
-        course: the `open_the_hood` settings in its header.
-        cells: its cells.
-        problems: what could not be parsed.
-    """
-
-    path: str
-    prefix: str
+    path: str  # relative to the project's root
+    prefix: str  # everything above its first cell
     kernelspec: Mapping[str, Any]
-    course: Mapping[str, Any]
+    course: Mapping[str, Any]  # the `open_the_hood` settings in its header
     cells: tuple[TextCell, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()  # what could not be parsed
 
 
 def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:

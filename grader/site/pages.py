@@ -25,21 +25,13 @@ WORDS = ("run", "glossary", "notation")
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the site.
+    """A page of the site."""
 
-    Attributes:
-        docname: its address on the site, without ``.html``.
-        phase: whose lesson or lab it shows, or the start page.
-        notebook: the built notebook, or a file of Markdown.
-        title: its name in the contents.
-        below: the titles and addresses of the pages that stand below it in the contents.
-    """
-
-    docname: str
-    phase: PhasePaths
-    notebook: Path
+    docname: str  # its address on the site, without ``.html``
+    phase: PhasePaths  # whose lesson or lab it shows, or the start page
+    notebook: Path  # the built notebook, or a file of Markdown
     title: str
-    below: tuple[tuple[str, str], ...] = ()
+    below: tuple[tuple[str, str], ...] = ()  # titles and addresses, below it in the contents
 
     @property
     def is_words(self) -> bool:
@@ -112,10 +104,11 @@ def docname_of(path: str) -> str | None:
     return None
 
 
-def link(href: str, notebook: str, docname: str) -> str:
-    """Return where a link of a notebook leads on the site, relative to its page.
+def link(href: str, page: Page, inside: bool = True) -> str:
+    """Return where a link of a page's notebook leads on the site; others come back as they are.
 
-    A fragment, the text or the id of a heading's cell, becomes the heading's anchor.
+    A fragment, the text or the id of a heading's cell, becomes the heading's anchor. In words
+    (``inside``), Sphinx is told the file that a page is made of, and looks whether it is there.
     """
     path, hash_sign, anchor = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
@@ -123,8 +116,10 @@ def link(href: str, notebook: str, docname: str) -> str:
     fragment = hash_sign + slug(unquote(anchor).removeprefix("cell-id="))
     if not path:
         return fragment
-    target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(notebook), path)))
-    return href if target is None else uri(target, docname) + fragment
+    target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(page.path), path)))
+    if target is None:
+        return href
+    return (f"/{target}.md" if inside else uri(target, page.docname)) + fragment
 
 
 def uri(target: str, docname: str) -> str:
