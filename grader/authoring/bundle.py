@@ -23,8 +23,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 
 from grader import UserError
-from grader.authoring.problems import Problem, refuse_if_any
 from grader.authoring.release import holds_work
+from grader.authoring.text import Problem, refuse_if_any
 from grader.lesson_links import SETTING, TABLE
 from grader.phase_paths import START, choose, find_root, pages
 from grader.whole_file import write_whole
@@ -46,7 +46,6 @@ SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|grader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `python -m grader bundle`."""
     parser.add_argument(
         "lab", nargs="*", help="only these, by name or number, such as 01 (default: all)"
     )

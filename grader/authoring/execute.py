@@ -14,9 +14,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from grader.authoring.notebook import LANGUAGE
-from grader.authoring.problems import Problem, Refused
 from grader.authoring.rules import silent_images
-from grader.authoring.text import Text, TextCell, at
+from grader.authoring.text import Problem, Refused, Text, TextCell, at
 from grader.judging.graded_cell import plain
 from grader.metadata import MAY_RAISE
 from grader.phase_paths import environment_with

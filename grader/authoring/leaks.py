@@ -13,9 +13,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.authoring.problems import Problem
 from grader.authoring.regions import REGIONS, outside, parse_block, regions_of
-from grader.authoring.text import Text, TextCell, at
+from grader.authoring.text import Problem, Text, TextCell, at
 
 # So many calls, operators, subscripts and so on reveal something; `return x` occurs everywhere. In
 # the stub's own cell, fewer do.

@@ -14,9 +14,8 @@ import nbformat.v4
 from nbformat import NotebookNode
 
 from grader.additions import as_text
-from grader.authoring.problems import Problem
 from grader.authoring.regions import BEGIN_HIDDEN
-from grader.authoring.text import ROLES, Text, TextCell
+from grader.authoring.text import ROLES, Problem, Text, TextCell
 from grader.metadata import CELLS, KEY
 from grader.phase_paths import slug
 

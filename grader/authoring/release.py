@@ -17,7 +17,7 @@ from nbgrader.utils import capture_log, compute_checksum, is_solution
 from traitlets.config import Config
 
 from grader.authoring.notebook import read
-from grader.authoring.problems import Problem, refuse_if_any
+from grader.authoring.text import Problem, refuse_if_any
 from grader.course import nbgrader_config
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from grader import UserError
 from grader.authoring import leaks
 from grader.authoring.notebook import nbgrader_metadata
-from grader.authoring.problems import Problem
 from grader.authoring.regions import (
     BEGIN_HIDDEN,
     BEGIN_SCHEME,
@@ -28,7 +27,7 @@ from grader.authoring.regions import (
     regions,
     regions_of,
 )
-from grader.authoring.text import ROLES, Text, TextCell, at
+from grader.authoring.text import ROLES, Problem, Text, TextCell, at
 from grader.inside.preload import ON_DEMAND
 from grader.metadata import KEY
 from grader.phase_paths import anchor

@@ -20,10 +20,18 @@ from grader.authoring.digest import lesson_digest, outputs_digest
 from grader.authoring.execute import output_problems, run_page
 from grader.authoring.folds import add_buttons, fold_answers, without_blank
 from grader.authoring.notebook import fingerprints, read, stamp, to_bytes, to_cells, to_notebook
-from grader.authoring.problems import Problem, Refused, refuse_if_any
 from grader.authoring.release import generate, holds_work
 from grader.authoring.rules import check_problems, lab_problems, page_problems
-from grader.authoring.text import Text, TextCell, assemble, at, parse
+from grader.authoring.text import (
+    Problem,
+    Refused,
+    Text,
+    TextCell,
+    assemble,
+    at,
+    parse,
+    refuse_if_any,
+)
 from grader.metadata import CELLS, EXECUTED, KEY, OUTPUTS
 from grader.phase_paths import START, PhasePaths, pages, phases
 from grader.whole_file import write_whole

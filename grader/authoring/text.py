@@ -13,7 +13,7 @@ import nbformat.v4
 import yaml
 from jupytext.cell_reader import DoublePercentScriptCellReader
 
-from grader.authoring.problems import Problem
+from grader import UserError
 from grader.metadata import KEY, fingerprint
 
 FENCE = "# ---"
@@ -24,6 +24,33 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 # Keys that jupytext adds to a cell's metadata about the layout of the text, not its content.
 LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """What is wrong in a file of the project, and in which line; 0 is the whole file."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: {self.message}"
+
+
+class Refused(UserError):
+    """The build refuses its input, for all of `problems`, which are sorted."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = sorted(set(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def refuse_if_any(problems: Iterable[Problem]) -> None:
+    """Raise `Refused` with all of the problems, if there are any."""
+    if found := list(problems):
+        raise Refused(found)
 
 
 @dataclass(frozen=True)
@@ -49,8 +76,6 @@ class TextCell:
 
 @dataclass(frozen=True)
 class Text:
-    """A parsed text."""
-
     path: str  # relative to the project's root
     prefix: str  # everything above its first cell
     kernelspec: Mapping[str, Any]

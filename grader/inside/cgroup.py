@@ -92,6 +92,5 @@ class Group:
         return False
 
     def close(self) -> None:
-        """Remove the group, whose processes have ended."""
         with contextlib.suppress(OSError):  # one has not quite; whoever delegated removes it
             self.folder.rmdir()

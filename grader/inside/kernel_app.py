@@ -211,8 +211,6 @@ class SandboxCompiler(XCachingCompiler):
 
 
 class SandboxShell(ZMQInteractiveShell):
-    """IPython's shell, which only the grader ends."""
-
     def ask_exit(self) -> None:
         """End the cell, as ``sys.exit`` does; ipykernel would end the kernel."""
         raise SystemExit(EXIT)
@@ -267,8 +265,6 @@ def _interrupt_once(number: int, frame: Any) -> None:
 
 
 class SandboxKernel(IPythonKernel):
-    """IPython's kernel without subshells."""
-
     _supports_kernel_subshells = False
     shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
     compiler_class: Any = Type(SandboxCompiler, klass=XCachingCompiler)

@@ -234,7 +234,6 @@ def _steps(column: int, architecture: int) -> list[bytes]:
 
 
 def _verdict_of(verdicts: Mapping[int, int]) -> list[bytes]:
-    """Return instructions that find the verdict of the loaded number by binary search."""
     starts = [(0, _of_unlisted(0))]
     for number in sorted({n for known in verdicts for n in (known, known + 1)} | {FIRST_OF_5_1}):
         verdict = verdicts.get(number, _of_unlisted(number))

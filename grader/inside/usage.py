@@ -214,7 +214,6 @@ class Meter:
         return found
 
     def _files(self) -> int:
-        """Return the bytes of the files in the sandbox, with Linux's records for them."""
         total = 0
         for mount in self.mounts:
             about = os.fstatvfs(mount)
@@ -223,7 +222,6 @@ class Meter:
         return total
 
     def _memory(self, pages: Callable[[str, dict[bytes, int]], int]) -> int:
-        """Return the bytes of sockets and processes; ``pages`` tells those of a process's pages."""
         total = self._sockets()
         for pid in self._each():
             status = self._status(pid)
@@ -287,7 +285,6 @@ class Meter:
         return status.get(b"RssAnon", 0)
 
     def _status(self, pid: str) -> dict[bytes, int]:
-        """Return, by name, sizes in bytes and the number of threads of a process."""
         found = {}
         for line in self._text(f"{pid}/status").splitlines():
             name, _, value = line.partition(b":")

@@ -41,8 +41,6 @@ COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a l
 
 @dataclass
 class RunningSandbox:
-    """A sandbox with its kernel, its lease, and its limits."""
-
     sandbox: bubblewrap.Sandbox
     lease: socket.socket  # the zygote's end
     meter: usage.Meter
@@ -105,7 +103,6 @@ class Zygote:
         self.started = 0
 
     def serve(self) -> None:
-        """Serve until the grading process closes the control socket or dies."""
         watch = 0.0
         try:
             while True:
@@ -191,7 +188,6 @@ class Zygote:
         return RunningSandbox(built, lease, meter, asked, os.dup(clock), begun, group, killed)
 
     def _import(self, asked: Mapping[str, Any]) -> None:
-        """Import what a lab asks for and no lab has asked for before."""
         wanted = {*asked["preload"], *([COMPILER] if asked["headers"] else [])}
         for group in sorted(wanted - self.preloaded):
             with _before_forks():
@@ -328,7 +324,6 @@ class Zygote:
         return "memory" if meter.exceeds(entry.limits["memory"]) else ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
-        """Kill the sandbox, wait until it is empty, and report the reason on the lease."""
         if entry not in self.running:
             return
         self.running.remove(entry)

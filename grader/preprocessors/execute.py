@@ -236,7 +236,6 @@ class Execute(NbGraderExecute):
         self.nb.cells[index] = last
 
     def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
-        """Take a message from the kernel; above the limit on output, interrupt it."""
         before, size = self._printed, message_size(msg["content"]) + sum(map(len, msg["buffers"]))
         self._printed += size
         most = self._limits.output

@@ -56,7 +56,6 @@ class CleanFeedback(NbGraderPreprocessor):
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Clean every cell, in place."""
         self._hidden = ClearHiddenTests(parent=self)
         self._scheme = ClearMarkScheme(parent=self)
         self._lessons = lesson_url()

@@ -82,7 +82,6 @@ class GetGrades(nbgrader.GetGrades):
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Put the marks into the notebook's metadata."""
         nb, resources = super().preprocess(nb, resources)
         where = resources["nbgrader"]
         name, lab, student = where["notebook"], where["assignment"], where["student"]

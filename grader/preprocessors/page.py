@@ -56,7 +56,6 @@ class FeedbackExporter(HTMLExporter):
     def from_notebook_node(  # type: ignore[override]  # text, as of all template exporters
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Return the page of a notebook, and the resources."""
         given = copy.deepcopy(resources)
         try:
             with alarmed(SECONDS):

@@ -20,7 +20,6 @@ class Release(NbGraderPreprocessor):
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Change the cells and the notebook's metadata, in place."""
         url = lesson_url()
         for cell in nb.cells:
             if url:

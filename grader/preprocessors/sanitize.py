@@ -103,7 +103,6 @@ class Sanitize(SanitizeHTML):
         return cell, resources
 
     def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
-        """Return the outputs with harmless data; of their metadata, only picture sizes stay."""
         for output in outputs:
             if words := output.get("data", {}).get("text/markdown"):
                 output.data["text/markdown"] = without_brackets(_joined(words))
@@ -216,7 +215,6 @@ def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
 
 
 def _sizes(metadata: Any) -> NotebookNode:
-    """Return the sizes of pictures if they are numbers; pages copy them into tags."""
     kept = NotebookNode()
     for kind in ("image/png", "image/jpeg"):
         about = metadata.get(kind)

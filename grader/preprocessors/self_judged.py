@@ -53,21 +53,17 @@ def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
     if not errors:
         return []
     ours = [error for error in errors if error.ename in OURS]
-    kind, message = _in_known_words([*ours, *errors][0], cell.source)
+    error = [*ours, *errors][0]
+    if ours:
+        kind, message = error.ename, OURS[error.ename]
+    else:
+        kind = error.ename if error.ename in BUILT_IN else OTHER_TYPE
+        fitting = (HOLE.join(texts) for texts in _messages(cell.source) if _fits(error, texts))
+        message = next(fitting, "")
     if problem := CellRecord.of(cell).problem:
         kind, message = NOT_RUN, problem
     line = f"{kind}: {message}" if message else kind
     return [made_output("error", ename=kind, evalue=message, traceback=[line])]
-
-
-def _in_known_words(error: NotebookNode, source: str) -> tuple[str, str]:
-    """Return type and message of an error, both from texts that existed before the run."""
-    if error.ename in OURS:
-        return error.ename, OURS[error.ename]
-    kind = error.ename if error.ename in BUILT_IN else OTHER_TYPE
-    said = plain(str(error.evalue))
-    fitting = (HOLE.join(texts) for texts in _messages(source) if _fits(said, texts))
-    return kind, next(fitting, "")
 
 
 def _messages(source: str) -> Iterator[list[str]]:
@@ -93,10 +89,10 @@ def _messages(source: str) -> Iterator[list[str]]:
             yield texts
 
 
-def _fits(said: str, texts: list[str]) -> bool:
+def _fits(error: NotebookNode, texts: list[str]) -> bool:
     first, *others = map(re.escape, texts)
     *between, last = others or [""]
     # atomic groups, which find each text at its first place alone, so that it takes linear time
     inner = "".join(f"(?>.*?{text})" for text in between)
     pattern = f"{first}{inner}.*{last}" if others else first
-    return re.fullmatch(pattern, said, re.DOTALL) is not None
+    return re.fullmatch(pattern, plain(str(error.evalue)), re.DOTALL) is not None

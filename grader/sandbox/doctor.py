@@ -43,7 +43,6 @@ async def _start_a_kernel() -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m grader doctor``."""
     parser.add_argument(
         "--install",
         action="store_true",

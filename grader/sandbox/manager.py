@@ -204,7 +204,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._ended, self._status = said["ended"], said.get("status", 0)
 
     async def interrupt_kernel(self) -> None:  # type: ignore[override]  # see the class
-        """Send SIGINT to the kernel and its process group."""
         if await self.is_alive():
             assert self._lease is not None
             with contextlib.suppress(BlockingIOError):  # many are waiting to be read

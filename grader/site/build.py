@@ -216,15 +216,6 @@ def settings() -> dict[str, object]:
         "html_show_copyright": False,
         "html_permalinks_icon": "#",
         "html_math_renderer": "mathml",
-        "html_sidebars": {
-            "**": [
-                "sidebar/brand.html",
-                "sidebar/search.html",
-                "sidebar/scroll-start.html",
-                "sidebar/navigation.html",
-                "sidebar/scroll-end.html",
-            ]
-        },
         "html_theme_options": {
             "top_of_page_buttons": [],
             "light_css_variables": LIGHT,
@@ -263,5 +254,4 @@ def dark_code(app: Sphinx) -> None:
 def say_language(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Name the language of a translated lesson's page."""
     context["language"] = app.env.metadata[pagename].get("language", "en")

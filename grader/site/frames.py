@@ -22,9 +22,8 @@ from rich.progress import track
 from grader.authoring.digest import lesson_digest
 from grader.authoring.execute import run_page
 from grader.authoring.notebook import to_notebook
-from grader.authoring.problems import Refused
 from grader.authoring.steps import read_texts
-from grader.authoring.text import Text
+from grader.authoring.text import Refused, Text
 from grader.phase_paths import PhasePaths
 from utils.notebook.audience import FRAMES
 from utils.views._frames import MIME

@@ -63,7 +63,7 @@ def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
                 answer = words.startswith(OPEN)
                 words = words.removeprefix(OPEN) if answer else f"{END}\n\n{words}"
             opened = False
-            parts.append(HREF.sub(lambda href: link(href[0], page), words))
+            parts.append(HREF.sub(lambda href: link(href[0], page.path, None), words))
             if index == 0:
                 parts += [top, contents(page)]
             continue
@@ -122,7 +122,7 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
     """Return an HTML output as the site shows it."""
     if drill := DRILL.fullmatch(markup):
         return form(drill)
-    markup = LINK.sub(lambda found: link(found[0], page, inside=False), markup)
+    markup = LINK.sub(lambda found: link(found[0], page.path, page.docname), markup)
     if view and (image := IMAGE.fullmatch(markup)):
         return moving(view, image[1], page, site)
     return f'<div class="shown">{IMAGE.sub(lambda image: still(image, page, site), markup)}</div>'

@@ -25,8 +25,6 @@ WORDS = ("run", "glossary", "notation")
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the site."""
-
     docname: str  # its address on the site, without ``.html``
     phase: PhasePaths  # whose lesson or lab it shows, or the start page
     notebook: Path  # the built notebook, or a file of Markdown
@@ -40,7 +38,6 @@ class Page:
 
     @property
     def is_lab(self) -> bool:
-        """Whether it shows a lab as released."""
         return self.docname.startswith(f"{LABS}/")
 
     @property
@@ -104,11 +101,12 @@ def docname_of(path: str) -> str | None:
     return None
 
 
-def link(href: str, page: Page, inside: bool = True) -> str:
-    """Return where a link of a page's notebook leads on the site; others come back as they are.
+def link(href: str, notebook: str, docname: str | None) -> str:
+    """Return where a link of a notebook leads on the site; others come back as they are.
 
-    A fragment, the text or the id of a heading's cell, becomes the heading's anchor. In words
-    (``inside``), Sphinx is told the file that a page is made of, and looks whether it is there.
+    It is relative to a page (`docname`) or, with None, names the file that a page is made of, as
+    Sphinx wants it in words, where it looks whether it is there. A fragment, the text or the id of
+    a heading's cell, becomes the heading's anchor.
     """
     path, hash_sign, anchor = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
@@ -116,10 +114,10 @@ def link(href: str, page: Page, inside: bool = True) -> str:
     fragment = hash_sign + slug(unquote(anchor).removeprefix("cell-id="))
     if not path:
         return fragment
-    target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(page.path), path)))
+    target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(notebook), path)))
     if target is None:
         return href
-    return (f"/{target}.md" if inside else uri(target, page.docname)) + fragment
+    return (f"/{target}.md" if docname is None else uri(target, docname)) + fragment
 
 
 def uri(target: str, docname: str) -> str:

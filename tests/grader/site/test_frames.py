@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from grader.authoring.problems import Problem, Refused
+from grader.authoring.text import Problem, Refused
 from grader.phase_paths import ROOT, PhasePaths
 from grader.site import frames
 from grader.site.frames import VIEWS, frames_of, read_views
