@@ -42,9 +42,8 @@ def used_files(text: Text, root: Path) -> list[Path]:
             code = compile(plain, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             finder.scan_code(code, finder.add_module(f"cell {number}"))
     found = [vars(module)["__file__"] for module in finder.modules.values()]
-    modules = {
-        path for path in map(Path, filter(None, found)) if path.is_relative_to(root / "utils")
-    }
+    files = map(Path, filter(None, found))
+    modules = {path for path in files if path.is_relative_to(root / "utils")}
     data = {path for folder in {module.parent for module in modules} for path in data_in(folder)}
     return sorted(modules | data)
 

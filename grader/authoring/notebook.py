@@ -182,12 +182,10 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 
 
 def read(path: Path) -> NotebookNode | None:
-    """Return the notebook in a file; None when there is no file.
+    """Return the notebook in a file, without what the build adds to words; None if there is no
+    file.
 
-    What the build adds to a lesson's words for JupyterLab is taken out again.
-
-    Raises:
-        ValueError: when the file is not a notebook.
+    Raises ValueError when the file is not a notebook.
     """
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)

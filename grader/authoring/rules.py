@@ -265,8 +265,7 @@ def task_faults(cell: TextCell) -> Faults:
 def silent_images(source: str, markdown: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (line from 1, element) of each image element without alternative text.
 
-    Args:
-        markdown: whether ![](...) is an image, too, and code is ignored.
+    In `markdown`, ![](...) is one, too, and code is ignored.
     """
     if markdown:
         source = CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)

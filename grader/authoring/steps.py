@@ -103,11 +103,9 @@ def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
 
 
 def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
-    """Build the phases' notebooks. All texts are checked first; when one is refused, nothing is
-    written.
+    """Build the phases' notebooks, or raise Refused with every problem of the texts.
 
-    `force` executes every lesson, and overwrites edits and answers. Raises Refused with every
-    problem that was found.
+    `force` executes every lesson, and overwrites edits and answers.
     """
     every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts))

@@ -98,11 +98,7 @@ def pack(value: Any) -> bytes:
 
 
 def sizes(header: bytes) -> tuple[int, int]:
-    """Return how many bytes of JSON and of storages follow a header.
-
-    Raises:
-        NotByValue: if they exceed ``MAX_JSON`` or ``MAX_BYTES``.
-    """
+    """Return how many bytes of JSON and of storages follow a header; NotByValue for too many."""
     text, blobs = HEADER.unpack(header)
     if text > MAX_JSON or blobs > MAX_BYTES:
         raise NotByValue(f"a message of {text + blobs} bytes; at most {MAX_BYTES} are read")

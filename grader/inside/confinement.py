@@ -143,11 +143,7 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
 
 
 def refresh(stage: str, connection: int) -> None:
-    """Replace what the kernel inherited from the zygote: environment, paths, random states.
-
-    The environment does not name the ``connection`` to the grader, because the learner's code may
-    clear it.
-    """
+    """Replace what the kernel inherited from the zygote: environment, paths, random states."""
     import matplotlib
     import numpy as np
     import torch
@@ -155,7 +151,7 @@ def refresh(stage: str, connection: int) -> None:
     from grader.inside import rpc_server
 
     os.environ.update(ENVIRONMENT, PYTHONPATH=stage)  # for processes that the kernel starts
-    rpc_server.connection = connection
+    rpc_server.connection = connection  # the environment may be cleared
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None

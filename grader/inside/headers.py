@@ -39,12 +39,9 @@ def make(folder: Path) -> None:
 
 
 def use(folder: Path) -> None:
-    """Let the kernels that this process forks include the precompiled headers.
+    """Let the kernels that this process forks include the headers that :func:`make` compiled.
 
     Code that needs a header compiled with other options includes the header's text instead.
-
-    Args:
-        folder: what :func:`make` filled; a sandbox has it at ``SHOWN``.
     """
     from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 

@@ -105,9 +105,8 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Raises:
-            CannotSandbox: if this machine cannot make a sandbox and ``unsafe_no_sandbox`` is off.
-            ZygoteDied: if the kernel was lost and the submission did not cause it.
+        Raises CannotSandbox, or ZygoteDied if the kernel was lost and the submission did not cause
+        it.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)

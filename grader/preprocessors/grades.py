@@ -37,11 +37,7 @@ class CarefulFeedback(GenerateFeedback):
     """
 
     def convert_notebooks(self) -> None:
-        """Make all pages, and then say what is missing.
-
-        Raises:
-            NbGraderException: when some learner gets no page.
-        """
+        """Make all pages, say what is missing, and raise NbGraderException for who has no page."""
         lab = self.coursedir.assignment_id
         with Gradebook(self.coursedir.db_url) as gradebook:
             self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}

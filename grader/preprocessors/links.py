@@ -116,10 +116,8 @@ def without_links(markdown: str, attached: Collection[str] = ()) -> str:
     """Return markdown in which no dialect finds a link that is not allowed.
 
     A space before its address makes words of a link or picture, and a space of no width of an
-    address alone. Nothing is taken away, and code keeps its meaning.
-
-    Args:
-        attached: names of the cell's own pictures; any other ``attachment:`` leads nowhere.
+    address alone. ``attached`` names the cell's own pictures; any other ``attachment:`` leads
+    nowhere.
     """
     text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
     if FORMULA.search(text):

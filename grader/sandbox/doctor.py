@@ -84,9 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def install() -> None:
     """Install with apt-get what is missing of bubblewrap, a C++ compiler and Python's headers.
 
-    Raises:
-        UserError: if bubblewrap is missing and not installed. Without the others there is less to
-            grade, which :func:`run` says.
+    Raises UserError if bubblewrap is missing and not installed.
     """
     if shutil.which("bwrap") is None:
         if shutil.which("apt-get") is None:
