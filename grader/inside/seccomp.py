@@ -143,7 +143,7 @@ NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 
 
 def program(machine: str | None = None) -> bytes:
-    """Return the filter for a machine, by default this one, as ``seccomp`` and bubblewrap read it."""
+    """Return the filter for a machine, by default this one, as Linux and bubblewrap read it."""
     return b"".join(_steps(*MACHINES[machine or platform.machine()]))
 
 

@@ -58,7 +58,8 @@ def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
         kind, message = error.ename, OURS[error.ename]
     else:
         kind = error.ename if error.ename in BUILT_IN else OTHER_TYPE
-        fitting = (HOLE.join(texts) for texts in _messages(cell.source) if _fits(error, texts))
+        said = plain(str(error.evalue))
+        fitting = (HOLE.join(texts) for texts in _messages(cell.source) if _fits(said, texts))
         message = next(fitting, "")
     if problem := CellRecord.of(cell).problem:
         kind, message = NOT_RUN, problem
@@ -89,10 +90,10 @@ def _messages(source: str) -> Iterator[list[str]]:
             yield texts
 
 
-def _fits(error: NotebookNode, texts: list[str]) -> bool:
+def _fits(said: str, texts: list[str]) -> bool:
     first, *others = map(re.escape, texts)
     *between, last = others or [""]
     # atomic groups, which find each text at its first place alone, so that it takes linear time
     inner = "".join(f"(?>.*?{text})" for text in between)
     pattern = f"{first}{inner}.*{last}" if others else first
-    return re.fullmatch(pattern, plain(str(error.evalue)), re.DOTALL) is not None
+    return re.fullmatch(pattern, said, re.DOTALL) is not None

@@ -116,7 +116,7 @@ class SandboxClient(AsyncKernelClient):
         self._loop = None
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Wait for the kernel's first message; RuntimeError if none comes in ``timeout`` seconds."""
+        """Wait for the kernel's first message; RuntimeError if none comes in time."""
         try:
             await self.iopub_channel.get_msg(timeout)
         except queue.Empty:
