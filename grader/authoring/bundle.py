@@ -1,8 +1,7 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
-It contains `release/`, `notebooks/`, `utils/`, what makes a learner's copies (`grader.work`), the
-licence, the lock of what they need, and the setup files, rewritten for that; all labs, or those
-that are named. The same project gives the same bytes.
+It contains `release/`, `notebooks/`, `utils/`, what makes a learner's copies (`grader.work`), and
+the licence, lock and setup files for that. The same project gives the same bytes.
 
 With `--with-checks` it contains all of `grader/` and the phases' texts, so that `check(...)` in a
 lab judges at once. These hold the answers, so such an archive is for learners who study by

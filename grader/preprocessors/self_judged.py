@@ -1,11 +1,9 @@
 """Decide what feedback may show of plain hidden tests, which run in the learner's own kernel.
 
-A hidden test that is an ordinary ``assert`` runs in the kernel with the learner's code. A function
-that it calls can read its caller's source, and everything that the kernel sends from then on may
-contain that source in any encoding. So no such output is copied. Instead, the learner is told
-something that existed before the run: the type of a built-in exception, and the instructor's own
-message, if the actual message matches it. A report by ``verify`` after such a test is left out too,
-because it may quote names of the learner's types and exceptions.
+A function that such a test calls can read its source, and everything that the kernel sends from
+then on, a report by ``verify`` included, may contain it in any encoding. So the learner is told only
+what existed before the run: the type of a built-in exception, and the instructor's own message, if
+the actual message matches it.
 """
 
 from __future__ import annotations

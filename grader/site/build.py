@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import time
@@ -19,7 +20,7 @@ from grader.judging.graded_cell import plain
 from grader.phase_paths import choose
 from grader.preprocessors.formulas import mathml
 from grader.site.frames import VIEWS as VIEWS_FILE
-from grader.site.frames import frames_of, read_views
+from grader.site.frames import frames_of
 from grader.site.markdown import VIEWS, page_markdown
 from grader.site.pages import INDEX, LESSONS, pages
 from grader.whole_file import write_whole
@@ -137,10 +138,11 @@ def build(
             top = EXECUTED.format(executed, ", and the views move" if views else "")
         elif page.docname == INDEX:
             top = START_HERE
+        moved = {}
         if views:
+            moved = json.loads((views / VIEWS_FILE).read_text(encoding="utf-8"))
             leave = shutil.ignore_patterns(VIEWS_FILE)
             shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
-        moved = read_views(views) if views else {}
         text = page_markdown(page, top, moved, site)
         write_whole(sources / f"{page.docname}.md", text.encode())
     run_sphinx(sources, site, folder, workers)

@@ -101,8 +101,3 @@ def keep(notebook: NotebookNode, folder: Path) -> None:
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def read_views(folder: Path) -> Views:
-    views: Views = json.loads((folder / VIEWS).read_text(encoding="utf-8"))
-    return views

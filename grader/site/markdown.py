@@ -67,7 +67,7 @@ def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
             if index == 0:
                 parts += [top, contents(page)]
             continue
-        drill = is_drill(cell)
+        drill = HIDE_INPUT in cell.metadata.get("tags", [])  # its source holds the answer
         if drill and opened:
             parts.append(END)
             opened = False
@@ -86,11 +86,6 @@ def contents(page: Page) -> str:
         return ""
     entries = "\n".join(f"{title} </{docname}>" for title, docname in page.below)
     return f"```{{toctree}}\n:hidden:\n:titlesonly:\n\n{entries}\n```"
-
-
-def is_drill(cell: NotebookNode) -> bool:
-    """Return whether a code cell asks a question, so that its source holds the answer."""
-    return cell.cell_type == "code" and HIDE_INPUT in cell.metadata.get("tags", [])
 
 
 def shown(cell: NotebookNode, page: Page, views: dict[str, View], site: Path) -> list[str]:
