@@ -105,7 +105,8 @@ def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
 def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
     """Build the phases' notebooks, or raise Refused with every problem of the texts.
 
-    `force` executes every lesson, and overwrites edits and answers.
+    Nothing is written unless all texts are right, and no notebook with edits that its text does not
+    have is overwritten, unless `force` is set, which also executes every lesson.
     """
     every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts))

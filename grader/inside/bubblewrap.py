@@ -9,7 +9,6 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +180,10 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     assert keeper.stdout is not None
     assert keeper.stderr is not None
     try:
-        if _line(keeper.stdout.fileno()) != b"r\n":
+        ready = select.poll()
+        ready.register(keeper.stdout, select.POLLIN)
+        said_so = ready.poll(SECONDS_TO_BUILD * 1000) and os.read(keeper.stdout.fileno(), 2)
+        if said_so != b"r\n":
             with contextlib.suppress(subprocess.TimeoutExpired):
                 keeper.wait(1)
             if keeper.poll() in KILLED:
@@ -210,16 +212,3 @@ def _ready(data: bytes) -> int:
     descriptor = os.memfd_create("ready")
     os.pwrite(descriptor, data, 0)
     return descriptor
-
-
-def _line(descriptor: int) -> bytes:
-    """Return the first line, or what came before the end of file or ``SECONDS_TO_BUILD``."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    end = time.monotonic() + SECONDS_TO_BUILD
-    got = b""
-    while not got.endswith(b"\n") and poll.poll(max(0, end - time.monotonic()) * 1000):
-        if not (more := os.read(descriptor, 1)):
-            break
-        got += more
-    return got

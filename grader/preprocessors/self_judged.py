@@ -1,9 +1,9 @@
 """Decide what feedback may show of plain hidden tests, which run in the learner's own kernel.
 
 A function that such a test calls can read its source, and everything that the kernel sends from
-then on, a report by ``verify`` included, may contain it in any encoding. So the learner is told only
-what existed before the run: the type of a built-in exception, and the instructor's own message, if
-the actual message matches it.
+then on, a report by ``verify`` included, may contain it in any encoding. So the learner is only
+told what existed before the run: the type of a built-in exception, and the instructor's own
+message, if the actual message matches it.
 """
 
 from __future__ import annotations
