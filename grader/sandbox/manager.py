@@ -21,7 +21,7 @@ from jupyter_client.manager import AsyncKernelManager
 from grader import UserError
 from grader.inside.usage import AWAITED, CLOCK, WAITS
 from grader.sandbox.client import SandboxClient
-from grader.sandbox.limits import Limits
+from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # Jupyter's kernel names for the Python that runs the grader
@@ -166,7 +166,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "Grade with fewer workers, or where there is more memory"
             )
         return {
-            "memory": f"it used more than {_size(self.limits.memory)} of memory",
+            "memory": f"it used more than {self.limits.memory / MIB:g} MiB of memory",
             "dear": "it had so many mappings, or processes, that its memory could not be measured",
             "sessions": "it started new sessions of processes all the time",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
@@ -271,11 +271,3 @@ def _exit(status: int) -> str:
     with contextlib.suppress(ValueError):  # a real-time signal has no name
         return f"{signal.Signals(-status).name} ended it"
     return f"signal {-status} ended it"
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes in words, in GiB or MiB where that takes one decimal at most."""
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
-        if count >= unit and count * 10 % unit == 0:
-            return f"{count / unit:g} {name}"
-    return f"{count} bytes"
