@@ -48,7 +48,6 @@ class Refused(UserError):
 
 
 def refuse_if_any(problems: Iterable[Problem]) -> None:
-    """Raise `Refused` with all of the problems, if there are any."""
     if found := list(problems):
         raise Refused(found)
 

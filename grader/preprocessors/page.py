@@ -37,12 +37,10 @@ NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)
 
 
 class FeedbackExporter(HTMLExporter):
-    """nbconvert's HTMLExporter for the pages of a class, which load no script.
+    """nbconvert's HTMLExporter for the pages of a class, which load no script and are never parsed.
 
-    It does not parse the finished page, as nbconvert does to add a text to images without one: here
-    a regular expression does. A page that takes more CPU than ``SECONDS``, or too much memory, is
-    made again with nothing but the reports on graded cells. In other threads than the main one
-    there is no limit.
+    A page that takes more CPU than ``SECONDS``, or too much memory, is made again with nothing but
+    the reports on graded cells. In other threads than the main one there is no limit.
     """
 
     def __init__(self, config: Any = None, **kwargs: Any):

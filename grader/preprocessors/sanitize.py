@@ -68,10 +68,9 @@ TOO_MUCH = "... this has too much markup to be shown ..."
 class Sanitize(SanitizeHTML):
     """nbconvert's SanitizeHTML with the course's own list of harmless markup.
 
-    It applies to every output and to text cells that a learner wrote. Pictures must be part of the
-    page (``data:``), so that opening the page sends no request. For links see
-    :mod:`grader.preprocessors.links`. Markup that would take long to clean or to render is shown
-    as it was written or left out.
+    It applies to every output and to text cells that a learner wrote; for links see
+    :mod:`grader.preprocessors.links`. Pictures must be part of the page (``data:``). Markup that
+    would take long to clean or to render is shown as it was written or left out.
     """
 
     enabled = Bool(True).tag(config=True)
