@@ -96,14 +96,8 @@ def learner_files(
         if path.endswith(".ipynb") and (match := SECRET.search(content.decode()))
     ]
     answered = "holds somebody's answers: move it away, or replace it with `build --force`"
-    refuse_if_any(
-        problems
-        + [
-            Problem(phase.relative(phase.release), 0, answered)
-            for phase in chosen
-            if holds_work(phase.release)
-        ]
-    )
+    held = [phase.relative(phase.release) for phase in chosen if holds_work(phase.release)]
+    refuse_if_any([*problems, *(Problem(path, 0, answered) for path in held)])
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
     # without the developers' packages, and without comments

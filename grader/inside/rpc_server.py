@@ -30,11 +30,8 @@ from grader.inside import codec
 MAX_OPS = 10_000
 # Folders in which no code of a learner's lies.
 HERE = Path(__file__).parents[2]
-OTHERS = tuple(
-    f"{folder}{os.sep}"
-    for folder in (Path(os.__file__).parent, Path(torch.__file__).parents[1], HERE / "grader",
-                   HERE / "utils")
-)  # fmt: skip
+LIBRARIES = (Path(os.__file__).parent, Path(torch.__file__).parents[1])
+OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, HERE / "grader", HERE / "utils"))
 connection = -1  # descriptor of the kernel's end of the socket; set when the kernel starts
 
 
@@ -98,11 +95,8 @@ class Answerer:
         args, kwargs = request["args"], request.get("kwargs", {})
         watch = OpRecorder(stored_in((args, kwargs))) if request.get("trace") else None
         function = self._function(request)
-        if watch is None:
+        with watch or contextlib.nullcontext():
             result = function(*args, **kwargs)
-        else:
-            with watch:
-                result = function(*args, **kwargs)
         if isinstance(function, type) and function is self._thing:
             return self._keep(result)
         if request.get("generator") and isinstance(result, Iterator):
