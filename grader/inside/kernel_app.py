@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import io
 import os
 import signal
@@ -21,11 +20,9 @@ import sys
 import threading
 import time
 import warnings
-import zlib
 from functools import partial
 from typing import Any
 
-from ipykernel.compiler import XCachingCompiler, get_tmp_directory
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -198,18 +195,6 @@ class _NoSubshells:
         return False
 
 
-class SandboxCompiler(XCachingCompiler):
-    def get_code_name(self, raw_code: str, code: str, number: int) -> str:
-        """Return a cell's file name; ipykernel reads the environment, which a learner may delete.
-
-        ``inspect`` is told its module, or it would look for the name in all modules' files.
-        """
-        digest = zlib.crc32(raw_code.encode(errors="replace"))
-        name = f"{get_tmp_directory()}{os.sep}{digest}.py"
-        inspect.modulesbyfile[name] = "__main__"
-        return name
-
-
 class SandboxShell(ZMQInteractiveShell):
     def ask_exit(self) -> None:
         """End the cell, as ``sys.exit`` does; ipykernel would end the kernel."""
@@ -267,7 +252,6 @@ def _interrupt_once(number: int, frame: Any) -> None:
 class SandboxKernel(IPythonKernel):
     _supports_kernel_subshells = False
     shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
-    compiler_class: Any = Type(SandboxCompiler, klass=XCachingCompiler)
     _execute_sleep = Float(0.0)  # no other thread has to publish in the meantime
 
     def pre_handler_hook(self) -> None:

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from grader.inside.headers import LIBRARIES
 from grader.phase_paths import ROOT
 
 pytestmark = [
@@ -53,3 +55,14 @@ def test_the_compiler_is_preloaded_without_a_thread_and_finds_nothing_out_again(
         "Inductor registers its patterns with other arguments"
     )
     assert used, "torch no longer times guards under that name: see preload.py"
+
+
+def test_kernels_are_linked_with_empty_libraries_of_torchs_names(headers: list[Path]) -> None:
+    made = headers[0] / LIBRARIES
+    assert {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so"} <= {
+        p.name for p in made.iterdir()
+    }
+    for path in made.iterdir():
+        told = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True)
+        assert f"SONAME               {path.name}" in told.stdout
+        assert path.stat().st_size < 100_000

@@ -30,11 +30,9 @@ REPLACED = {
         "log_connection_info",
         "write_connection_file",
     ],
-    kernel_app.SandboxCompiler: ["get_code_name"],
     kernel_app.SandboxKernel: [
         "_execute_sleep",
         "_supports_kernel_subshells",
-        "compiler_class",
         "shell_class",
     ],
     kernel_app.SandboxSession: ["deserialize", "feed_identities", "send"],
