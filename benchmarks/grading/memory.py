@@ -40,7 +40,9 @@ async def _measure(sources: Sequence[str], headers: Path | None, count: int) -> 
             client.start_channels()
             await client.wait_for_ready(60)
             for source in sources:
-                await client.execute(source, reply=True, timeout=600)
+                await client.execute_interactive(
+                    source, allow_stdin=False, output_hook=lambda _: None, timeout=600
+                )
             client.stop_channels()
             totals.append(_proportional(warm().process.pid))
     finally:

@@ -75,10 +75,11 @@ class Sandbox:
 def _command(
     told: Mapping[str, Any], asked: Mapping[str, Any], descriptors: Iterable[int]
 ) -> list[str]:
-    """Return bubblewrap's options.
+    """Return bubblewrap's options; see :func:`build`.
 
-    ``descriptors``: its report, /etc/passwd, /etc/group, and the filter of the two processes that
-    keep the sandbox open, because the learner's code may be able to write to their memory.
+    The descriptors are for its report, /etc/passwd, /etc/group, and the system call filter of the
+    two processes that keep the sandbox open. They have a filter because the learner's code may be
+    able to write to their memory.
     """
     report, passwd, group, refused = map(str, descriptors)
     stage, hidden = told["stage"], told["hidden"]
@@ -208,7 +209,7 @@ def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
 
 
 def _ready(data: bytes) -> int:
-    """Return a descriptor of ``data`` in memory: Linux makes pipes small once a user has many."""
+    """Return a descriptor of ``data``: no pipe, which Linux makes small once a user has many."""
     descriptor = os.memfd_create("ready")
     os.pwrite(descriptor, data, 0)
     return descriptor

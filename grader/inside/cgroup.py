@@ -20,9 +20,11 @@ ROOM = 64 << 20
 def enter(proc: Path = Path("/proc/self")) -> Path | None:
     """Move this process into a group of its own; return the group above, for those of sandboxes.
 
-    The grading process calls it first; in its workers and zygotes it returns the same. None if
-    nobody may make groups here: then nothing has changed. ``proc`` is this process's folder in
-    /proc.
+    The grading process calls it before it starts workers and a zygote; in these it returns the
+    same. None if the system lets nobody make groups here; then nothing has changed.
+
+    Args:
+        proc: this process's folder in /proc.
     """
     own = _own(proc)
     if own is None:
@@ -62,9 +64,14 @@ def _words(path: Path) -> list[str]:
 
 
 class Group:
-    """The group of one sandbox, below what :func:`enter` returned.
+    """The group of one sandbox.
 
-    Raises OSError, as :meth:`add` and :meth:`limit` do, if the system refuses.
+    Args:
+        above: the group that :func:`enter` returned.
+        name: of the new group.
+
+    Raises:
+        OSError: from here and :meth:`add` and :meth:`limit`, if the system refuses.
     """
 
     def __init__(self, above: Path, name: str) -> None:

@@ -133,6 +133,7 @@ class _Encoder:
         self.storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
     def trees(self, values: Collection[Any], depth: int) -> list[Any]:
+        """Return the JSON trees of values that have the same depth."""
         self.items += len(values)
         if values and depth > MAX_DEPTH:
             raise NotByValue(f"something nested more than {MAX_DEPTH} levels deep")
@@ -230,7 +231,7 @@ class _Encoder:
 
 
 class _Decoder:
-    """Decode the JSON tree of a message; raise any of UNREADABLE."""
+    """Decode the JSON tree of a message; raise any of the errors that :func:`unpack` catches."""
 
     def __init__(self, blobs: memoryview):
         self.blobs = blobs
@@ -240,6 +241,7 @@ class _Decoder:
         self.bytes = 0
 
     def values(self, trees: Collection[Any], depth: int) -> list[Any]:
+        """Return the values of JSON trees that have the same depth."""
         self.items += len(trees)
         if trees and (depth > MAX_DEPTH or self.items > MAX_ITEMS):
             raise NotByValue("a message with too many values or levels")
@@ -292,7 +294,10 @@ class _Decoder:
         return self.storages[index]
 
     def _spend(self, shape: list[int], itemsize: int) -> int:
-        """Count the bytes of a shape, over which strides of 0 stretch a few, and its elements."""
+        """Return the number of elements of a shape, and count their bytes against the limit.
+
+        Strides of 0 stretch a few bytes over any shape.
+        """
         if len(shape) > MAX_RANK or any(type(n) is not int or n < 0 for n in shape):
             raise NotByValue("a message with an impossible shape")
         count = math.prod(shape)

@@ -83,7 +83,9 @@ def _copy_plain_files(
 ) -> None:
     """Copy the plain files of a folder, which is closed, and of those below it.
 
-    No link, device or pipe, no empty folder, and no notebook: the graded one has its hidden tests.
+    Symbolic links, hard links, devices, pipes and notebooks are not copied. Notebooks are left out
+    because the one that is being graded lies there with its hidden tests. Only names and bytes are
+    copied, and no empty folder, so nothing else can differ between equal submissions.
     """
     with os.scandir(source) as entries:
         names = [
@@ -124,7 +126,11 @@ def _close_all_but(keep: list[int]) -> None:
 
 
 def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
-    """Set the limits of a process, 0 for this one, that Linux enforces by itself."""
+    """Set the limits of a process, 0 for this one, that Linux enforces by itself.
+
+    The zygote watches what these limits do not cover. ``sandbox`` has ``memory`` and ``file`` in
+    bytes, and ``processes``.
+    """
     with open(f"/proc/{process or 'self'}/status") as file:
         at_start = next(int(line.split()[1]) for line in file if line.startswith("VmData"))
     for kind, value in (

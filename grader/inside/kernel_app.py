@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import io
 import os
 import signal
@@ -20,9 +21,11 @@ import sys
 import threading
 import time
 import warnings
+import zlib
 from functools import partial
 from typing import Any
 
+from ipykernel.compiler import XCachingCompiler, get_tmp_directory
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -61,9 +64,10 @@ class SandboxSession(Session):
         header: Any = None,
         metadata: Any = None,
     ) -> dict[str, Any] | None:
-        """Send a message and return it; ``stream`` is None for the shell channel.
+        """Send a message, or one of a type that is built from the other arguments, and return it.
 
-        A forked process is not the kernel: it sends nothing.
+        ``stream`` is None for the shell channel. A forked process is not the kernel: it sends
+        nothing and returns None.
         """
         if os.getpid() != self.pid:
             return None
@@ -91,9 +95,11 @@ class SandboxSession(Session):
         return data
 
     def feed_identities(self, msg: Any, copy: bool = True) -> tuple[list[bytes], Any]:
+        """Return no identities, because there is only one client."""
         return [], msg
 
     def deserialize(self, msg: Any, content: bool = True, copy: bool = True) -> dict[str, Any]:
+        """Decode a message that was received."""
         return messages.decode(msg)
 
 
@@ -117,6 +123,7 @@ class Publisher(IOPubThread):
         self.background_socket = self  # type: ignore[assignment]  # it sends like one
 
     def schedule(self, f: Any) -> None:
+        """Call ``f`` at once."""
         f()
 
     def start(self) -> None:
@@ -128,8 +135,8 @@ class Publisher(IOPubThread):
 class SandboxStream(OutStream):
     """Standard output or error; its text is sent when the cell ends or ``FLUSH_SECONDS`` later.
 
-    The main thread waits for no ``threading.Event``, which a raising signal handler could leave
-    locked.
+    The main thread waits for no ``threading.Event``: a signal handler that raises while it does may
+    leave the event's lock in the wrong state.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -195,9 +202,46 @@ class _NoSubshells:
         return False
 
 
+class SandboxCompiler(XCachingCompiler):
+    """ipykernel's compiler, which makes the file names of cells faster."""
+
+    def get_code_name(self, raw_code: str, code: str, number: int) -> str:
+        """Return the file name under which tracebacks know a cell.
+
+        ``inspect`` is told its module. Otherwise each traceback looks for the name among the files
+        of all modules, several times: 8 ms where 2,300 modules are loaded. ipykernel's own hash is
+        computed in Python, because a debugger needs just that one.
+        """
+        digest = zlib.crc32(raw_code.encode(errors="replace"))
+        name = f"{get_tmp_directory()}{os.sep}{digest}.py"
+        inspect.modulesbyfile[name] = "__main__"
+        return name
+
+
 class SandboxShell(ZMQInteractiveShell):
+    """IPython's shell, which does not transform a cell twice and which only the grader ends."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._transformed: dict[str, str] = {}
+        super().__init__(**kwargs)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return the cell as Python, with its magics as calls.
+
+        The kernel asks for it, and then the shell asks again. The first answer is kept for that and
+        then dropped, so a later cell with the same text gets a new one.
+        """
+        if raw_cell in self._transformed:
+            return self._transformed.pop(raw_cell)
+        self._transformed = {raw_cell: super().transform_cell(raw_cell)}
+        return self._transformed[raw_cell]
+
     def ask_exit(self) -> None:
-        """End the cell, as ``sys.exit`` does; ipykernel would end the kernel."""
+        """End the cell, as ``sys.exit`` does; ``exit()`` and ``quit()`` call this.
+
+        ipykernel would end the kernel a tenth of a second later, and how many cells run until then
+        is a matter of luck.
+        """
         raise SystemExit(EXIT)
 
     def system_piped(self, cmd: str) -> None:
@@ -221,10 +265,10 @@ class SandboxShell(ZMQInteractiveShell):
     system = system_piped
 
     def _update_exit_now(self, change: Any) -> None:
-        """Let ``exit_now`` not end the kernel."""
+        """Do nothing where ``exit_now`` is set; ipykernel would end the kernel."""
 
     async def run_ast_nodes(self, *args: Any, **kwargs: Any) -> bool:
-        """Run a cell's statements; only in here does an interrupt raise, and only once.
+        """Run the statements of a cell; only in here does an interrupt raise, and only once.
 
         A second one could come while the first is shown. A cell with a top-level ``await`` has
         ipykernel's own handler.
@@ -252,13 +296,23 @@ def _interrupt_once(number: int, frame: Any) -> None:
 class SandboxKernel(IPythonKernel):
     _supports_kernel_subshells = False
     shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
+    compiler_class: Any = Type(SandboxCompiler, klass=XCachingCompiler)
     _execute_sleep = Float(0.0)  # no other thread has to publish in the meantime
 
     def pre_handler_hook(self) -> None:
-        """Ignore interrupts around a cell, where a late one would end the kernel."""
+        """Ignore interrupts around a cell: one that comes late would end the kernel.
+
+        `SandboxShell.run_ast_nodes` and, for a cell with a top-level ``await``, ipykernel let them
+        reach the cell's own code.
+        """
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     post_handler_hook = pre_handler_hook
+
+    def _publish_status(self, status: str, *args: Any, **kwargs: Any) -> None:
+        """Publish the kernel's state, but not that it is busy: the grader knows what it asked."""
+        if status != "busy":
+            super()._publish_status(status, *args, **kwargs)
 
     def listen(self, end: socket.socket) -> None:
         """Answer the requests that arrive at ``end``, until the grader closes its own end."""
@@ -289,24 +343,33 @@ class SandboxKernel(IPythonKernel):
 
 
 class SandboxApp(IPKernelApp):
-    """The application around the kernel: made by the zygote, completed in each fork."""
+    """The application around the kernel. The zygote makes it and each fork completes it.
+
+    Making it writes to many pages of memory, which every fork would otherwise have to copy.
+    """
 
     kernel: Any
     kernel_class: Any = Type(SandboxKernel, klass="ipykernel.kernelbase.Kernel").tag(config=True)
 
     def _nothing(self, *_: Any, **__: Any) -> None:
-        """Replace steps that need files, ports or threads, which a fork would lose."""
+        """Replace steps that a sandbox does not need.
+
+        It has no connection file, no ports, and no configuration of this machine. The zygote
+        notices when the kernel or the grading process ends, so neither heartbeat nor poller runs.
+        Standard output and error have threads, which a fork would lose.
+        """
 
     init_connection_file = write_connection_file = log_connection_info = _nothing
     init_heartbeat = init_poller = load_config_file = init_io = _nothing
 
     def init_sockets(self) -> None:
-        """Make the session, whose only socket :meth:`move_in` gives it."""
+        """Make the session; :meth:`move_in` later gives it the only socket."""
         self.session = SandboxSession(parent=self, key=b"")
         self.iopub_thread = self.iopub_socket = Publisher(self.session)
         self.configure_tornado_logger()
 
     def init_kernel(self) -> None:
+        """Make the kernel."""
         self.kernel = self.kernel_class.instance(
             parent=self,
             session=self.session,

@@ -16,6 +16,8 @@ CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 SANDBOX = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
 
+MADV_COLLAPSE = 25
+
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_CAPBSET_READ = 23
@@ -45,6 +47,19 @@ def prctl(option: int, *arguments: int) -> int:
     """Call ``prctl``; the arguments are integers or addresses."""
     rest = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(f"prctl({option})", _libc.prctl(option, *rest))
+
+
+def use_huge_pages() -> None:
+    """Move this process's own memory into huge pages, if Linux can (6.1 or newer).
+
+    A fork then copies one page table entry for each 2 MiB instead of 512, so it is faster.
+    """
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            addresses, permissions, _, _, inode, *name = line.split()
+            if permissions.startswith("rw") and inode == "0" and name in ([], ["[heap]"]):
+                start, end = (int(address, 16) for address in addresses.split("-"))
+                _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_COLLAPSE)
 
 
 def drop_bounding_set() -> None:

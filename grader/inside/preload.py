@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import linecache
 import pkgutil
+import string
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -81,6 +83,13 @@ ON_DEMAND = {
     ),
 }
 
+# Modules, or packages, with functions that call a learner's code: each traceback reads their files.
+# `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
+ON_THE_STACK = (
+    *("asyncio.", "ipykernel.", "IPython.core.async_helpers", "IPython.core.interactiveshell"),
+    *("tornado.platform.asyncio", "torch.cuda", "torch.mps", "torch.random", "torch.xpu"),
+)
+
 # Modules of the project.
 OURS = (
     "utils.minigpt.generation",
@@ -93,6 +102,7 @@ OURS = (
 
 
 def preload() -> None:
+    """Import ``ALWAYS`` and ``OURS``."""
     # Nobody debugs a graded notebook, and importing debugpy takes most of a kernel's start.
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     importlib.import_module("ipykernel.debugger")
@@ -108,16 +118,43 @@ def preload() -> None:
     torch.ones((), requires_grad=True).backward()
     _let_modes_start_alone(True)
     _import(OURS)
+    _make_letters()
+    for loaded, module in list(sys.modules.items()):
+        if loaded.startswith(ON_THE_STACK) and getattr(module, "__file__", None):
+            linecache.getlines(str(module.__file__))  # Python keeps them
 
 
 def _import(names: Iterable[str]) -> None:
+    """Import modules, except those that another torch does not have."""
     for name in names:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
 
 
+def _make_letters() -> None:
+    """Fill the caches that views fill when they first write: outlines, matplotlib's parser.
+
+    The parser of formulas alone takes 50 ms. Some markers are formulas. The fonts themselves are
+    forgotten again, because each has a file open, which no kernel inherits.
+    """
+    from matplotlib import font_manager, mathtext
+    from matplotlib.markers import MarkerStyle
+
+    MarkerStyle("$=$")
+    mathtext.MathTextParser._parse_cached.cache_clear()  # type: ignore[attr-defined]
+    font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
+    letters = importlib.import_module("utils.views._text_outlines")
+    for mono in (False, True):
+        letters.text_width(f"{string.printable[:95]}·×→…", size=12, mono=mono)
+    letters._face.cache_clear()
+
+
 def _let_modes_start_alone(alone: bool) -> None:
-    """Keep a kernel's first dispatch mode from importing ``torch._dynamo`` for a second, or not."""
+    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, or let it, as torch.
+
+    A mode imports it to exclude its own work from compilation, which takes a second. A kernel that
+    traces nothing does not need that.
+    """
     from torch.utils._python_dispatch import TorchDispatchMode
 
     mode: Any = TorchDispatchMode
@@ -125,7 +162,11 @@ def _let_modes_start_alone(alone: bool) -> None:
 
 
 def preload_group(name: str) -> None:
-    """Import a group of :data:`ON_DEMAND`, undoing what Dynamo sets for ``torch.distributions``."""
+    """Import a group of :data:`ON_DEMAND`.
+
+    Dynamo switches the validation of ``torch.distributions`` off for the whole process when it is
+    imported. It is switched on again, so that a kernel begins as torch does.
+    """
     from torch.distributions import Distribution
 
     validates = Distribution._validate_args
@@ -134,7 +175,11 @@ def preload_group(name: str) -> None:
 
 
 def preload_tracer() -> None:
-    """Import what tracing needs, for labs that emit no code: all down to Inductor's door."""
+    """Import what the first call of a traced function would, down to Inductor's door.
+
+    For labs that trace and never emit code: Dynamo, AOTAutograd, fake tensors, ``opcheck``; and
+    Triton with its interpreter, which wants no compiler either.
+    """
     _let_modes_start_alone(False)
     _import(TRACER)
     from torch._dynamo import guards
@@ -148,7 +193,11 @@ def preload_tracer() -> None:
 
 
 def preload_compiler() -> None:
-    """Import and hash in advance what the first call of a compiled function would."""
+    """Do in advance what the first call of a compiled function does: imports and hashes.
+
+    Inductor hashes the files of torch and Triton. It caches the results, and every kernel inherits
+    them. It also tries the compiler and the processor: see :mod:`grader.inside.headers`.
+    """
     preload_tracer()
     import torch
     from torch import hub

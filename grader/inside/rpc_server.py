@@ -61,7 +61,10 @@ class Answerer:
         self._made: list[Any] = []
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        """Return the packed reply; whatever the learner's code raises becomes part of it."""
+        """Return the packed reply to one request.
+
+        Whatever the learner's code raises becomes part of the reply and is not raised here.
+        """
         reply: dict[str, Any]
         told: dict[str, Any] = {"id": request["id"]}
         listening: contextlib.AbstractContextManager = contextlib.nullcontext()
@@ -123,7 +126,10 @@ class Answerer:
 
 
 def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
-    """Return the tensors and arrays inside nested containers, in order."""
+    """Return the tensors and arrays inside nested containers, in order.
+
+    torch's own function for this knows more containers, and takes many times as long.
+    """
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return [value]
     if isinstance(value, Mapping):
@@ -134,7 +140,11 @@ def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
 
 
 def find_driver(name: str) -> Callable:
-    """Return the driver with a name such as ``dispatch:log_ops``, or raise LookupError."""
+    """Return the driver with a name such as ``dispatch:log_ops``.
+
+    Raises:
+        LookupError: if there is none.
+    """
     module, _, function = name.partition(":")
     try:
         return getattr(importlib.import_module(f"utils.drivers.{module}"), function)
@@ -208,7 +218,10 @@ def describe(error: BaseException) -> dict[str, Any]:
 def serve(thing: Any) -> None:
     """Answer requests over the inherited socket, until the grader sends ``end`` or closes it.
 
-    The kernel runs it as the code of a graded cell; ``thing`` is what the learner wrote.
+    The kernel calls this: it is the code that the grader executes for a graded cell.
+
+    Args:
+        thing: what the learner wrote; a dict for an exercise with several functions.
     """
     answerer = Answerer(thing)
     with (
@@ -243,7 +256,11 @@ def _interruptible() -> Iterator[None]:
 
 
 def receive(connection: socket.socket) -> Any:
-    """Return the next message, None at the end of the stream; NotByValue if it is not valid."""
+    """Receive and decode the next message; return None at the end of the stream.
+
+    Raises:
+        NotByValue: if the bytes are not a valid message.
+    """
     header = _exactly(connection, codec.HEADER.size)
     if len(header) < codec.HEADER.size:
         return None
@@ -263,9 +280,15 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 class OpRecorder(TorchDispatchMode):
-    """Record each operator that has a storage of an input, or of what was made of one.
+    """Record each operator that reaches the dispatcher and has an input's storage as an argument.
 
-    ``ops`` are the recorded operators, such as ``aten.add``, in order.
+    What an operator made of an input, such as a copy, is looked at like the input.
+
+    Args:
+        inputs: the inputs; those that are no tensors are ignored.
+
+    Attributes:
+        ops: the recorded operators, such as ``aten.add``, in order.
     """
 
     def __init__(self, inputs: list[Any]) -> None:
@@ -290,11 +313,13 @@ class OpRecorder(TorchDispatchMode):
 
 
 class CallRecorder(TorchFunctionMode):
-    """Record what of torch the learner's code calls or reads, whatever it calls it by.
+    """Record each function, method and attribute of torch that the learner's code calls or reads.
 
-    What a library calls in turn is not heard, nor code of the learner's that runs inside of a call
-    of torch, such as a ``backward``. ``lines`` has the line of the first call by path, such as
-    ``torch.softmax``.
+    It is heard whatever the code calls it by. What a library calls in turn is not, nor is code of
+    the learner's that runs inside of a call of torch, such as a ``backward``.
+
+    Attributes:
+        lines: the line in which the code first called it, by its path, such as ``torch.softmax``.
     """
 
     def __init__(self) -> None:
@@ -330,6 +355,7 @@ def _path(func: Any) -> str:
 
 
 def _addresses(value: Any) -> set[int]:
+    """Return the addresses of the storages of the tensors in nested containers."""
     return {address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
 
 

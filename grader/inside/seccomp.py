@@ -234,19 +234,22 @@ def _steps(column: int, architecture: int) -> list[bytes]:
 
 
 def _only(value: int, steps: list[bytes]) -> list[bytes]:
-    """Return instructions for one loaded value: it is allowed unless one of ``steps`` returns."""
+    """Return instructions for one loaded value; it is allowed unless one of ``steps`` returns."""
     return [_step(JUMP_EQUAL, value, 0, len(steps) + 1), *steps, _step(RETURN, ALLOW)]
 
 
 def _argument(place: int, mask: int = 0) -> list[bytes]:
+    """Return instructions that load the lower 32 bits of an argument, masked if asked."""
     return [_step(LOAD, ARGUMENT + 8 * place), *([_step(AND, mask)] if mask else [])]
 
 
 def _any_of(values: Iterable[int], then: bytes) -> list[bytes]:
+    """Return instructions that run ``then`` if the loaded value is one of ``values``."""
     return [step for value in values for step in (_step(JUMP_EQUAL, value, 0, 1), then)]
 
 
 def _none_of(values: Sequence[int], then: bytes) -> list[bytes]:
+    """Return instructions that run ``then`` if the loaded value is none of ``values``."""
     count = len(values)
     return [*(_step(JUMP_EQUAL, value, count - at) for at, value in enumerate(values)), then]
 

@@ -98,6 +98,7 @@ class Thread(NamedTuple):
 
 
 def _since(before: Mapping[str, Thread], now: Mapping[str, Thread]) -> tuple[float, float]:
+    """Return the seconds that threads ran, and that they waited, between two looks."""
     none = Thread(0, 0, False, b"")
     pairs = [(thread, before.get(number, none)) for number, thread in now.items()]
     ran = sum(max(0, thread.ran - had.ran) for thread, had in pairs)
@@ -105,7 +106,10 @@ def _since(before: Mapping[str, Thread], now: Mapping[str, Thread]) -> tuple[flo
 
 
 def _come_and_gone(before: Collection[str], now: Collection[str]) -> bool:
-    """Return whether a thread was made and ended between two looks: ids come in order."""
+    """Return whether a thread was made and ended between two looks.
+
+    A sandbox gives its threads' ids in order, so one that is nowhere shows as a gap.
+    """
     new = [int(thread) for thread in now if thread not in before]
     last = max(map(int, before), default=0)
     return bool(new) and (min(new) < last or max(new) - last > len(new))
@@ -197,6 +201,7 @@ class Meter:
             self.new_sessions, self.new, self.looks = self.new, 0, 0
 
     def _threads(self) -> dict[str, Thread]:
+        """Return the sandbox's threads by their ids."""
         found: dict[str, Thread] = {}
         for pid in self._processes():
             found |= self._threads_in(f"/proc/self/fd/{self.proc}/{pid}/task")
@@ -259,6 +264,7 @@ class Meter:
 
     @staticmethod
     def _queues(table: bytes) -> int:
+        """Return the bytes in the queues of TCP or UDP sockets."""
         total = 0  # four times, because Linux needs several times the size of small pieces
         for line in table.splitlines()[1:]:
             _, _, _, state, queues, *_ = line.split()
@@ -294,6 +300,7 @@ class Meter:
         return found
 
     def _descriptors(self, pid: str) -> int:
+        """Return the number of files that a process has open."""
         with contextlib.suppress(OSError):
             # since Linux 6.2 the folder's size is this number
             return os.stat(f"{pid}/fd", dir_fd=self.proc).st_size or len(

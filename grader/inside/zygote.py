@@ -35,6 +35,9 @@ from grader.inside.long_lived import long_lived
 from grader.inside.preload import preload, preload_compiler, preload_group, preload_tracer
 
 WATCH_SECONDS = 0.1
+# So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
+# it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
+FEW = 2
 MESSAGE = 1 << 16
 COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
 
@@ -92,7 +95,10 @@ def main(control_fd: int) -> None:
 
 
 class Zygote:
-    """Start, watch and end sandboxes, in the thread whose end would be the end of bubblewrap."""
+    """Start, watch and end sandboxes, in the thread whose end would be the end of bubblewrap.
+
+    ``grader`` is a pidfd of the grading process, ``told`` the first message; see :func:`main`.
+    """
 
     def __init__(self, control: socket.socket, grader: int, told: Mapping[str, Any]) -> None:
         self.control = control
@@ -101,6 +107,8 @@ class Zygote:
         self.running: list[RunningSandbox] = []
         self.preloaded: set[str] = set()
         self.started = 0
+        self.forks = 0  # since the last import
+        self.moved = False  # whether the memory is in huge pages since then
 
     def serve(self) -> None:
         watch = 0.0
@@ -164,6 +172,11 @@ class Zygote:
         files: int | None = None,
     ) -> RunningSandbox:
         self._import(asked)
+        may_wait = not self.running  # no limit is watched meanwhile
+        if may_wait and self.forks >= FEW and not self.moved:
+            linux.use_huge_pages()
+            self.moved = True
+        self.forks += 1
         self.started += 1
         built = bubblewrap.build(self.told, asked)
         group = None
@@ -199,11 +212,13 @@ class Zygote:
                 else:
                     preload_group(group)
             self.preloaded |= {group, TRACER} if group == COMPILER else {group}
+            self.forks, self.moved = 0, False
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], *given: Any) -> int:
         """Fork the kernel into the sandbox and return its process id, seen from outside.
 
-        It takes two forks: only the child of who joins a PID namespace is in it.
+        It takes two forks: the first child joins the namespaces, but only its own child is then in
+        the PID namespace. Further arguments are those of :meth:`_join`.
         """
         report, inside = os.pipe()
         joiner = os.fork()
@@ -242,7 +257,10 @@ class Zygote:
         connection: int,
         files: int | None,
     ) -> None:
-        """Enter the sandbox, fork again, and become the kernel in that child. Never return."""
+        """Enter the sandbox, fork again, and become the kernel in that child. Never return.
+
+        ``report`` is a pipe for the kernel's process id and for errors.
+        """
         try:
             spaces = linux.SANDBOX
             if self.told["user_namespace"]:
@@ -284,6 +302,7 @@ class Zygote:
             os._exit(0)
 
     def _receive(self, entry: RunningSandbox) -> None:
+        """Read a word from a lease: interrupt the kernel, or end its sandbox."""
         try:
             word = entry.lease.recv(MESSAGE)
         except BlockingIOError:
@@ -308,7 +327,11 @@ class Zygote:
                 self._end(entry, reason)
 
     def _excess(self, entry: RunningSandbox, now: float) -> str:
-        """Look at a sandbox, its memory last since that is slow; return which limit it exceeds."""
+        """Look at a sandbox; return which limit it exceeds, empty if none.
+
+        Its threads get no larger share of the processor than FAIR. Its memory comes last, because
+        to measure it may take long.
+        """
         meter, seconds = entry.meter, entry.limits["total_seconds"]
         meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
         os.pwrite(entry.clock, usage.CLOCK.pack(meter.passed), 0)

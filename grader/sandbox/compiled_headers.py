@@ -27,9 +27,12 @@ SECONDS = 1800
 
 
 def prepared_headers() -> Path:
-    """Return the folder with the compiled headers; make it if nobody has, or wait for who does.
+    """Return the folder with the compiled headers, for sandboxes; make it if it does not exist.
 
-    Raises UserError if the headers cannot be compiled, or a sandbox does not see the compiler.
+    Processes that call this at the same time wait for the one that makes it.
+
+    Raises:
+        UserError: if the headers cannot be compiled, or a sandbox does not see the compiler.
     """
     compiler = cxx()
     seen = ["/usr", "/bin", *environment_folders()]
@@ -50,6 +53,7 @@ def prepared_headers() -> Path:
 
 
 def folder() -> Path:
+    """Return this user's cache folder for compiled headers."""
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "open-the-hood" / "compiled"
 
@@ -86,6 +90,7 @@ def _make(where: Path) -> None:
 
 
 def _key() -> str:
+    """Return a hash of torch, Python, the compiler, the processor, and the code that makes them."""
     import torch
 
     compiler = os.path.realpath(cxx())

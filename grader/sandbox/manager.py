@@ -65,6 +65,7 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     @property
     def has_kernel(self) -> bool:
+        """Whether a kernel was started and not shut down yet."""
         return self._lease is not None
 
     async def start_kernel(  # type: ignore[override]  # see the class
@@ -73,10 +74,14 @@ class SandboxedKernelManager(AsyncKernelManager):
     ) -> None:
         """Start the kernel in a new sandbox and return when it is confined.
 
-        What nbclient asks for besides is ignored: it is for kernels of the grader's own.
+        The arguments, environment and folder that nbclient names are for kernels of the grader's.
 
-        Raises CannotSandbox, FilesRefused, ZygoteDied (retrying may help), and UserError if
-        ``kernel_name`` is no Python kernel.
+        Raises:
+            RuntimeError: if the manager already has a kernel.
+            UserError: if ``kernel_name`` is not a Python kernel.
+            CannotSandbox: if this machine cannot make the sandbox.
+            FilesRefused: if the submission's files could not be copied.
+            ZygoteDied: if the zygote died; retrying may help.
         """
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
@@ -85,6 +90,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         await asyncio.to_thread(self._start)
 
     def _refuse_other_languages(self) -> None:
+        """Refuse a kernel that is not Python; a sandbox always runs the grader's own Python."""
         try:
             spec = self.kernel_spec
             assert spec is not None
@@ -142,9 +148,11 @@ class SandboxedKernelManager(AsyncKernelManager):
             os.pwrite(self._clock, bytes([waits]), AWAITED)
 
     def client(self, **kwargs: Any) -> SandboxClient:  # type: ignore[override]  # see the class
+        """Return a client of the running kernel."""
         return SandboxClient(self._end, parent=self, session=self.session, **kwargs)
 
     async def is_alive(self) -> bool:  # type: ignore[override]  # see the class
+        """Return whether the kernel still runs."""
         self._listen()
         return self._lease is not None and not self._ended
 
@@ -153,7 +161,8 @@ class SandboxedKernelManager(AsyncKernelManager):
     def why_stopped(self) -> str:
         """Return, in words for a learner, why the kernel ended early; empty if it did not.
 
-        Raises ZygoteDied if the learner's code did not cause it.
+        Raises:
+            ZygoteDied: if the learner's code did not cause it; retrying may help.
         """
         self._listen()
         if self._ended == "lost":
@@ -187,6 +196,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         return self._ended == "died"
 
     def _listen(self) -> None:
+        """Read from the lease whether the zygote reported the end of the sandbox."""
         if self._lease is None or self._ended:
             return
         message = b""
@@ -212,7 +222,11 @@ class SandboxedKernelManager(AsyncKernelManager):
     async def shutdown_kernel(  # type: ignore[override]  # see the class
         self, now: bool = False, restart: bool = False
     ) -> None:
-        """End the sandbox, and return when all its processes have ended; else raise ZygoteDied."""
+        """End the kernel's sandbox and return when all its processes have ended.
+
+        Raises:
+            ZygoteDied: if the sandbox does not end in time.
+        """
         async with self._ending:  # a reader of a channel may just be in `over`
             self._listen()
             if self._lease is None:
@@ -240,6 +254,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                     self._ended = "left" if self._status == -signal.SIGKILL else "died"
 
     async def _end_of_sandbox(self) -> None:
+        """Tell the zygote to end the sandbox, and wait until it has said why it ended."""
         assert self._lease is not None
         with contextlib.suppress(OSError):
             self._lease.send(b"end")

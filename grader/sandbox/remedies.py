@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.inside import seccomp
 
-OF_NAMESPACES = ("namespace", "uid map", "gid map", "setgroups", "loopback", "permitted")
 OLDEST_LINUX = (5, 9)  # setns takes a pidfd from 5.8 on, close_range came with 5.9
 PROFILE = """\
 sudo tee /etc/apparmor.d/bwrap >/dev/null <<'END'
@@ -76,28 +76,21 @@ def missing() -> list[Obstacle]:
 def explain(said: str) -> Obstacle:
     """Return the problem behind a failed sandbox: its message has what bubblewrap printed."""
     of_bubblewrap = said.partition("bwrap: ")[2]
-    problem = of_bubblewrap.lower()
-    if "unknown option" in problem:
-        found = Obstacle(
-            "bubblewrap is too old", "Sandboxes need bubblewrap 0.8 or newer: update it."
-        )
-    elif "mount proc" in problem or "/newroot/proc" in problem:
-        found = Obstacle(
-            "this container does not let a sandbox have a /proc of its own",
-            "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
-        )
-    elif any(word in problem for word in OF_NAMESPACES):
-        found = _no_namespaces()
-    else:
-        return Obstacle(
-            f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
-        )
-    return Obstacle(f"{found.what} ({of_bubblewrap})", found.how)
+    for words, problem in REMEDIES:
+        if any(word in of_bubblewrap.lower() for word in words):
+            found = problem()
+            return Obstacle(f"{found.what} ({of_bubblewrap})", found.how)
+    return Obstacle(
+        f"a sandbox could not be made: {said}", "`python -m grader doctor` tests it alone."
+    )
 
 
 def _switch(name: str) -> str:
-    path = Path("/proc/sys", name)
-    return path.read_text().strip() if path.is_file() else ""
+    """Return the value of a switch under /proc/sys; empty if this system does not have it."""
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return ""
 
 
 def _no_namespaces() -> Obstacle:
@@ -118,3 +111,16 @@ def _no_namespaces() -> Obstacle:
         "apparmor=unconfined --security-opt systempaths=unconfined, or as root with "
         "--cap-add SYS_ADMIN.",
     )
+
+
+TOO_OLD = Obstacle("bubblewrap is too old", "Sandboxes need bubblewrap 0.8 or newer: update it.")
+NO_PROC = Obstacle(
+    "this container does not let a sandbox have a /proc of its own",
+    "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
+)
+# (words in bubblewrap's message, in lower case; what makes the problem). The first match counts.
+REMEDIES: tuple[tuple[tuple[str, ...], Callable[[], Obstacle]], ...] = (
+    (("unknown option",), lambda: TOO_OLD),
+    (("mount proc", "/newroot/proc"), lambda: NO_PROC),
+    (("namespace", "uid map", "gid map", "setgroups", "loopback", "permitted"), _no_namespaces),
+)

@@ -59,11 +59,14 @@ class FilesRefused(UserError):
 
 
 class ZygoteDied(RuntimeError):
-    """The zygote or a sandbox ended, or hung, through no fault of the learner's code: retry."""
+    """The zygote or a sandbox ended, or hung, through no fault of the learner's code.
+
+    The caller may retry: the next start makes a new zygote.
+    """
 
 
 def own_users() -> bool:
-    """Return whether each kernel may get its own user id here, and not a user namespace."""
+    """Return whether this process may give each kernel its own user id, or a user namespace."""
     status = Path("/proc/self/status").read_text()
     held = int(status.partition("CapEff:")[2].split()[0], 16)
     if not all(held >> capability & 1 for capability in NEEDED):
@@ -76,10 +79,12 @@ def own_users() -> bool:
 class Warm:
     """A zygote, with a folder that exists as long as it runs.
 
-    Raises CannotSandbox if a requirement is missing, or the folder cannot be written.
+    Raises:
+        CannotSandbox: if a requirement is missing, or the folder cannot be written.
     """
 
     def __init__(self) -> None:
+        """Start the zygote without waiting for its imports."""
         for problem in missing():
             raise CannotSandbox(problem)
         self.owner = os.getpid()
@@ -152,8 +157,15 @@ class Warm:
     def start(self, asked: Mapping[str, Any], descriptors: list[int], lease: socket.socket) -> None:
         """Ask for a kernel and wait until it is confined to its sandbox.
 
-        ``descriptors`` are for the zygote; the first, its end of ``lease``, is closed here. Raises
-        CannotSandbox, FilesRefused, or ZygoteDied if a process of the new sandbox died.
+        Args:
+            asked: the request; see :mod:`grader.inside.zygote`.
+            descriptors: those for the zygote, its end of the lease first; that one is closed here.
+            lease: this side's end of the lease.
+
+        Raises:
+            CannotSandbox: if the sandbox could not be made.
+            FilesRefused: if the submission's files could not be copied.
+            ZygoteDied: if the zygote or a process of the new sandbox died.
         """
         user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else USER
         request = json.dumps({**asked, "user": user, "own_user": self.own_users}).encode()
@@ -197,6 +209,7 @@ class Warm:
 
     @staticmethod
     def _hear(where: socket.socket, seconds: float) -> dict[str, Any]:
+        """Return the next message; empty if the connection ends or ``seconds`` pass."""
         where.settimeout(seconds)
         try:
             message = where.recv(1 << 16)
@@ -225,8 +238,6 @@ def environment(folder: Path) -> dict[str, str]:
         # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # what the processor knows is not tried again with programs, for eight seconds
-        "TORCHINDUCTOR_VEC_ISA_OK": "1",
         # sandboxes have no devices, and what the zygote found would not hold there
         "CUDA_VISIBLE_DEVICES": "",
         # there is no network: what is not in a local folder is an error at once, not after retries

@@ -68,6 +68,34 @@ def test_the_zygote_ran_nothing() -> None:
         assert said == "8 torch.Size([300, 300])\n"
 
 
+def test_the_zygote_has_the_letters_of_views_and_no_file_open() -> None:
+    with Inmate() as inmate:
+        inmate.run(
+            "from matplotlib import mathtext, font_manager\n"
+            "from utils.views import _text_outlines as outlines\n"
+            "kept = (mathtext.MathTextParser._parser, outlines._glyph.cache_info().currsize)\n"
+            "fonts = font_manager._get_font.cache_info().currsize\n"
+            "faces = outlines._face.cache_info().currsize"
+        )
+        assert inmate.value("kept[0] is not None and kept[1] > 180")
+        assert inmate.value("[fonts, faces]") == [0, 0]
+        said = inmate.run(
+            "from matplotlib.markers import MarkerStyle\n"
+            "width = outlines.text_width('a shape ∀', size=12)\n"
+            "print(width > 10, len(MarkerStyle('$=$').get_path().vertices) > 8)"
+        )
+        assert said == "True True\n"
+
+
+def test_the_zygote_has_read_the_lines_of_a_traceback() -> None:
+    with Inmate() as inmate:
+        inmate.run("import linecache, sys, traceback\nread = set(linecache.cache)")
+        inmate.run("stack = {f.filename for f in traceback.extract_stack()}")
+        ours = "'/ipykernel/' in f or '/IPython/' in f or '/asyncio/' in f"
+        assert inmate.value(f"sorted(f for f in stack - read if {ours})") == []
+        assert inmate.value(f"sum({ours} for f in stack)") > 5
+
+
 OPTIMIZER = """
 import sys, torch
 before = set(sys.modules)

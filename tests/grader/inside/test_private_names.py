@@ -30,13 +30,16 @@ REPLACED = {
         "log_connection_info",
         "write_connection_file",
     ],
+    kernel_app.SandboxCompiler: ["get_code_name"],
     kernel_app.SandboxKernel: [
         "_execute_sleep",
+        "_publish_status",
         "_supports_kernel_subshells",
+        "compiler_class",
         "shell_class",
     ],
     kernel_app.SandboxSession: ["deserialize", "feed_identities", "send"],
-    kernel_app.SandboxShell: ["ask_exit", "run_ast_nodes", "system_piped"],
+    kernel_app.SandboxShell: ["transform_cell"],
     kernel_app.SandboxStream: ["_flush", "_schedule_flush", "write"],
 }
 

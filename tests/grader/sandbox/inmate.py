@@ -66,20 +66,7 @@ class Inmate:
             texts.extend(said)
             heard("".join(said))
 
-        async def execute() -> None:
-            async with asyncio.timeout(PATIENCE):
-                asked = self.client.execute(code)
-                while True:
-                    message = await self.client.iopub_channel.get_msg()
-                    if message["parent_header"].get("msg_id") != asked:
-                        continue
-                    if message["content"].get("execution_state") == "idle":
-                        await self.client._recv_reply(asked)
-                        return
-                    if message["msg_type"] != "status":
-                        take(message)
-
-        self.do(execute())
+        self.do(self.client.execute_interactive(code, output_hook=take, timeout=PATIENCE))
         return "".join(texts)
 
     def wait_until_said(self, word: str) -> None:

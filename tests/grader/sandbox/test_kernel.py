@@ -765,6 +765,24 @@ def test_what_is_no_message_is_said_once_and_the_next_one_arrives(how: str) -> N
         assert inmate.value("2 + 2") == 4
 
 
+def test_a_cell_is_transformed_once_and_the_same_text_again_in_the_next() -> None:
+    with Inmate() as inmate:
+        inmate.run(
+            "shell, seen = get_ipython(), []\n"
+            "def louder(lines):\n"
+            "    seen.append(len(lines))\n"
+            "    return [line.replace('quiet', 'LOUD' * len(seen)) for line in lines]\n"
+            "shell.input_transformers_post.append(louder)"
+        )
+        assert inmate.run("print('quiet')") == "LOUD\n"
+        assert inmate.run("print('quiet')") == "LOUDLOUD\n"
+        assert (
+            inmate.run("import asyncio\nawait asyncio.sleep(0)\nprint('quiet')")
+            == "LOUD" * 3 + "\n"
+        )
+        assert inmate.run("%%time\nprint('quiet')").startswith("LOUD" * 4 + "\n")
+
+
 def test_a_starting_kernel_imports_nothing() -> None:
     code = """
 import sys
