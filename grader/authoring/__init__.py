@@ -12,6 +12,6 @@ of `utils` that it imports, or its saved outputs changed (`digest`), and gets wh
 (`folds`). A lab goes through nbgrader's generate_assignment (`release`). Files are written whole,
 and only when their bytes change.
 
-The way back is `steps.bring_home`: text -> notebook -> text is the identity. `review` compares the
-committed notebooks with what the texts build, and `bundle` packs the learner's archive.
+The way back is `steps.bring_home`. `review` compares the committed notebooks with what the texts
+build, and `bundle` packs the learner's archive.
 """

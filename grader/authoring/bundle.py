@@ -23,8 +23,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 
 from grader import UserError
-from grader.authoring.problems import Problem, refuse_if_any
 from grader.authoring.release import holds_work
+from grader.authoring.text import Problem, refuse_if_any
 from grader.lesson_links import SETTING, TABLE
 from grader.phase_paths import START, choose, find_root, pages
 from grader.whole_file import write_whole
@@ -46,7 +46,6 @@ SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|grader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `python -m grader bundle`."""
     parser.add_argument(
         "lab", nargs="*", help="only these, by name or number, such as 01 (default: all)"
     )
@@ -59,12 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the archive and return 0.
-
-    Raises:
-        UserError: when there is no release or no such lab.
-        Refused: when a notebook must not go to learners.
-    """
     root = find_root()
     path = args.output or root / ARCHIVE
     content = archive(learner_files(root, args.lab, args.with_checks, path.name))
@@ -78,15 +71,11 @@ def learner_files(
 ) -> dict[str, bytes]:
     """Return everything that a learner gets: content by path in the archive.
 
-    Args:
-        labs: the labs to pack, with their lessons, by words as :func:`choose` reads them; all if
-            there are none.
-        with_checks: whether to pack what judges the labs, too, which holds the answers.
-        name: the archive's file name, for its README.
+    `labs` are words as :func:`choose` reads them, all if there are none; `with_checks` adds what
+    judges the labs and so the answers; `name` is the archive's own.
 
-    Raises:
-        UserError: when there is no release yet, or no such lab.
-        Refused: when a notebook shows hidden parts or holds somebody's answers.
+    Raises UserError when there is no release or no such lab, and Refused when a notebook shows
+    hidden parts or holds somebody's answers.
     """
     named = choose(root, list(labs))
     chosen = [page for page in pages(root) if page in named or page.name == START]
@@ -108,14 +97,8 @@ def learner_files(
         if path.endswith(".ipynb") and (match := SECRET.search(content.decode()))
     ]
     answered = "holds somebody's answers: move it away, or replace it with `build --force`"
-    refuse_if_any(
-        problems
-        + [
-            Problem(phase.relative(phase.release), 0, answered)
-            for phase in chosen
-            if holds_work(phase.release)
-        ]
-    )
+    held = [phase.relative(phase.release) for phase in chosen if holds_work(phase.release)]
+    refuse_if_any([*problems, *(Problem(path, 0, answered) for path in held)])
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
     # without the developers' packages, and without comments
@@ -130,17 +113,13 @@ def learner_files(
 
 
 def is_shared(path: Path) -> bool:
-    """Return whether a file goes into the archive: caches, checkpoints and hidden files do not."""
     return path.suffix != ".pyc" and not any(
         part.startswith(".") or part == "__pycache__" for part in path.parts
     )
 
 
 def learner_pyproject(text: str) -> str:
-    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
-
-    It keeps the address of the course's site.
-    """
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies."""
     whole = tomllib.loads(text)
     address = json.dumps(whole.get("tool", {}).get(TABLE, {}).get(SETTING, ""))
     settings = {"table": TABLE, "setting": SETTING, "address": address}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from grader.authoring.problems import Problem, Refused
+from grader.authoring.text import Problem, Refused
 from grader.phase_paths import choose, find_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `python -m grader build`."""
     parser.add_argument(
         "phases", nargs="*", metavar="PHASE", help='such as 01_tensors, 1 or "start"; default: all'
     )
@@ -29,11 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build or check the phases.
-
-    Returns:
-        0 without problems, otherwise 1. The problems are printed on standard error.
-    """
+    """Build or check the phases; print the problems, and return 1 if there are any."""
     from grader.authoring import review, steps
 
     root = find_root()

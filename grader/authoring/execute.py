@@ -14,9 +14,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from grader.authoring.notebook import LANGUAGE
-from grader.authoring.problems import Problem, Refused
 from grader.authoring.rules import silent_images
-from grader.authoring.text import Text, TextCell, at
+from grader.authoring.text import Problem, Refused, Text, TextCell, at
 from grader.judging.graded_cell import plain
 from grader.metadata import MAY_RAISE
 from grader.phase_paths import environment_with
@@ -33,13 +32,9 @@ PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
 def run_page(
     notebook: NotebookNode, text: Text, root: Path, settings: Mapping[str, str] | None = None
 ) -> NotebookNode:
-    """Execute a lesson's notebook in place.
+    """Execute a lesson's notebook in place, in a kernel that can import `utils`.
 
-    `utils` can be imported, nothing was compiled before by torch.compile, and OPEN_THE_HOOD_BUILD
-    is set, as are further environment variables.
-
-    Raises:
-        Refused: when a cell fails, hangs or ends the kernel, with its line in the text.
+    Raises Refused when a cell fails, hangs or ends the kernel, with its line in the text.
     """
     folder = root / "notebooks"
     folder.mkdir(exist_ok=True)
@@ -63,10 +58,9 @@ def run_page(
 
 
 def this_python(folder: str) -> AsyncKernelManager:
-    """Return a kernel manager for the interpreter that runs the build.
+    """Return a kernel manager for the interpreter that runs the build, whatever is installed.
 
-    The kernels installed on the machine are not used. The kernel has sockets in `folder`, not TCP
-    ports, which other users could open.
+    The kernel has sockets in `folder`, not TCP ports, which other users could open.
     """
     manager = AsyncKernelManager(
         kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
@@ -78,7 +72,6 @@ def this_python(folder: str) -> AsyncKernelManager:
 
 
 def kernel_environment(root: Path) -> dict[str, str]:
-    """Return this process's environment with the root first on the path and fixed string hashes."""
     return environment_with(root) | {BUILD: "1", "PYTHONHASHSEED": "0"}
 
 
@@ -99,7 +92,6 @@ def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
 
 
 def failing_line(node: NotebookNode) -> int | None:
-    """Return the cell's last line (from 0) in its traceback; None when the traceback names none."""
     for output in node.outputs:
         if output.output_type == "error":
             found = IN_CELL.findall(plain("\n".join(output.traceback)))
@@ -109,10 +101,7 @@ def failing_line(node: NotebookNode) -> int | None:
 
 
 def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
-    """Remove what differs from run to run or names this machine: timings, versions, paths.
-
-    The root becomes `.`, a cell's file becomes `cell.py`.
-    """
+    """Remove what differs from run to run or names this machine: timings, versions, paths."""
 
     def tidied(text: str | list[str]) -> str | list[str]:
         if isinstance(text, list):
@@ -132,12 +121,9 @@ def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
 
 
 def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[Problem]:
-    """Yield what is wrong with an executed lesson: cells not run, errors, images, widgets, size.
+    """Yield what is wrong with an executed lesson; `size` is the built notebook's in bytes.
 
     Only HTML outputs can carry alternative text. A widget has no state on a static page.
-
-    Args:
-        size: the built notebook's, in bytes.
     """
     for cell, node in zip(text.cells, notebook.cells, strict=True):
         if node.cell_type != "code":

@@ -48,8 +48,7 @@ def fold_answers(notebook: NotebookNode) -> None:
     """Fold what answers a prediction: the outputs up to the next words or drill, and those words.
 
     JupyterLab shows three dots in their place, and beside them the first line of the first output.
-    Therefore that one has no data, which JupyterLab leaves out when it unfolds the outputs: when
-    the reader runs the cell or clicks the dots. JupyterLab itself writes both keys of the metadata.
+    Therefore that one has no data.
     """
     asked = answered = False
     for node in notebook.cells:

@@ -13,9 +13,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.authoring.problems import Problem
 from grader.authoring.regions import REGIONS, outside, parse_block, regions_of
-from grader.authoring.text import Text, TextCell, at
+from grader.authoring.text import Problem, Text, TextCell, at
 
 # So many calls, operators, subscripts and so on reveal something; `return x` occurs everywhere. In
 # the stub's own cell, fewer do.
@@ -47,10 +46,7 @@ def leak_problems(text: Text) -> Iterator[Problem]:
 
 
 def secrets_of(cell: TextCell) -> Iterator[tuple[str, int]]:
-    """Yield what a cell keeps from learners, and how much each piece reveals.
-
-    The pieces are a mark scheme's lines, the values of statements, and all statements in a row.
-    """
+    """Yield what a cell keeps from learners, and how much each piece reveals."""
     lines = cell.source.split("\n")
     for begin, end in (span for role in REGIONS for span in regions_of(cell, role)):
         hidden = lines[begin + 1 : end]
@@ -82,5 +78,4 @@ def released_lines(cell: TextCell) -> list[str]:
 
 
 def compact(code: str) -> str:
-    """Return code or prose without spaces, comment marks and backquotes."""
     return LAYOUT.sub("", code).replace('"', "'")

@@ -14,9 +14,8 @@ import nbformat.v4
 from nbformat import NotebookNode
 
 from grader.additions import as_text
-from grader.authoring.problems import Problem
 from grader.authoring.regions import BEGIN_HIDDEN
-from grader.authoring.text import ROLES, Text, TextCell
+from grader.authoring.text import ROLES, Problem, Text, TextCell
 from grader.metadata import CELLS, KEY
 from grader.phase_paths import slug
 
@@ -67,7 +66,6 @@ def nbgrader_metadata(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def header_of(node: NotebookNode) -> dict[str, Any]:
-    """Return the header that a notebook cell has in a text: the reverse of `nbgrader_metadata`."""
     nbgrader = node.metadata.get("nbgrader", {})
     name = nbgrader.get("grade_id", "")
     flags = {key: bool(nbgrader.get(key)) for key in ("grade", "solution", "task")}
@@ -96,10 +94,6 @@ def header_of(node: NotebookNode) -> dict[str, Any]:
 
 
 def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
-    """Return the notebook cell: metadata expanded, no outputs.
-
-    Verify's import is inserted, and what a lab's first cell says where ``utils`` is missing.
-    """
     metadata: dict[str, Any] = {}
     if nbgrader := nbgrader_metadata(cell.header):
         metadata["nbgrader"] = nbgrader
@@ -117,11 +111,7 @@ def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
 
 
 def from_node(node: NotebookNode) -> TextCell:
-    """Return the cell as a text has it; outputs, ids and checksums are dropped.
-
-    Raises:
-        ValueError: for what a text cannot hold: raw cells, attachments, unknown nbgrader cells.
-    """
+    """Return the cell as a text has it, or raise ValueError for what a text cannot hold."""
     if node.cell_type not in ("code", "markdown"):
         raise ValueError(f"a text cannot hold a {node.cell_type} cell: use markdown or code")
     if node.get("attachments"):
@@ -136,10 +126,7 @@ def from_node(node: NotebookNode) -> TextCell:
 
 
 def cell_ids(cells: Iterable[TextCell]) -> list[str]:
-    """Return an id for each cell: nbgrader's id, its heading's slug, or a hash of the content.
-
-    The id does not change when other cells are edited. Equal plain cells are numbered.
-    """
+    """Return an id for each cell: nbgrader's id, its heading's slug, or a hash of the content."""
     ids: list[str] = []
     seen: Counter[str] = Counter()
     for cell in cells:
@@ -156,8 +143,7 @@ def cell_ids(cells: Iterable[TextCell]) -> list[str]:
 def to_notebook(text: Text) -> NotebookNode:
     """Return the notebook of a text, without outputs.
 
-    Its metadata holds under `open_the_hood` the text's settings and, as `cells`, the fingerprints
-    of the cells that it was built from. With them later edits of the notebook are detected.
+    The fingerprints of its cells stand in the metadata, so that later edits are detected.
     """
     ids = cell_ids(text.cells)
     metadata = {
@@ -178,10 +164,7 @@ def stamp(notebook: NotebookNode) -> dict[str, Any]:
 
 
 def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Problem]]:
-    """Return the notebook's cells as a text has them. Empty cells are dropped.
-
-    A cell that a text cannot hold becomes a problem with its number (from 1).
-    """
+    """Return the notebook's cells as a text has them, without empty ones, and the problems."""
     cells, problems = [], []
     for number, node in enumerate(notebook.cells, start=1):
         if not node.source.strip() and "nbgrader" not in node.metadata:
@@ -199,12 +182,10 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 
 
 def read(path: Path) -> NotebookNode | None:
-    """Return the notebook in a file; None when there is no file.
+    """Return the notebook in a file, without what the build adds to words; None if there is no
+    file.
 
-    What the build adds to a lesson's words for JupyterLab is taken out again.
-
-    Raises:
-        ValueError: when the file is not a notebook.
+    Raises ValueError when the file is not a notebook.
     """
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)

@@ -20,11 +20,7 @@ REGIONS = {
 
 
 def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
-    """Return pairs of line indices (of `begin`, of `end`) in the source.
-
-    Raises:
-        ValueError: when the delimiters are not balanced or not alone on their lines.
-    """
+    """Return pairs of line indices (of `begin`, of `end`); ValueError if they are not balanced."""
     found: list[tuple[int, int]] = []
     opened: int | None = None
     for index, line in enumerate(source.split("\n")):

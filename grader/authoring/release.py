@@ -17,17 +17,14 @@ from nbgrader.utils import capture_log, compute_checksum, is_solution
 from traitlets.config import Config
 
 from grader.authoring.notebook import read
-from grader.authoring.problems import Problem, refuse_if_any
+from grader.authoring.text import Problem, refuse_if_any
 from grader.course import nbgrader_config
 
 
 def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
     """Make learners' notebooks from instructors' notebooks, each by assignment name.
 
-    Each assignment has one notebook with the assignment's name.
-
-    Raises:
-        Refused: with nbgrader's own message for each assignment that nbgrader cannot generate.
+    Raises Refused with nbgrader's own message for each that it cannot generate.
     """
     released: dict[str, bytes] = {}
     problems: list[Problem] = []
@@ -69,7 +66,6 @@ def holds_work(path: Path) -> bool:
 
 
 def course_config(root: Path, course: Path) -> Config:
-    """Return the project's nbgrader configuration with folders and gradebook in `course`."""
     config = nbgrader_config(root)
     config.CourseDirectory.root = str(course)
     config.CourseDirectory.db_url = f"sqlite:///{course / 'throw-away.db'}"

@@ -16,10 +16,9 @@ from nbformat import NotebookNode
 
 from grader.authoring.execute import output_problems
 from grader.authoring.notebook import read, stamp, to_bytes, to_notebook
-from grader.authoring.problems import Problem, Refused
 from grader.authoring.release import generate
 from grader.authoring.steps import page_digest, read_texts, same_cells, text_problems
-from grader.authoring.text import Text
+from grader.authoring.text import Problem, Refused, Text
 from grader.metadata import CELLS, EXECUTED, KEY, OUTPUTS
 from grader.phase_paths import PhasePaths
 
@@ -32,8 +31,7 @@ METADATA = ("nbgrader", "tags", "deletable", "editable")
 def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
-    Args:
-        whole: whether to look for built notebooks without a text, too.
+    With `whole`, a built notebook without a text is one, too.
     """
     found: list[Problem] = []
     sources: dict[PhasePaths, NotebookNode] = {}

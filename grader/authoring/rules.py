@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from grader import UserError
 from grader.authoring import leaks
 from grader.authoring.notebook import nbgrader_metadata
-from grader.authoring.problems import Problem
 from grader.authoring.regions import (
     BEGIN_HIDDEN,
     BEGIN_SCHEME,
@@ -28,7 +27,7 @@ from grader.authoring.regions import (
     regions,
     regions_of,
 )
-from grader.authoring.text import ROLES, Text, TextCell, at
+from grader.authoring.text import ROLES, Problem, Text, TextCell, at
 from grader.inside.preload import ON_DEMAND
 from grader.metadata import KEY
 from grader.phase_paths import anchor
@@ -72,14 +71,7 @@ def lab_problems(text: Text) -> Iterator[Problem]:
         yield Problem(text.path, 1, str(error))
     first: dict[str, int] = {}
     for cell in text.cells:
-        for rule in (
-            plain_faults,
-            header_faults,
-            code_faults,
-            stub_faults,
-            test_faults,
-            task_faults,
-        ):
+        for rule in CELL_RULES:
             for message, index in rule(cell):
                 yield at(text, cell, message, index)
         if nbgrader := nbgrader_metadata(cell.header):
@@ -167,10 +159,7 @@ def is_points(value: object) -> bool:
 
 
 def code_faults(cell: TextCell) -> Faults:
-    """Require plain Python, prose without scripts or frames, and delimiters where they belong.
-
-    Checks parse a lab's code, so it has no magics or shell lines.
-    """
+    """Require plain Python, since checks parse it, and prose without scripts or frames."""
     if cell.kind == "code":
         try:
             ast.parse(cell.source)
@@ -211,7 +200,6 @@ def stub_faults(cell: TextCell) -> Faults:
 
 
 def is_placeholder(statement: ast.stmt) -> bool:
-    """Return whether a statement is pass, `...`, a bare constant, or raise NotImplementedError."""
     if isinstance(statement, ast.Raise):
         return "NotImplementedError" in ast.unparse(statement)
     constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -246,10 +234,7 @@ def test_faults(cell: TextCell) -> Faults:
 
 
 def called(lines: list[str], function: str) -> str | None:
-    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None.
-
-    `verify` also needs the learner's function, and `check` takes the name alone.
-    """
+    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None."""
     try:
         (line,) = lines
         (statement,) = ast.parse(line).body
@@ -280,8 +265,7 @@ def task_faults(cell: TextCell) -> Faults:
 def silent_images(source: str, markdown: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (line from 1, element) of each image element without alternative text.
 
-    Args:
-        markdown: whether ![](...) is an image, too, and code is ignored.
+    In `markdown`, ![](...) is one, too, and code is ignored.
     """
     if markdown:
         source = CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
@@ -303,12 +287,7 @@ def check_problems(
 ) -> Iterator[Problem]:
     """Yield a problem where test cells, checks and headings of the lesson do not agree.
 
-    Every check needs exactly one test cell with the same points, and a heading of the lesson, to
-    which the exercise's question links.
-
-    Args:
-        code: the source of the phase's module `checks` by path, its main file first. A problem of a
-            check is reported at the line where the check is created.
+    `code` is the source of the phase's modules of checks by path, its main file first.
     """
     main = next(iter(code), "checks")
     readable = headings(lesson) if lesson else set()

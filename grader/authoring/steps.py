@@ -20,10 +20,18 @@ from grader.authoring.digest import lesson_digest, outputs_digest
 from grader.authoring.execute import output_problems, run_page
 from grader.authoring.folds import add_buttons, fold_answers, without_blank
 from grader.authoring.notebook import fingerprints, read, stamp, to_bytes, to_cells, to_notebook
-from grader.authoring.problems import Problem, Refused, refuse_if_any
 from grader.authoring.release import generate, holds_work
 from grader.authoring.rules import check_problems, lab_problems, page_problems
-from grader.authoring.text import Text, TextCell, assemble, at, parse
+from grader.authoring.text import (
+    Problem,
+    Refused,
+    Text,
+    TextCell,
+    assemble,
+    at,
+    parse,
+    refuse_if_any,
+)
 from grader.metadata import CELLS, EXECUTED, KEY, OUTPUTS
 from grader.phase_paths import START, PhasePaths, pages, phases
 from grader.whole_file import write_whole
@@ -48,7 +56,6 @@ class Texts:
 
 
 def read_texts(phase: PhasePaths) -> Texts:
-    """Parse the texts of a phase."""
     lesson, lab = (
         parse(phase.relative(path), path.read_text(encoding="utf-8")) if path.exists() else None
         for path in (phase.lesson, phase.lab)
@@ -99,16 +106,10 @@ def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
 
 
 def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
-    """Build the phases' notebooks.
+    """Build the phases' notebooks, or raise Refused with every problem of the texts.
 
-    All texts are checked first; when one is refused, nothing is written. A notebook with edits that
-    its text does not have is not overwritten unless `force` is set.
-
-    Args:
-        force: whether to execute every lesson, and to overwrite edits and answers.
-
-    Raises:
-        Refused: with every problem that was found.
+    Nothing is written unless all texts are right, and no notebook with edits that its text does not
+    have is overwritten, unless `force` is set, which also executes every lesson.
     """
     every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts))
@@ -147,8 +148,7 @@ def edit_problems(texts: Texts) -> Iterator[Problem]:
 def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
     """Write the instructor's and the learner's notebook of every lab.
 
-    A release in which a learner has begun to answer is kept unless `force` is set, because learner
-    and instructor may share a folder.
+    A release with answers is kept unless `force` is set: learner and instructor may share a folder.
     """
     if not labs:
         return
@@ -192,7 +192,6 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
 
 
 def page_digest(phase: PhasePaths, text: Text) -> str:
-    """Return a digest of everything that the page's outputs depend on."""
     others = []  # the start page lists every phase
     if phase.name == START:
         others = [" ".join([other.name, *other.texts()]) for other in pages(phase.root)]
@@ -239,12 +238,8 @@ def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
 def edited(text: Text, notebook: NotebookNode, path: str) -> str | None:
     """Return the text with the notebook's edits; None when there is no edit to copy.
 
-    Args:
-        path: the notebook's name in messages.
-
-    Raises:
-        Refused: on a conflict, for a notebook that was not built from this text, and for cells that
-            a text cannot hold.
+    Raises Refused on a conflict, for a notebook that was not built from this text, and for cells
+    that a text cannot hold.
     """
     cells, problems = to_cells(path, notebook)
     base = str(stamp(notebook).get(CELLS, ""))

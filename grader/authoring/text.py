@@ -13,7 +13,7 @@ import nbformat.v4
 import yaml
 from jupytext.cell_reader import DoublePercentScriptCellReader
 
-from grader.authoring.problems import Problem
+from grader import UserError
 from grader.metadata import KEY, fingerprint
 
 FENCE = "# ---"
@@ -26,23 +26,41 @@ FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
 
 
+@dataclass(frozen=True, order=True)
+class Problem:
+    """What is wrong in a file of the project, and in which line; 0 is the whole file."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: {self.message}"
+
+
+class Refused(UserError):
+    """The build refuses its input, for all of `problems`, which are sorted."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = sorted(set(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def refuse_if_any(problems: Iterable[Problem]) -> None:
+    if found := list(problems):
+        raise Refused(found)
+
+
 @dataclass(frozen=True)
 class TextCell:
-    """A cell as a text has it, whether it was read from a text or from a notebook.
+    """A cell as a text has it, whether it was read from a text or from a notebook."""
 
-    Attributes:
-        kind: "code" or "markdown" ("raw" is read, and refused by the rules).
-        source: without the cell's header, and without blank lines at its end.
-        header: the keys in the cell's header, such as {"test": "as_rows", "points": 2}.
-        line: the header's line in the text, from 1; 0 for a cell read from a notebook.
-        look: what jupytext notes about the cell's layout.
-    """
-
-    kind: str
-    source: str
-    header: Mapping[str, Any] = field(default_factory=dict)
-    line: int = field(default=0, compare=False)
-    look: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    kind: str  # "code" or "markdown" ("raw" is read, and refused by the rules)
+    source: str  # without the cell's header, and without blank lines at its end
+    header: Mapping[str, Any] = field(default_factory=dict)  # {"test": "as_rows", "points": 2}
+    line: int = field(default=0, compare=False)  # of the header; 0 if read from a notebook
+    look: Mapping[str, Any] = field(default_factory=dict, compare=False)  # jupytext's, on layout
 
     @property
     def name(self) -> str | None:
@@ -57,23 +75,12 @@ class TextCell:
 
 @dataclass(frozen=True)
 class Text:
-    """A parsed text.
-
-    Attributes:
-        path: its path, relative to the project's root.
-        prefix: everything above its first cell.
-        kernelspec: the kernel in its header.
-        course: the `open_the_hood` settings in its header.
-        cells: its cells.
-        problems: what could not be parsed.
-    """
-
-    path: str
-    prefix: str
+    path: str  # relative to the project's root
+    prefix: str  # everything above its first cell
     kernelspec: Mapping[str, Any]
-    course: Mapping[str, Any]
+    course: Mapping[str, Any]  # the `open_the_hood` settings in its header
     cells: tuple[TextCell, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()  # what could not be parsed
 
 
 def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
@@ -112,10 +119,7 @@ def parse(path: str, content: str) -> Text:
 
 
 def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, list[Problem]]:
-    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index.
-
-    Keys except kernelspec and open_the_hood are refused.
-    """
+    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index."""
     if FENCE not in lines[:1] or FENCE not in lines[1:]:
         return {}, 0, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
     end = lines.index(FENCE, 1)

@@ -9,7 +9,6 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if 
 
 
 class SandboxError(Exception):
-    """A sandbox could not be made. The message says what was tried and what bubblewrap printed."""
+    """A sandbox could not be made. The message has what bubblewrap printed."""
 
 
 class SandboxLost(SandboxError):
@@ -147,18 +146,12 @@ def _folder(path: str) -> list[str]:
 def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
-    Call it from the main thread: bubblewrap dies with the thread that started it.
+    Call it from the main thread: bubblewrap dies with the thread that started it. ``told`` is the
+    zygote's first message (:func:`grader.inside.zygote.main`). ``asked`` has ``tmp``, the bytes of
+    each writable file system; the ``user`` that /etc/passwd names; and ``headers``, the folder of
+    :mod:`grader.inside.headers` or None.
 
-    Args:
-        told: ``stage``: a folder with the modules that a kernel imports, ``etc``, ``proc`` and
-            ``sys``; ``readable``: folders that a kernel may read, at the same path; ``hidden``:
-            folders inside those that it must not see; ``user_namespace``: whether to make one.
-        asked: ``tmp``: size in bytes of each writable file system; ``user``: the user id that
-            /etc/passwd names; ``headers``: the folder of :mod:`grader.inside.headers` or None.
-
-    Raises:
-        SandboxLost: if bubblewrap was killed.
-        SandboxError: if bubblewrap is missing or made no sandbox.
+    Raises SandboxLost if bubblewrap was killed, and SandboxError if it made no sandbox.
     """
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")
@@ -188,7 +181,10 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     assert keeper.stdout is not None
     assert keeper.stderr is not None
     try:
-        if _line(keeper.stdout.fileno()) != b"r\n":
+        ready = select.poll()
+        ready.register(keeper.stdout, select.POLLIN)
+        said_so = ready.poll(SECONDS_TO_BUILD * 1000) and os.read(keeper.stdout.fileno(), 2)
+        if said_so != b"r\n":
             with contextlib.suppress(subprocess.TimeoutExpired):
                 keeper.wait(1)
             if keeper.poll() in KILLED:
@@ -217,16 +213,3 @@ def _ready(data: bytes) -> int:
     descriptor = os.memfd_create("ready")
     os.pwrite(descriptor, data, 0)
     return descriptor
-
-
-def _line(descriptor: int) -> bytes:
-    """Return the first line, or what came before the end of file or ``SECONDS_TO_BUILD``."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    end = time.monotonic() + SECONDS_TO_BUILD
-    got = b""
-    while not got.endswith(b"\n") and poll.poll(max(0, end - time.monotonic()) * 1000):
-        if not (more := os.read(descriptor, 1)):
-            break
-        got += more
-    return got

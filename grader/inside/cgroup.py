@@ -1,9 +1,8 @@
 """Give each sandbox a cgroup (version 2) of its own, where the system lets the grader make one.
 
-Linux then allows no more than the limit at any moment; the meter (:mod:`grader.inside.usage`) stays
-for where no group can be made. A group that has processes of its own can't share out memory among
-groups below it. So the grading process moves itself, and nobody else, into a group below its own,
-and starts its workers and zygotes from there. If another process remains above, none can be made.
+A group that has processes of its own can't share out memory among groups below it. So the grading
+process moves itself into a group below its own, and starts its workers and zygotes from there. If
+another process remains above, none can be made.
 """
 
 from __future__ import annotations
@@ -99,6 +98,5 @@ class Group:
         return False
 
     def close(self) -> None:
-        """Remove the group, whose processes have ended."""
         with contextlib.suppress(OSError):  # one has not quite; whoever delegated removes it
             self.folder.rmdir()

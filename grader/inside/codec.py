@@ -84,13 +84,7 @@ class NotByValue(TypeError):
 
 
 def pack(value: Any) -> bytes:
-    """Encode a value as one message, with its header.
-
-    Raises:
-        NotByValue: if a value is no tensor, array, number, string, dtype, container of these or
-            data class of ``utils``, or if there are too many values, too many bytes or too many
-            levels.
-    """
+    """Encode a value as one message, with its header; raise NotByValue for what cannot be sent."""
     encoder = _Encoder()
     try:
         [tree] = encoder.trees((value,), 0)
@@ -104,11 +98,7 @@ def pack(value: Any) -> bytes:
 
 
 def sizes(header: bytes) -> tuple[int, int]:
-    """Return how many bytes of JSON and of storages follow a header.
-
-    Raises:
-        NotByValue: if they exceed ``MAX_JSON`` or ``MAX_BYTES``.
-    """
+    """Return how many bytes of JSON and of storages follow a header; NotByValue for too many."""
     text, blobs = HEADER.unpack(header)
     if text > MAX_JSON or blobs > MAX_BYTES:
         raise NotByValue(f"a message of {text + blobs} bytes; at most {MAX_BYTES} are read")
@@ -116,11 +106,7 @@ def sizes(header: bytes) -> tuple[int, int]:
 
 
 def unpack(message: bytes) -> Any:
-    """Decode a message; tensors get new storages.
-
-    Raises:
-        NotByValue: if the bytes are not a valid message.
-    """
+    """Decode a message; tensors get new storages. Raise NotByValue if it is not valid."""
     text, blobs = sizes(message[: HEADER.size])
     body = memoryview(message)[HEADER.size :]
     if len(body) != text + blobs:

@@ -49,14 +49,9 @@ class FilesError(Exception):
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
     """Give up every right that a learner's code must not have; none may run if this raises.
 
-    Args:
-        sandbox: ``user`` (the user id to take), ``own_user`` (whether to take it), and the limits
-            that :func:`set_limits` reads.
-        files: descriptor of a folder outside; its files are copied into the sandbox.
-        keep: descriptors that stay open.
-
-    Raises:
-        FilesError: if the files could not be copied.
+    ``sandbox`` has ``user`` (the user id to take), ``own_user`` (whether to take it), and the
+    limits that :func:`set_limits` reads. The files of the folder with the descriptor ``files`` are
+    copied; ``keep`` stay open. Raises FilesError if the files could not be copied.
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
@@ -154,11 +149,7 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
 
 
 def refresh(stage: str, connection: int) -> None:
-    """Replace what the kernel inherited from the zygote: environment, paths, random states.
-
-    The environment does not name the ``connection`` to the grader, because the learner's code may
-    clear it.
-    """
+    """Replace what the kernel inherited from the zygote: environment, paths, random states."""
     import matplotlib
     import numpy as np
     import torch
@@ -166,7 +157,7 @@ def refresh(stage: str, connection: int) -> None:
     from grader.inside import rpc_server
 
     os.environ.update(ENVIRONMENT, PYTHONPATH=stage)  # for processes that the kernel starts
-    rpc_server.connection = connection
+    rpc_server.connection = connection  # the environment may be cleared
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None

@@ -55,7 +55,7 @@ def make(folder: Path) -> None:
 
 
 def use(folder: Path) -> None:
-    """Let the kernels that this process forks include the precompiled headers.
+    """Let the kernels that this process forks include the headers that :func:`make` compiled.
 
     Code that needs a header compiled with other options includes the header's text instead. The
     instructions are asked for here, once: torch keeps the answers, and kernels inherit them.

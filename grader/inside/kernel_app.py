@@ -4,9 +4,7 @@ The thread that produces a message also sends it, so a cell needs no switch betw
 kinds of threads wait beside it: one reads what child processes print, the other sends what a long
 cell has printed so far.
 
-This depends on ipykernel's private classes. It saves a notebook of forty cells about 0.2 s of CPU
-(ipykernel 7.4.0 and pyzmq 27.3.0 over ipc, forks of one warm process, 22 November 2026): 49 ms at
-the start, and with each further cell 3 ms in the kernel and 1.5 ms in the client.
+This depends on ipykernel's private classes, and saves 49 ms at the start of a kernel.
 """
 
 from __future__ import annotations
@@ -47,10 +45,7 @@ EXIT = "exit() and quit() end only this cell when a notebook is graded; the next
 
 
 class SandboxSession(Session):
-    """Jupyter's session over the sandbox's socket; it cuts texts that are too long for a message.
-
-    The grader refuses messages above a limit. Honest code that prints a large list stays below it.
-    """
+    """Jupyter's session over the sandbox's socket; it cuts what the grader would refuse."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -299,8 +294,6 @@ def _interrupt_once(number: int, frame: Any) -> None:
 
 
 class SandboxKernel(IPythonKernel):
-    """IPython's kernel without subshells."""
-
     _supports_kernel_subshells = False
     shell_class: Any = Type(SandboxShell, klass="IPython.core.interactiveshell.InteractiveShellABC")
     compiler_class: Any = Type(SandboxCompiler, klass=XCachingCompiler)
@@ -389,7 +382,6 @@ class SandboxApp(IPKernelApp):
         )
 
     def move_in(self, end: socket.socket, home: str) -> None:
-        """Set, inside the sandbox, what differs from one kernel to the next."""
         self.session._end, self.session.pid = end, os.getpid()  # from now on only it sends
         self.outstream_class = f"{__name__}.{SandboxStream.__name__}"
         # SIGINT must reach the thread that runs cells, so the threads made here block it

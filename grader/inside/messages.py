@@ -52,13 +52,9 @@ class Assembler:
         self._size = 0
 
     def take(self, packet: bytes) -> tuple[int, bytes] | None:
-        """Take one packet.
+        """Return the channel and the message that a packet completes; None if it completes none.
 
-        Returns:
-            The channel and the message that the packet completes; None if it completes none.
-
-        Raises:
-            BadMessage: if the message gets too large. Its remaining packets are then ignored.
+        Raises BadMessage if the message gets too large. Its remaining packets are then ignored.
         """
         flags, part = packet[0], packet[1:]
         if flags & FIRST:
@@ -85,11 +81,7 @@ def encode(message: dict[str, Any], pack: Callable[[Any], bytes]) -> bytes:
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """Decode a message into the form that Jupyter's session gives it.
-
-    Raises:
-        BadMessage: if the bytes are not a valid message.
-    """
+    """Decode a message into the form that Jupyter's session gives it; else raise BadMessage."""
     try:
         (size,) = LENGTH.unpack_from(data)
         at = LENGTH.size + size

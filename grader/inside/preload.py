@@ -1,15 +1,8 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-The lists leave out what a module that they name, or the kernel's application, imports; a test
-compares them with what the labs import. Nothing here may start a thread, because a fork of a
-process with threads can hang. Learners' kernels can read these lists, so they name nothing that a
-kernel could not import itself.
-
-The lists name private modules of torch. A private method of its dispatch modes is replaced, and a
-private function of Dynamo. Milliseconds of CPU of a first use without this and with it, in forks of
-one warm process (torch 2.13.0, 22 November 2026): a dispatch mode 850 and 3, an operator on a
-subclass 250 and 3, ``torch.compile`` with ``aot_eager`` 1500 and 130, and for a CPU 400 and 240
-more; each graph that Dynamo traces 22 and 0.
+A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
+of a process with threads can hang. Learners' kernels can read these lists, so they name nothing
+that a kernel could not import itself.
 """
 
 from __future__ import annotations

@@ -30,11 +30,8 @@ from grader.inside import codec
 MAX_OPS = 10_000
 # Folders in which no code of a learner's lies.
 HERE = Path(__file__).parents[2]
-OTHERS = tuple(
-    f"{folder}{os.sep}"
-    for folder in (Path(os.__file__).parent, Path(torch.__file__).parents[1], HERE / "grader",
-                   HERE / "utils")
-)  # fmt: skip
+LIBRARIES = (Path(os.__file__).parent, Path(torch.__file__).parents[1])
+OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, HERE / "grader", HERE / "utils"))
 connection = -1  # descriptor of the kernel's end of the socket; set when the kernel starts
 
 
@@ -42,30 +39,21 @@ class Answerer:
     """Answer requests about a learner's function, class, value, or dict of functions.
 
     Requests and replies are dicts, without keys for what is None, empty or False. A request has
-    ``id`` and ``do``, which is one of:
+    ``id``, ``listen`` (whether to record calls of torch) and ``do``, which is one of:
 
-    - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators). ``name``
-      picks one of several functions. ``driver`` names a function of ``utils.drivers`` that is
-      called instead, with the learner's thing as its first argument. ``made`` and ``method`` pick
-      a method of an instance that the learner's class made earlier. With ``generator``, a generator
-      or another iterator may come back, and stays here.
-    - ``resume``, with ``made`` and ``value``: such a generator, which runs on until it yields,
-      returns or raises. ``value`` is what its ``yield`` gives; another iterator ignores it.
-    - ``gradients`` of a call of such an instance, with ``made``, ``args`` and ``upstream``.
-    - ``get``, with ``made`` and ``attribute``: an attribute of such an instance.
-    - ``value``: the learner's thing itself.
+    - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators): of the thing,
+      of one of its functions (``name``), of a ``driver`` of ``utils.drivers`` with the thing as
+      first argument, or of a ``method`` of an instance (``made``) that came of an earlier call.
+      With ``generator``, an iterator may come back, and stays here.
+    - ``resume``, with ``made`` and ``value``: let such a generator run on, whose ``yield`` gives
+      ``value``.
+    - ``gradients`` of a call of an instance, with ``made``, ``args`` and ``upstream``.
+    - ``get``, with ``made`` and ``attribute``; ``value``: the thing itself.
 
-    A reply has the request's ``id`` and one of:
-
-    - ``value``; for a call also ``after`` (the tensors and arrays of the arguments, after the call)
-      and ``ops`` (the recorded operators).
-    - ``made``: the number of a new instance or generator, or of the instance whose method
-      returned it.
-    - ``raised``: the exception, as :func:`describe` gives it.
-    - ``refused``: why the result cannot be sent.
-    - ``interrupted``: True, if the time limit interrupted the code.
-
-    To a request with ``listen`` it has ``called``, too: what :class:`CallRecorder` heard.
+    A reply has ``id``, ``called`` (what :class:`CallRecorder` heard, if asked), and one of:
+    ``value``, for a call with ``after`` (the tensors and arrays of the arguments, after the call)
+    and ``ops``; ``made``, the number of an instance or generator; ``raised``, as :func:`describe`
+    gives it; ``refused``, why the result cannot be sent; ``interrupted``, by the time limit.
     """
 
     def __init__(self, thing: Any):
@@ -110,11 +98,8 @@ class Answerer:
         args, kwargs = request["args"], request.get("kwargs", {})
         watch = OpRecorder(stored_in((args, kwargs))) if request.get("trace") else None
         function = self._function(request)
-        if watch is None:
+        with watch or contextlib.nullcontext():
             result = function(*args, **kwargs)
-        else:
-            with watch:
-                result = function(*args, **kwargs)
         if isinstance(function, type) and function is self._thing:
             return self._keep(result)
         if request.get("generator") and isinstance(result, Iterator):
@@ -168,12 +153,7 @@ def find_driver(name: str) -> Callable:
 
 
 def resume(generator: Iterator, value: Any) -> tuple[str, Any]:
-    """Let a generator run on.
-
-    Returns:
-        ``("yield", x)`` if it yielded ``x``; ``("return", x)`` if it returned ``x``, where an
-        iterator that is no generator has ``x = None`` at its end.
-    """
+    """Let a generator run on; return ``("yield", x)``, or ``("return", x)`` at its end."""
     outside = torch.is_grad_enabled()
     if isinstance(generator, GeneratorType):
         torch.set_grad_enabled(_grad_modes.get(generator, outside))
@@ -196,15 +176,9 @@ _grad_modes: WeakKeyDictionary[GeneratorType, bool] = WeakKeyDictionary()
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
     """Call ``module(*args)`` and send a gradient back through it.
 
-    Args:
-        module: an instance; ``named_parameters`` gives its parameters.
-        args: tensors and other values. Gradients are computed for the floating point tensors.
-        upstream: the gradient of the output, with the output's shape and dtype.
-
-    Returns:
-        ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
-        gradients by name. A gradient is None where none arrives. All are None if the output does
-        not have the shape and dtype of ``upstream``.
+    Returns ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
+    gradients by name. One is None where none arrives, and all are if the output does not have the
+    shape and dtype of ``upstream``.
     """
     own = {name: p for name, p in module.named_parameters() if isinstance(p, torch.Tensor)}
     floating = [isinstance(a, torch.Tensor) and a.is_floating_point() for a in args]
@@ -228,11 +202,8 @@ def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Describe an exception by value.
-
-    Returns:
-        ``kinds``, the names of its type and bases, nearest first; and ``message``, its first line,
-        together with the second if the first ends in a colon.
+    """Describe an exception by value: ``kinds``, the names of its type and bases, nearest first;
+    and ``message``, its first line, with the second if the first ends in a colon.
     """
     kinds = [str(k.__name__) for k in type(error).__mro__ if k is not object]
     try:
@@ -277,7 +248,6 @@ def _undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Unblock the time limit's interrupt inside :func:`_undisturbed`."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         yield
@@ -375,7 +345,6 @@ class CallRecorder(TorchFunctionMode):
 
 
 def _path(func: Any) -> str:
-    """Return the path of what a function mode is told of, as somebody would write it."""
     module, name = getattr(func, "__module__", None) or "torch", getattr(func, "__name__", "")
     if name == "__get__":  # of an attribute, which may be a property
         attribute = getattr(func.__self__, "fget", func.__self__)
@@ -391,7 +360,6 @@ def _addresses(value: Any) -> set[int]:
 
 
 def address(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage; 0 for a subclass without a storage."""
     try:
         return tensor.untyped_storage().data_ptr()
     except RuntimeError:

@@ -17,7 +17,7 @@ import ctypes
 import errno
 import platform
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from grader.inside import linux
@@ -143,11 +143,7 @@ NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 
 
 def program(machine: str | None = None) -> bytes:
-    """Return the filter for a machine, by default this one, as ``seccomp`` and bubblewrap read it.
-
-    Linux works out once, when the filter is installed, which numbers are allowed whatever their
-    arguments are, and does not run it for those.
-    """
+    """Return the filter for a machine, by default this one, as Linux and bubblewrap read it."""
     return b"".join(_steps(*MACHINES[machine or platform.machine()]))
 
 
@@ -161,9 +157,8 @@ def forbid() -> None:
 
 
 def _steps(column: int, architecture: int) -> list[bytes]:
-    """Return the instructions of the filter. A jump's operand is the number that it skips."""
-    verdicts = {n: ALLOW for row in ALLOWED.values() if (n := row[column]) is not None}
-    verdicts |= {row[column]: ERRNO for row in WITHOUT_EFFECT.values()}
+    """Return the filter's instructions. A jump's operand is the number that it skips."""
+    allowed = [n for row in ALLOWED.values() if (n := row[column]) is not None]
     of_kind, of_protocol = _refuse(errno.EAFNOSUPPORT), _refuse(errno.EPROTONOSUPPORT)
     unknown = _refuse(errno.ENOPROTOOPT)
     buffers = _any_of(BUFFERS, _refuse(0))  # without effect, as above Linux's maximum
@@ -229,34 +224,13 @@ def _steps(column: int, architecture: int) -> list[bytes]:
             for name, steps in looked_at.items()
             for step in _only(ALLOWED[name][column], steps)
         ),
-        *_verdict_of(verdicts),
+        *_any_of(allowed, _step(RETURN, ALLOW)),
+        *_any_of([row[column] for row in WITHOUT_EFFECT.values()], _refuse(0)),
+        # numbers of x32, another way to call Linux on x86-64, are above all
+        _step(JUMP_AT_LEAST, FIRST_OF_5_1, 1),
+        _refuse(errno.EPERM),
+        _refuse(errno.ENOSYS),
     ]
-
-
-def _verdict_of(verdicts: Mapping[int, int]) -> list[bytes]:
-    """Return instructions that find the verdict of the loaded number by binary search."""
-    starts = [(0, _of_unlisted(0))]
-    for number in sorted({n for known in verdicts for n in (known, known + 1)} | {FIRST_OF_5_1}):
-        verdict = verdicts.get(number, _of_unlisted(number))
-        if verdict != starts[-1][1]:
-            starts.append((number, verdict))
-    return _search(starts)
-
-
-def _of_unlisted(number: int) -> int:
-    return ERRNO | (errno.EPERM if number < FIRST_OF_5_1 else errno.ENOSYS)
-
-
-def _search(starts: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return instructions that return the verdict of the last start that is not above the number.
-
-    Numbers of x32, another way to call Linux on x86-64, are above all.
-    """
-    if len(starts) == 1:
-        return [_step(RETURN, starts[0][1])]
-    middle = len(starts) // 2
-    below, above = _search(starts[:middle]), _search(starts[middle:])
-    return [_step(JUMP_AT_LEAST, starts[middle][0], len(below)), *below, *above]
 
 
 def _only(value: int, steps: list[bytes]) -> list[bytes]:

@@ -118,20 +118,11 @@ def _come_and_gone(before: Collection[str], now: Collection[str]) -> bool:
 class Meter:
     """Measure a sandbox through its own /proc, which lists exactly its processes.
 
-    Its writable file systems are in memory, so their files count too.
-
-    Args:
-        init: the process id, seen from outside, of pid 1 of the sandbox.
-        writable: paths inside the sandbox of the file systems to count.
-        grader: the process id of the grading process.
-
-    Attributes:
-        passed: seconds of the sandbox's own time; see :meth:`look`.
-        runnable: mean number of threads that had or wanted a processor in the last second.
-        new_sessions: number of sessions that were new at the last LOOKS looks that were counted.
-
-    Raises:
-        OSError: if the sandbox has ended.
+    ``init`` is its pid 1, seen from outside; ``writable`` the paths in it of file systems in
+    memory, whose files count; ``grader`` the grading process. ``passed`` are seconds of its own
+    time (:meth:`look`), ``runnable`` is the mean number of threads that had or wanted a processor
+    in the last second, ``new_sessions`` how many were new at the last LOOKS looks. Raises OSError
+    if it has ended.
     """
 
     def __init__(self, init: int, writable: Iterable[str], grader: int) -> None:
@@ -160,12 +151,8 @@ class Meter:
     def exceeds(self, limit: int) -> bool:
         """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
 
-        A cheap estimate that is never too low is tried first. Only if that exceeds the limit are
-        shared pages divided between the processes that share them, the zygote included.
-
-        Raises:
-            OSError: if the sandbox has ended.
-            TooDear: if its processes or mappings make the measurement too slow.
+        Only if a cheap estimate that is never too low exceeds the limit, shared pages are divided
+        between the processes that share them. Raises OSError if it has ended, or TooDear.
         """
         files = self._files()
         now = time.monotonic()
@@ -188,9 +175,7 @@ class Meter:
         because one of them runs meanwhile. What a thread ran that has come and gone between two
         looks is not known, so then they count as slept. A sandbox that wants more than CROWD
         processors waits for itself, as a fork bomb does: then all that passes is its own.
-
-        Args:
-            awaited: whether the grader waits for the sandbox, and not the sandbox for the grader.
+        ``awaited`` is whether the grader waits for the sandbox, and not the sandbox for the grader.
         """
         before, graders = self.threads, self.graders
         self.threads, self.graders = self._threads(), self._threads_in(self.grader)
@@ -234,7 +219,6 @@ class Meter:
         return found
 
     def _files(self) -> int:
-        """Return the bytes of the files in the sandbox, with Linux's records for them."""
         total = 0
         for mount in self.mounts:
             about = os.fstatvfs(mount)
@@ -243,7 +227,6 @@ class Meter:
         return total
 
     def _memory(self, pages: Callable[[str, dict[bytes, int]], int]) -> int:
-        """Return the bytes of sockets and processes; ``pages`` tells those of a process's pages."""
         total = self._sockets()
         for pid in self._each():
             status = self._status(pid)
@@ -308,7 +291,6 @@ class Meter:
         return status.get(b"RssAnon", 0)
 
     def _status(self, pid: str) -> dict[bytes, int]:
-        """Return, by name, sizes in bytes and the number of threads of a process."""
         found = {}
         for line in self._text(f"{pid}/status").splitlines():
             name, _, value = line.partition(b":")

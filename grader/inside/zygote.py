@@ -44,8 +44,6 @@ COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a l
 
 @dataclass
 class RunningSandbox:
-    """A sandbox with its kernel, its lease, and its limits."""
-
     sandbox: bubblewrap.Sandbox
     lease: socket.socket  # the zygote's end
     meter: usage.Meter
@@ -60,10 +58,11 @@ class RunningSandbox:
 def main(control_fd: int) -> None:
     """Serve until the grading process is gone.
 
-    The first message on the control socket is JSON with ``folder`` (removed at the end), ``stage``
-    (inside ``folder``), ``readable`` and ``hidden`` (see :func:`bubblewrap.build`),
-    ``user_namespace``, and ``cgroup`` (the path from :func:`cgroup.enter`, or null). These are not
-    command line arguments, because sandboxes could read those.
+    The first message on the control socket is JSON: ``folder`` (removed at the end); ``stage`` in
+    it, with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``; ``readable`` folders,
+    which a sandbox has at the same path, but for the ``hidden`` ones inside; ``user_namespace``,
+    whether to make one; and ``cgroup`` (the path from :func:`cgroup.enter`, or null). Sandboxes
+    could read command line arguments.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -112,7 +111,6 @@ class Zygote:
         self.moved = False  # whether the memory is in huge pages since then
 
     def serve(self) -> None:
-        """Serve until the grading process closes the control socket or dies."""
         watch = 0.0
         try:
             while True:
@@ -203,7 +201,6 @@ class Zygote:
         return RunningSandbox(built, lease, meter, asked, os.dup(clock), begun, group, killed)
 
     def _import(self, asked: Mapping[str, Any]) -> None:
-        """Import what a lab asks for and no lab has asked for before."""
         wanted = {*asked["preload"], *([COMPILER] if asked["headers"] else [])}
         for group in sorted(wanted - self.preloaded):
             with _before_forks():
@@ -350,7 +347,6 @@ class Zygote:
         return "memory" if meter.exceeds(entry.limits["memory"]) else ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
-        """Kill the sandbox, wait until it is empty, and report the reason on the lease."""
         if entry not in self.running:
             return
         self.running.remove(entry)

@@ -26,11 +26,6 @@ __all__ = list(STEPS)
 
 
 def __getattr__(name: str) -> Any:
-    """Import and return a step.
-
-    Raises:
-        AttributeError: if there is no step with that name.
-    """
     if name not in STEPS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{STEPS[name]}"), name)

@@ -105,9 +105,8 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Raises:
-            CannotSandbox: if this machine cannot make a sandbox and ``unsafe_no_sandbox`` is off.
-            ZygoteDied: if the kernel was lost and the submission did not cause it.
+        Raises CannotSandbox, or ZygoteDied if the kernel was lost and the submission did not cause
+        it.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
@@ -139,15 +138,11 @@ class Execute(NbGraderExecute):
                 record(nb, seconds=round(time.monotonic() - begun, 3))
 
     def create_kernel_manager(self) -> Any:
-        """Return a manager of sandboxed kernels or, with ``unsafe_no_sandbox``, nbgrader's own.
-
-        Compiled headers are for a lab that says ``compile: true``. One that says ``compile: trace``
-        compiles no C++ and needs none; and where nothing can be compiled, both can be traced.
-        """
         if self.unsafe_no_sandbox:
             return super().create_kernel_manager()
         folder = (self.resources.get("metadata") or {}).get("path")
         ours = self.nb.metadata[KEY]
+        # where nothing can be compiled, `compile: true` is as "trace", which compiles no C++
         compiles = ours.get("compile") is True and not inductor_lacks()
         traces = ours.get("compile") in (True, "trace") and not compiles
         self.km = SandboxedKernelManager(
@@ -160,11 +155,9 @@ class Execute(NbGraderExecute):
         return self.km
 
     def start_new_kernel(self, **kwargs: Any) -> None:
-        """Start the kernel.
+        """Start the kernel, without the submission's files if they cannot be copied.
 
         Without a sandbox the kernel judges itself, so it gets the seed and can import the grader.
-        If the submission's files cannot be copied, the kernel starts without them and the notebook
-        gets a note.
         """
         if self.unsafe_no_sandbox:
             # without the level, ipykernel logs a warning about its ports at every start
@@ -185,7 +178,7 @@ class Execute(NbGraderExecute):
         self._wait(False)
 
     def _wait(self, waits: bool) -> None:
-        """Say whether the grader waits for the kernel; a sandbox's own time depends on that."""
+        """Say whether the grader waits; a sandbox's own time depends on that."""
         if not self.unsafe_no_sandbox:
             self.km.wait(waits)
 
@@ -226,7 +219,6 @@ class Execute(NbGraderExecute):
         self.nb.cells[index] = cell
 
     def _seek_examples(self, index: int) -> None:
-        """Add failing examples to the reports until the time is up or the kernel has stopped."""
         if not self._wrong:
             return
         self._may_run_again = False  # all points are known
@@ -243,7 +235,6 @@ class Execute(NbGraderExecute):
         self.nb.cells[index] = last
 
     def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
-        """Take a message from the kernel; above the limit on a notebook's output, interrupt it."""
         before, size = self._printed, message_size(msg["content"]) + sum(map(len, msg["buffers"]))
         self._printed += size
         most = self._limits.output
@@ -269,10 +260,7 @@ class Execute(NbGraderExecute):
     async def _async_handle_timeout(
         self, timeout: int, cell: NotebookNode | None = None
     ) -> dict[str, Any] | None:
-        """Interrupt a cell whose time is up, and wait for its end as long as the grace lasts.
-
-        Without a sandbox time passes by the clock. There a busy machine gives a cell more of it.
-        """
+        """Interrupt a cell whose time is up, and wait for its end as long as the grace lasts."""
         begun = time.monotonic()
         if self.unsafe_no_sandbox:
             if begun - self._asked < WAITS * timeout and os.getloadavg()[0] > (os.cpu_count() or 1):

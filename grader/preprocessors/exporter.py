@@ -28,9 +28,8 @@ class BatchAutograde(Autograde):
     def convert_notebooks(self) -> None:
         """Grade what is new or has changed; with ``force``, what is recorded, too.
 
-        Raises:
-            NbGraderException: with what to do, when nothing could be graded, when somebody has got
-                no verdict, or after Ctrl-C. What was recorded before stays.
+        Raises NbGraderException, with what to do, when somebody has got no verdict. What was
+        recorded stays.
         """
         if self.coursedir.notebook_id != "*":
             self._end("a submission is graded as a whole: leave out --notebook")

@@ -40,13 +40,11 @@ CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.
 class CleanFeedback(NbGraderPreprocessor):
     """Prepare an autograded notebook for its learner.
 
-    Hidden regions and mark schemes are removed. In a cell that had a hidden region, an error keeps
-    only its last line, because its traceback would quote the region. Paths of the grading machine
-    are shortened, and the lab's links to lessons lead to the course's site or are words.
-
-    A hidden test that is a plain assert runs in the learner's own kernel. From the first such test
-    on, no output of the kernel is shown; see :mod:`grader.preprocessors.self_judged`. In a cell
-    that the grader has judged, words tell what the learner's code showed from the grader's report.
+    Hidden regions, mark schemes and paths of the grading machine are removed; of an error in a cell
+    that had a hidden region, all but the last line, because its traceback would quote the region.
+    From the first hidden test that is a plain assert on, no output of the kernel is shown
+    (:mod:`grader.preprocessors.self_judged`). Words tell what the learner's code showed from a
+    report.
     """
 
     trust_output = Bool(
@@ -56,7 +54,6 @@ class CleanFeedback(NbGraderPreprocessor):
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Clean every cell, in place."""
         self._hidden = ClearHiddenTests(parent=self)
         self._scheme = ClearMarkScheme(parent=self)
         self._lessons = lesson_url()

@@ -82,8 +82,3 @@ def markdown2html(context: Context, source: str) -> str:
     """Return the HTML of a markdown cell; a filter for the templates of nbconvert."""
     attachments = context.get("cell", {}).get("attachments", {})
     return MarkdownWithMath(Renderer(escape=False, attachments=attachments)).render(source)
-
-
-def rendered(markdown: str) -> str:
-    """Return the HTML of markdown without attachments."""
-    return MarkdownWithMath(Renderer(escape=False)).render(markdown)

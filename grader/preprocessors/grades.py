@@ -37,11 +37,7 @@ class CarefulFeedback(GenerateFeedback):
     """
 
     def convert_notebooks(self) -> None:
-        """Make all pages, and then say what is missing.
-
-        Raises:
-            NbGraderException: when some learner gets no page.
-        """
+        """Make all pages, say what is missing, and raise NbGraderException for who has no page."""
         lab = self.coursedir.assignment_id
         with Gradebook(self.coursedir.db_url) as gradebook:
             self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}
@@ -63,7 +59,6 @@ class CarefulFeedback(GenerateFeedback):
             raise NbGraderException(f"no feedback for {', '.join(self._without)}")
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Return whether a learner gets a page."""
         if student_id in self._entered:
             return super().init_destination(assignment_id, student_id)
         self._without.append(shown_id(student_id))
@@ -83,7 +78,6 @@ class GetGrades(nbgrader.GetGrades):
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Put the marks into the notebook's metadata."""
         nb, resources = super().preprocess(nb, resources)
         where = resources["nbgrader"]
         name, lab, student = where["notebook"], where["assignment"], where["student"]

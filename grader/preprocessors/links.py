@@ -55,6 +55,8 @@ PLAIN = re.compile(
 )
 # The same in markdown, except for the address of a link, which ends at its bracket.
 BARE = re.compile(rf"(?<!\]\()(?:{PLAIN.pattern})", re.IGNORECASE)
+# What stands before a carriage return in a line, and backspaces.
+OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n\r])|\x08", re.MULTILINE)
 # What JupyterLab takes out of a text before it looks for addresses, besides what moves a cursor.
 UNSEEN = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -85,41 +87,20 @@ def without_addresses(text: str) -> str:
     """Return plain text in which JupyterLab makes no link to an address that is not allowed.
 
     It makes links of what looks like an address once the colours are gone and the cursor has moved.
-    A text with one that is not allowed loses its colours, and a space of no width breaks it.
+    So nothing moves it any more, and a text with an address that is not allowed loses its colours;
+    a space of no width breaks it.
     """
-    seen = _seen(text)
+    text = OVERWRITTEN.sub("", text)
+    seen = UNSEEN.sub("", text)
     return PLAIN.sub("\\g<0>\u200b", seen) if PLAIN.search(seen) else text
-
-
-def _seen(text: str) -> str:
-    """Return a text as a terminal shows it: backspaces and carriage returns move the cursor."""
-    text = UNSEEN.sub("", text)
-    if "\b" in text:
-        kept: list[str] = []
-        for character in text:
-            if character != "\b":
-                kept.append(character)
-            elif kept and kept[-1] != "\n":
-                kept.pop()
-        text = "".join(kept)
-    return "\n".join(_overwritten(line) if "\r" in line else line for line in text.split("\n"))
-
-
-def _overwritten(line: str) -> str:
-    shown: list[str] = []
-    for part in line.split("\r"):
-        shown[: len(part)] = part
-    return "".join(shown)
 
 
 def without_links(markdown: str, attached: Collection[str] = ()) -> str:
     """Return markdown in which no dialect finds a link that is not allowed.
 
     A space before its address makes words of a link or picture, and a space of no width of an
-    address alone. Nothing is taken away, and code keeps its meaning.
-
-    Args:
-        attached: names of the cell's own pictures; any other ``attachment:`` leads nowhere.
+    address alone. ``attached`` names the cell's own pictures; any other ``attachment:`` leads
+    nowhere.
     """
     text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
     if FORMULA.search(text):

@@ -1,14 +1,11 @@
-"""The exporter of ``nbgrader generate_feedback``: nbconvert's page in a third of the time."""
+"""The exporter of ``nbgrader generate_feedback``."""
 
 from __future__ import annotations
 
 import copy
 import re
-from functools import lru_cache
 from typing import Any
 
-from jinja2 import pass_context
-from jinja2.runtime import Context
 from nbconvert.exporters import HTMLExporter
 from nbconvert.exporters.templateexporter import TemplateExporter
 from nbconvert.filters.highlight import Highlight2HTML
@@ -23,9 +20,6 @@ from grader.preprocessors.grades import MARK_FILTERS, CarefulFeedback, name_exer
 from grader.submission.bounds import SECONDS, TooMuchWork, alarmed
 from grader.verdict import VERDICT_MIME
 
-# Most cells of a page come with the lab and are the same for a whole class. So up to KEPT rendered
-# cells are cached, if their text has at most LONGEST characters.
-KEPT, LONGEST = 512, 20_000
 # An image's tag up to the first `>`, which may stand inside an attribute. Matching takes linear
 # time, because a `>` always follows: the end of the page has one.
 IMAGE = re.compile(r"<img\b(?P<attributes>[^>]*)>", re.IGNORECASE)
@@ -43,11 +37,7 @@ NOT_SHOWN = "(This page would take too much work to make, so this is not shown.)
 
 
 class FeedbackExporter(HTMLExporter):
-    """nbconvert's HTMLExporter for the pages of a class.
-
-    It caches rendered cells that are the same for several learners, and it does not parse the
-    finished page, as nbconvert does to add a text to images without one: here a regular expression
-    does. Formulas are MathML: the page loads no script (:mod:`grader.preprocessors.formulas`).
+    """nbconvert's HTMLExporter for the pages of a class, which load no script and are never parsed.
 
     A page that takes more CPU than ``SECONDS``, or too much memory, is made again with nothing but
     the reports on graded cells. In other threads than the main one there is no limit.
@@ -58,13 +48,12 @@ class FeedbackExporter(HTMLExporter):
         formulas.without_script(self)
         if type(self.parent) is GenerateFeedback:
             self.parent.__class__ = CarefulFeedback
-        self._highlighted = lru_cache(KEPT)(self._highlight)
-        self._rendered = lru_cache(KEPT)(formulas.rendered)
+        for name, filtered in MARK_FILTERS.items():
+            self.register_filter(name, filtered)
 
     def from_notebook_node(  # type: ignore[override]  # text, as of all template exporters
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Return the page of a notebook, and the resources."""
         given = copy.deepcopy(resources)
         try:
             with alarmed(SECONDS):
@@ -78,34 +67,17 @@ class FeedbackExporter(HTMLExporter):
     ) -> tuple[str, dict[str, Any]]:
         about = nb.metadata.get("language_info", {})
         language = about.get("pygments_lexer", about.get("name"))
-
-        def highlight_code(source: str, metadata: Any = None) -> str:
-            short = len(source) <= LONGEST
-            return (self._highlighted if short else self._highlight)(source, language)
-
         resources = self._init_resources(resources)
         data_types = WidgetsDataTypeFilter(
             notebook_metadata=self._nb_metadata, parent=self, resources=resources
         )
-        self.register_filter("highlight_code", highlight_code)
+        highlight = Highlight2HTML(pygments_lexer=language, parent=self)
+        self.register_filter("highlight_code", highlight)
         self.register_filter("filter_data_type", data_types)
-        self.register_filter("markdown2html", self.markdown2html)
-        for name, filtered in MARK_FILTERS.items():
-            self.register_filter(name, filtered)
         page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kwargs)
         page = page.replace("</head>", f"{CONTRAST}</head>", 1)
         page = name_exercises(page, resources.get("nbgrader", {}))
         return IMAGE.sub(_described, page), resources
-
-    @pass_context
-    def markdown2html(self, context: Context, source: str) -> str:
-        """Return the HTML of a markdown cell, from the cache if possible."""
-        if len(source) > LONGEST or context.get("cell", {}).get("attachments"):
-            return formulas.markdown2html(context, source)
-        return self._rendered(source)
-
-    def _highlight(self, source: str, language: str | None) -> str:
-        return Highlight2HTML(pygments_lexer=language, parent=self)(source)
 
 
 def _reports_alone(nb: NotebookNode) -> NotebookNode:

@@ -12,15 +12,14 @@ from grader.metadata import CELLS, KEY, MAY_RAISE, fingerprint_of
 
 
 class Release(NbGraderPreprocessor):
-    """Finish a release: links lead to the site, Run All goes on, and the cells are known again.
+    """Finish a release: links lead to the site, if ``lesson_url`` is set, and Run All goes on.
 
-    Without the setting ``lesson_url`` the links stay. An exercise's check and its graded cell may
-    raise, since a stub does. Of all cells the fingerprints are written into the metadata, when all
-    of them are final: by them :mod:`grader.work` tells what a learner has written into the release.
+    An exercise's check and its graded cell may raise, since a stub does. By the fingerprints of all
+    cells, which are final now, :mod:`grader.work` tells what a learner has written into the
+    release.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Change the cells and the notebook's metadata, in place."""
         url = lesson_url()
         for cell in nb.cells:
             if url:

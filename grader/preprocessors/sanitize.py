@@ -68,10 +68,9 @@ TOO_MUCH = "... this has too much markup to be shown ..."
 class Sanitize(SanitizeHTML):
     """nbconvert's SanitizeHTML with the course's own list of harmless markup.
 
-    It applies to every output and to text cells that a learner wrote. Pictures must be part of the
-    page (``data:``), so that opening the page sends no request. For links see
-    :mod:`grader.preprocessors.links`. Markup that would take long to clean or to render is shown
-    as it was written or left out.
+    It applies to every output and to text cells that a learner wrote; for links see
+    :mod:`grader.preprocessors.links`. Pictures must be part of the page (``data:``). Markup that
+    would take long to clean or to render is shown as it was written or left out.
     """
 
     enabled = Bool(True).tag(config=True)
@@ -103,7 +102,6 @@ class Sanitize(SanitizeHTML):
         return cell, resources
 
     def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
-        """Return the outputs with harmless data; of their metadata, only picture sizes stay."""
         for output in outputs:
             if words := output.get("data", {}).get("text/markdown"):
                 output.data["text/markdown"] = without_brackets(_joined(words))
@@ -138,10 +136,7 @@ class Sanitize(SanitizeHTML):
         return without_commands(_clean(text, _kept))
 
     def _harmless(self, markdown: str, attachments: Mapping[str, Any]) -> str:
-        """Return what :func:`_shown` does or, above a limit, the text as it was written.
-
-        ``attachments`` are the cell's pictures: by name, base64 data by MIME type.
-        """
+        """Return what :func:`_shown` does or, above a limit, the text as it was written."""
         pictures = [data for images in attachments.values() for data in images.values()]
         shown = markdown.count("![") * max(map(len, pictures), default=0)
         within = len(markdown) <= MAX_MARKDOWN and self._spend("markdown", len(markdown))
@@ -163,10 +158,8 @@ def _joined(text: Any) -> str:
 def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
     """Return markdown, whose HTML is clean, so that all that it renders to is harmless.
 
-    :func:`without_links` makes words of each link or picture that is not allowed, for the page's
-    renderer and any other. But markdown makes them from more spellings than can be listed. So the
-    page's own renderer is run on the text. If the result is not harmless, all of the text is shown
-    as it was written.
+    Markdown makes links from more spellings than :func:`without_links` can list. So the page's own
+    renderer is run on the result; if it is not harmless, all is shown as it was written.
     """
     shown = without_links(markdown, attachments)
     if _renders_clean(shown, attachments):
@@ -209,7 +202,6 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
 
 
 def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
-    """Return HTML with known tags only; ``kept`` gives an attribute's value, None to drop it."""
     return nh3.clean(
         text,
         tags=TAGS,
@@ -222,7 +214,6 @@ def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
 
 
 def _sizes(metadata: Any) -> NotebookNode:
-    """Return the widths and heights of pictures if they are numbers; pages copy them into tags."""
     kept = NotebookNode()
     for kind in ("image/png", "image/jpeg"):
         about = metadata.get(kind)

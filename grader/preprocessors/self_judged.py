@@ -1,17 +1,16 @@
 """Decide what feedback may show of plain hidden tests, which run in the learner's own kernel.
 
-A hidden test that is an ordinary ``assert`` runs in the kernel with the learner's code. A function
-that it calls can read its caller's source, and everything that the kernel sends from then on may
-contain that source in any encoding. So no such output is copied. Instead, the learner is told
-something that existed before the run: the type of a built-in exception, and the instructor's own
-message, if the actual message matches it. A report by ``verify`` after such a test is left out too,
-because it may quote names of the learner's types and exceptions.
+A function that such a test calls can read its source, and everything that the kernel sends from
+then on, a report by ``verify`` included, may contain it in any encoding. So the learner is only
+told what existed before the run: the type of a built-in exception, and the instructor's own
+message, if the actual message matches it.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 
 from nbformat.notebooknode import NotebookNode
@@ -52,28 +51,22 @@ def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
     if not errors:
         return []
     ours = [error for error in errors if error.ename in OURS]
-    kind, message = _in_known_words([*ours, *errors][0], cell.source)
+    error = [*ours, *errors][0]
+    if ours:
+        kind, message = error.ename, OURS[error.ename]
+    else:
+        kind = error.ename if error.ename in BUILT_IN else OTHER_TYPE
+        said = plain(str(error.evalue))
+        fitting = (HOLE.join(texts) for texts in _messages(cell.source) if _fits(said, texts))
+        message = next(fitting, "")
     if problem := problem_of(cell):
         kind, message = NOT_RUN, problem
     line = f"{kind}: {message}" if message else kind
     return [made_output("error", ename=kind, evalue=message, traceback=[line])]
 
 
-def _in_known_words(error: NotebookNode, source: str) -> tuple[str, str]:
-    """Return type and message of an error, both chosen from texts that existed before the run."""
-    if error.ename in OURS:
-        return error.ename, OURS[error.ename]
-    kind = error.ename if error.ename in BUILT_IN else OTHER_TYPE
-    said = plain(str(error.evalue))
-    fitting = (HOLE.join(texts) for texts in _messages(source) if _fits(said, texts))
-    return kind, next(fitting, "")
-
-
 def _messages(source: str) -> Iterator[list[str]]:
-    """Yield, for each message of an ``assert`` or ``raise``, its literal texts in order.
-
-    The values that an f-string inserts between them come from the run, so they are left out.
-    """
+    """Yield, for each message of an ``assert`` or ``raise``, its literal texts in order."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # magics
@@ -96,16 +89,9 @@ def _messages(source: str) -> Iterator[list[str]]:
 
 
 def _fits(said: str, texts: list[str]) -> bool:
-    """Return whether a message consists of these texts with anything between; in linear time."""
-    if len(texts) == 1:
-        return said == texts[0]
-    first, *between, last = texts
-    if len(said) < len(first) + len(last) or not said.startswith(first) or not said.endswith(last):
-        return False
-    place, end = len(first), len(said) - len(last)
-    for text in between:
-        place = said.find(text, place, end)
-        if place < 0:
-            return False
-        place += len(text)
-    return True
+    first, *others = map(re.escape, texts)
+    *between, last = others or [""]
+    # atomic groups, which find each text at its first place alone, so that it takes linear time
+    inner = "".join(f"(?>.*?{text})" for text in between)
+    pattern = f"{first}{inner}.*{last}" if others else first
+    return re.fullmatch(pattern, said, re.DOTALL) is not None

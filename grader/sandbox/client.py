@@ -94,11 +94,7 @@ class Channel:
 
 
 class SandboxClient(AsyncKernelClient):
-    """The client of a :class:`SandboxedKernelManager`, which is its ``parent``.
-
-    Args:
-        end: this side's end of the kernel's socket, in non-blocking mode; the manager closes it.
-    """
+    """The client of a :class:`SandboxedKernelManager`, its ``parent``, which closes ``end``."""
 
     parent: Any  # the SandboxedKernelManager that made it
 
@@ -131,11 +127,7 @@ class SandboxClient(AsyncKernelClient):
         self._loop = None
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Wait for the kernel's first message.
-
-        Raises:
-            RuntimeError: if the kernel ends first, or sends nothing within ``timeout`` seconds.
-        """
+        """Wait for the kernel's first message; RuntimeError if none comes in time."""
         try:
             await self.iopub_channel.get_msg(timeout)
         except queue.Empty:

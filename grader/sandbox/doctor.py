@@ -43,7 +43,6 @@ async def _start_a_kernel() -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m grader doctor``."""
     parser.add_argument(
         "--install",
         action="store_true",
@@ -85,9 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def install() -> None:
     """Install with apt-get what is missing of bubblewrap, a C++ compiler and Python's headers.
 
-    Raises:
-        UserError: if bubblewrap is missing and not installed. Without the others there is less to
-            grade, which :func:`run` says.
+    Raises UserError if bubblewrap is missing and not installed.
     """
     if shutil.which("bwrap") is None:
         if shutil.which("apt-get") is None:

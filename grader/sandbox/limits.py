@@ -26,38 +26,27 @@ UNITS = {
 class Limits:
     """Limits for one kernel and all processes that it starts.
 
-    ``cell_seconds``, ``total_seconds`` and ``grace`` are seconds of the sandbox's own time: what it
-    runs, and what it sleeps while the grader waits for it (:meth:`grader.inside.usage.Meter.look`).
-    Where that takes more than :data:`grader.inside.usage.WAITS` times as long by the clock, the
-    machine is too busy: there is no verdict then, and the submission is tried again.
-
-    Attributes:
-        memory: bytes of all processes together, beyond what a fresh kernel uses, and of the files
-            that they write. A single process that allocates more gets a MemoryError.
-        processes: number of processes and threads.
-        file: bytes in one file.
-        tmp: bytes in each of /tmp, the home folder and /dev/shm.
-        output: bytes that a notebook may print or display; counted where it is executed.
-        cell_seconds: time for one cell.
-        total_seconds: time for the whole notebook, whether its cells run, raise or wait.
-        grace: seconds between an interrupt and the kill.
+    ``cell_seconds``, ``total_seconds`` and ``grace`` are seconds of the sandbox's own time
+    (:meth:`grader.inside.usage.Meter.look`). Where that takes more than
+    :data:`grader.inside.usage.WAITS` times as long by the clock, the machine is too busy: there is
+    no verdict then, and the submission is tried again.
     """
 
+    # Bytes of all processes together, beyond what a fresh kernel uses, and of the files that they
+    # write. A single process that allocates more gets a MemoryError.
     memory: int = 2048 * MIB
-    processes: int = 64
-    file: int = 256 * MIB
-    tmp: int = 256 * MIB
-    output: int = 4 * MIB
+    processes: int = 64  # and threads
+    file: int = 256 * MIB  # bytes in one file
+    tmp: int = 256 * MIB  # bytes in each of /tmp, the home folder and /dev/shm
+    output: int = 4 * MIB  # bytes that a notebook may print or display
     cell_seconds: int = 120
-    total_seconds: int = 300
-    grace: int = 5
+    total_seconds: int = 300  # for the whole notebook, whether its cells run, raise or wait
+    grace: int = 5  # seconds between an interrupt and the kill
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Limits:
-        """Return the limits that a lab's notebook sets in its metadata, else their defaults.
-
-        Raises:
-            UserError: for an unknown limit and for one that is no whole number above 0.
+        """Return the limits that a lab's metadata sets, else the defaults; UserError for a wrong
+        one.
         """
         ours = metadata.get(KEY, {})
         chosen: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from jupyter_client.manager import AsyncKernelManager
 from grader import UserError
 from grader.inside.usage import AWAITED, CLOCK, WAITS
 from grader.sandbox.client import SandboxClient
-from grader.sandbox.limits import Limits
+from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # Jupyter's kernel names for the Python that runs the grader
@@ -36,15 +36,10 @@ SECONDS_TO_END = 60
 class SandboxedKernelManager(AsyncKernelManager):
     """Start a kernel in a sandbox, as AsyncKernelManager starts one without.
 
-    Args:
-        files: a folder whose plain files are copied into the kernel's working folder.
-        headers: the folder of :mod:`grader.sandbox.compiled_headers`, for a lab that compiles.
-        preload: groups of modules that the kernel starts with besides: "tracer", and those of
-            :data:`grader.inside.preload.ON_DEMAND`.
-
-    Attributes:
-        connection: after the start, this side of a socket pair. The kernel has the other side, in
-            :data:`grader.inside.rpc_server.connection`.
+    The plain files of ``files`` are copied into its working folder. A lab that compiles has
+    ``headers``, of :mod:`grader.sandbox.compiled_headers`; ``preload`` are "tracer" and groups of
+    :data:`grader.inside.preload.ON_DEMAND`. After the start ``connection`` is this side of a socket
+    pair, whose other side is :data:`grader.inside.rpc_server.connection`.
     """
 
     def __init__(
@@ -180,7 +175,7 @@ class SandboxedKernelManager(AsyncKernelManager):
                 "Grade with fewer workers, or where there is more memory"
             )
         return {
-            "memory": f"it used more than {_size(self.limits.memory)} of memory",
+            "memory": f"it used more than {self.limits.memory / MIB:g} MiB of memory",
             "dear": "it had so many mappings, or processes, that its memory could not be measured",
             "sessions": "it started new sessions of processes all the time",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
@@ -219,7 +214,6 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._ended, self._status = said["ended"], said.get("status", 0)
 
     async def interrupt_kernel(self) -> None:  # type: ignore[override]  # see the class
-        """Send SIGINT to the kernel and its process group."""
         if await self.is_alive():
             assert self._lease is not None
             with contextlib.suppress(BlockingIOError):  # many are waiting to be read
@@ -292,11 +286,3 @@ def _exit(status: int) -> str:
     with contextlib.suppress(ValueError):  # a real-time signal has no name
         return f"{signal.Signals(-status).name} ended it"
     return f"signal {-status} ended it"
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes in words, in GiB or MiB where that takes one decimal at most."""
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
-        if count >= unit and count * 10 % unit == 0:
-            return f"{count / unit:g} {name}"
-    return f"{count} bytes"

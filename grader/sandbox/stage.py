@@ -34,11 +34,8 @@ def make_stage(stage: Path) -> None:
     """Make the folder ``stage``: ``utils``, ``grader/inside``, ``etc``, ``proc`` and ``sys``.
 
     The zygote and its kernels import from the copies, because the project's root also contains
-    files that no learner may see. In ``proc`` is something for each name that is not of a process
-    and that everybody could read: what nobody needs is an empty folder, or a file without rights.
-
-    Raises:
-        OSError: if a file cannot be written.
+    files that no learner may see. In ``proc`` what nobody needs is an empty folder, or a file
+    without rights. Raises OSError if a file cannot be written.
     """
     for package in ("utils", "grader/inside"):
         unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -18,8 +20,7 @@ from grader.judging.graded_cell import plain
 from grader.phase_paths import choose
 from grader.preprocessors.formulas import mathml
 from grader.site.frames import VIEWS as VIEWS_FILE
-from grader.site.frames import frames_of, read_views
-from grader.site.links import faults
+from grader.site.frames import frames_of
 from grader.site.markdown import VIEWS, page_markdown
 from grader.site.pages import INDEX, LESSONS, pages
 from grader.whole_file import write_whole
@@ -41,18 +42,25 @@ PINNED = r'"(torch|triton)==([\d.]+)'
 DOWNLOADS = "_downloads"
 # Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
 MADE = ".nojekyll"
+# What a browser would load by itself from another site, and what should be on this one.
+FOREIGN = re.compile(
+    r'(?:\ssrc="|rel="(?:stylesheet|(?:shortcut )?icon)"[^>]*?\shref="|url\(\s*["\']?)'
+    r"((?:[a-z][a-z0-9+.-]*:)?//[^\"')]*)"
+)
+OWN = re.compile(r'\s(?:href|src|data-src)="(?![a-z][a-z0-9+.-]*:|//)([^"#?]+)')
 # What stands below the title of a lab, and of a lesson.
 DOWNLOAD = (
-    "[Download this lab]({}) as a notebook. It imports the course's package `utils`, so it runs in "
-    "a copy of the course: [run it yourself](../run.html) says how to get one."
+    '<a href="../{}">Download this lab</a> as a notebook. '
+    "It imports the course's package `utils`, so it runs in a copy of the course: "
+    "[run it yourself](/run.md) says how to get one."
 )
 START_HERE = (
     "*This is the course to read. To solve its labs, or to change a cell and see what happens, "
-    "[get a kernel](run.html).*"
+    "[get a kernel](/run.md).*"
 )
 EXECUTED = (
     "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
-    "[get a kernel](../run.html).*"
+    "[get a kernel](/run.md).*"
 )
 # The figures' own colours (`style`), with which the site marks what they stand for, too.
 LIGHT = {
@@ -106,13 +114,8 @@ def build(
 ) -> Path:
     """Build the site, and return the folder to publish.
 
-    Args:
-        folder: where the site and what it is made from are written.
-        moving: the phases whose lessons get views that move; all by default.
-        workers: how many processes to use.
-
-    Raises:
-        UserError: when a page can't be made, or a link leads nowhere.
+    `moving` are the phases whose lessons get views that move, by default all. Raises UserError when
+    a page can't be made, or a link leads nowhere.
     """
     start = time.perf_counter()
     site, sources = folder / "html", folder / "markdown"
@@ -130,15 +133,16 @@ def build(
         if page.is_lab:
             (site / DOWNLOADS).mkdir(exist_ok=True)
             shutil.copy(page.notebook, site / DOWNLOADS)
-            top = DOWNLOAD.format(f"../{DOWNLOADS}/{page.notebook.name}")
+            top = DOWNLOAD.format(f"{DOWNLOADS}/{page.notebook.name}")
         elif page.docname.startswith(f"{LESSONS}/"):
             top = EXECUTED.format(executed, ", and the views move" if views else "")
         elif page.docname == INDEX:
             top = START_HERE
+        moved = {}
         if views:
+            moved = json.loads((views / VIEWS_FILE).read_text(encoding="utf-8"))
             leave = shutil.ignore_patterns(VIEWS_FILE)
             shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
-        moved = read_views(views) if views else {}
         text = page_markdown(page, top, moved, site)
         write_whole(sources / f"{page.docname}.md", text.encode())
     run_sphinx(sources, site, folder, workers)
@@ -158,8 +162,18 @@ def clear(folder: Path) -> None:
     (folder / MADE).touch()
 
 
+def faults(site: Path) -> Iterator[str]:
+    """Yield a line for what is missing or loaded from elsewhere; MyST looks at words' anchors."""
+    for path in sorted(path for path in site.rglob("*") if path.suffix in (".html", ".css")):
+        name, content = path.relative_to(site).as_posix(), path.read_text(encoding="utf-8")
+        for address in sorted(set(FOREIGN.findall(content))):
+            yield f"{name} loads {address} from another site"
+        for address in sorted(set(OWN.findall(content))) if path.suffix == ".html" else ():
+            if not (path.parent / unquote(address)).is_file():
+                yield f"{name} leads to {address}, which does not exist"
+
+
 def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
-    """Turn the copied notebooks into pages."""
     warnings = io.StringIO()
     app = Sphinx(
         sources,
@@ -190,7 +204,6 @@ def settings() -> dict[str, object]:
             *("footnote_def", "footnote_ref"),
         ],
         "suppress_warnings": ["myst.strikethrough"],  # it is well shown in HTML
-        "myst_all_links_external": True,
         "myst_heading_anchors": 6,
         "myst_heading_slug_func": "grader.phase_paths.slug",
         "myst_update_mathjax": False,
@@ -205,15 +218,6 @@ def settings() -> dict[str, object]:
         "html_show_copyright": False,
         "html_permalinks_icon": "#",
         "html_math_renderer": "mathml",
-        "html_sidebars": {
-            "**": [
-                "sidebar/brand.html",
-                "sidebar/search.html",
-                "sidebar/scroll-start.html",
-                "sidebar/navigation.html",
-                "sidebar/scroll-end.html",
-            ]
-        },
         "html_theme_options": {
             "top_of_page_buttons": [],
             "light_css_variables": LIGHT,
@@ -235,7 +239,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def visit_math(self: Any, node: nodes.math) -> None:
-    """Write math in a line: browsers set MathML themselves, without a script."""
     self.body.append(mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
@@ -253,5 +256,4 @@ def dark_code(app: Sphinx) -> None:
 def say_language(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Name the language of a translated lesson's page."""
     context["language"] = app.env.metadata[pagename].get("language", "en")

@@ -11,7 +11,6 @@ from grader.phase_paths import find_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `python -m grader site`."""
     parser.add_argument(
         "--views",
         nargs="*",
@@ -24,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build the site, and return 0."""
     try:
         from grader.site.build import build
     except ModuleNotFoundError as error:

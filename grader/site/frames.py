@@ -22,9 +22,8 @@ from rich.progress import track
 from grader.authoring.digest import lesson_digest
 from grader.authoring.execute import run_page
 from grader.authoring.notebook import to_notebook
-from grader.authoring.problems import Refused
 from grader.authoring.steps import read_texts
-from grader.authoring.text import Text
+from grader.authoring.text import Refused, Text
 from grader.phase_paths import PhasePaths
 from utils.notebook.audience import FRAMES
 from utils.views._frames import MIME
@@ -38,12 +37,8 @@ def frames_of(
 ) -> dict[PhasePaths, Path]:
     """Return for each lesson the folder with its views; execute those whose folder is missing.
 
-    Args:
-        cache: where the folders are kept; those of the lessons' earlier texts are removed.
-        workers: how many lessons are executed at a time.
-
-    A lesson that can't be executed has none: it is said, and its page shows the pictures that its
-    notebook was committed with.
+    `cache` keeps the folders, without those of earlier texts. A lesson that can't be executed has
+    none: it is said, and its page shows the pictures that its notebook was committed with.
     """
     folders: dict[PhasePaths, Path] = {}
     missing: list[tuple[PhasePaths, Text]] = []
@@ -106,9 +101,3 @@ def keep(notebook: NotebookNode, folder: Path) -> None:
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def read_views(folder: Path) -> Views:
-    """Return the views in a lesson's folder."""
-    views: Views = json.loads((folder / VIEWS).read_text(encoding="utf-8"))
-    return views

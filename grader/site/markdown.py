@@ -49,11 +49,7 @@ View = dict[str, Any]  # as grader.site.frames describes it
 def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
     """Return a page's text for Sphinx; the pictures of its outputs are written into the site.
 
-    The source of a drill is left out, because the answer stands in it.
-
-    Args:
-        top: what stands below the first cell.
-        views: the views that move, by the id of their cell.
+    `top` stands below the first cell. The source of a drill is left out: the answer stands in it.
     """
     language = page.phase.language or "en"
     parts = [f"---\nlanguage: {language}\n---"]
@@ -67,11 +63,11 @@ def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
                 answer = words.startswith(OPEN)
                 words = words.removeprefix(OPEN) if answer else f"{END}\n\n{words}"
             opened = False
-            parts.append(HREF.sub(lambda href: link(href[0], page.path, page.docname), words))
+            parts.append(HREF.sub(lambda href: link(href[0], page.path, None), words))
             if index == 0:
                 parts += [top, contents(page)]
             continue
-        drill = is_drill(cell)
+        drill = HIDE_INPUT in cell.metadata.get("tags", [])  # its source holds the answer
         if drill and opened:
             parts.append(END)
             opened = False
@@ -92,18 +88,8 @@ def contents(page: Page) -> str:
     return f"```{{toctree}}\n:hidden:\n:titlesonly:\n\n{entries}\n```"
 
 
-def is_drill(cell: NotebookNode) -> bool:
-    """Return whether a code cell asks a question, so that its source holds the answer."""
-    return cell.cell_type == "code" and HIDE_INPUT in cell.metadata.get("tags", [])
-
-
 def shown(cell: NotebookNode, page: Page, views: dict[str, View], site: Path) -> list[str]:
-    """Return the outputs of a code cell.
-
-    Args:
-        views: the cell's views that can move, by the number of their output.
-        site: the folder that pictures are written to.
-    """
+    """Return the outputs of a code cell; `views` are those that can move, by their number."""
     found = []
     for number, output in enumerate(without_blank(cell.outputs)):
         if output.output_type == "stream":
@@ -119,12 +105,10 @@ def shown(cell: NotebookNode, page: Page, views: dict[str, View], site: Path) ->
 
 
 def text(words: str, stream: str) -> str:
-    """Return text that a cell printed, without the colours of a terminal."""
     return block("code-block", "none", f"output {stream}", plain(words).rstrip("\n"))
 
 
 def block(directive: str, argument: str, classes: str, content: str) -> str:
-    """Return a directive of MyST Markdown."""
     option = f":class: {classes}\n\n" if classes else ""
     return f"{FENCE}{{{directive}}} {argument}\n{option}{content}\n{FENCE}"
 
@@ -140,10 +124,7 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
 
 
 def form(drill: re.Match[str]) -> str:
-    """Return the form for a drill's paper form, with what the script answers encoded in it.
-
-    Encoded, because a reader who searches the page, or looks at its source, should find no answer.
-    """
+    """Return a drill's form, with what the script answers encoded: no reader should find it."""
     judged: dict[str, Any] = json.loads(base64.b64decode(drill[1]))
     answers = ANSWER.findall(drill[3])
     if "answer" in judged:
@@ -201,7 +182,6 @@ def moving(view: View, alt: str, page: Page, site: Path) -> str:
 
 
 def control(described: dict[str, Any], offered: list[int]) -> str:
-    """Return the control of a view, for those of its places that have pictures."""
     labels, start = described["labels"], described["start"]
     name = escape(described["name"])
     if described["kind"] == "Checkbox":

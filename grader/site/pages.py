@@ -25,21 +25,11 @@ WORDS = ("run", "glossary", "notation")
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the site.
-
-    Attributes:
-        docname: its address on the site, without ``.html``.
-        phase: whose lesson or lab it shows, or the start page.
-        notebook: the built notebook, or a file of Markdown.
-        title: its name in the contents.
-        below: the titles and addresses of the pages that stand below it in the contents.
-    """
-
-    docname: str
-    phase: PhasePaths
-    notebook: Path
+    docname: str  # its address on the site, without ``.html``
+    phase: PhasePaths  # whose lesson or lab it shows, or the start page
+    notebook: Path  # the built notebook, or a file of Markdown
     title: str
-    below: tuple[tuple[str, str], ...] = ()
+    below: tuple[tuple[str, str], ...] = ()  # titles and addresses, below it in the contents
 
     @property
     def is_words(self) -> bool:
@@ -48,7 +38,6 @@ class Page:
 
     @property
     def is_lab(self) -> bool:
-        """Whether it shows a lab as released."""
         return self.docname.startswith(f"{LABS}/")
 
     @property
@@ -86,7 +75,6 @@ def pages(root: Path) -> list[Page]:
 
 
 def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Page:
-    """Return the page that shows a notebook."""
     shown = phase.relative(notebook)
     built = read(notebook)
     if built is None:
@@ -104,7 +92,6 @@ def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Pa
 
 
 def docname_of(path: str) -> str | None:
-    """Return the address of the page that shows a file of the project; None for other files."""
     match PurePosixPath(path).parts:
         case ("notebooks", name) if name.endswith(".ipynb"):
             stem = name.removesuffix(".ipynb")
@@ -114,14 +101,12 @@ def docname_of(path: str) -> str | None:
     return None
 
 
-def link(href: str, notebook: str, docname: str) -> str:
-    """Return where a link of a notebook leads on the site, relative to its page.
+def link(href: str, notebook: str, docname: str | None) -> str:
+    """Return where a link of a notebook leads on the site; others come back as they are.
 
-    A link to another notebook becomes one to its page, and its fragment, the text or the id of a
-    heading's cell, the heading's anchor. Anything else is returned as it is.
-
-    Args:
-        notebook: the notebook's path, relative to the project's root.
+    It is relative to a page (`docname`) or, with None, names the file that a page is made of, as
+    Sphinx wants it in words, where it looks whether it is there. A fragment, the text or the id of
+    a heading's cell, becomes the heading's anchor.
     """
     path, hash_sign, anchor = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
@@ -130,7 +115,9 @@ def link(href: str, notebook: str, docname: str) -> str:
     if not path:
         return fragment
     target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(notebook), path)))
-    return href if target is None else uri(target, docname) + fragment
+    if target is None:
+        return href
+    return (f"/{target}.md" if docname is None else uri(target, docname)) + fragment
 
 
 def uri(target: str, docname: str) -> str:

@@ -14,8 +14,8 @@ import yaml
 from grader import UserError
 from grader.authoring.bundle import COPIES, archive, learner_files, learner_pyproject
 from grader.authoring.notebook import to_bytes, to_notebook
-from grader.authoring.problems import Refused
 from grader.authoring.release import generate
+from grader.authoring.text import Refused
 from grader.phase_paths import ROOT
 from tests.grader.authoring.example import CHECKS, PYPROJECT, lab, readable
 from utils.notebook.one_line import NBGRADER

@@ -14,7 +14,7 @@ from grader.authoring.execute import (
     tidy,
 )
 from grader.authoring.notebook import to_notebook
-from grader.authoring.problems import Refused
+from grader.authoring.text import Refused
 from tests.grader.authoring.example import LESSON, lesson
 
 # The header of the first code cell.

@@ -6,8 +6,8 @@ import nbformat
 import pytest
 
 from grader.authoring import execute, review, steps
-from grader.authoring.problems import Refused
 from grader.authoring.release import generate
+from grader.authoring.text import Refused
 from grader.metadata import CELLS, KEY, fingerprint_of
 from grader.phase_paths import ROOT, pages
 from tests.grader.authoring.example import LAB, LESSON

@@ -1,4 +1,4 @@
-"""Pages of feedback: those of nbconvert, made sooner."""
+"""Pages of feedback: those of nbconvert, within limits."""
 
 import time
 from html.parser import HTMLParser
@@ -76,20 +76,6 @@ def test_it_is_nbconverts_page(exporter):
 def test_an_image_without_a_text_says_so_and_one_with_a_text_keeps_it(exporter):
     images = Parts(exporter.from_notebook_node(notebook())[0]).images()
     assert [image["alt"] for image in images] == ["a word", "", *[page.NO_TEXT] * 3]
-
-
-def test_what_is_the_same_for_a_class_is_rendered_once(exporter, monkeypatch):
-    made = []
-    highlight, render = page.Highlight2HTML.__call__, formulas.MarkdownWithMath.render
-    monkeypatch.setattr(
-        page.Highlight2HTML, "__call__", lambda *given: made.append(given[1]) or highlight(*given)
-    )
-    monkeypatch.setattr(
-        formulas.MarkdownWithMath, "render", lambda *given: made.append(given[1]) or render(*given)
-    )
-    for answer in ("x = 1", "x = 2"):
-        exporter.from_notebook_node(notebook(new_code_cell(answer)))
-    assert len(made) == len(set(made)) == 4
 
 
 def test_the_same_words_show_each_cells_own_picture(exporter):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from grader.authoring.problems import Problem, Refused
+from grader.authoring.text import Problem, Refused
 from grader.phase_paths import ROOT, PhasePaths
 from grader.site import frames
-from grader.site.frames import VIEWS, frames_of, read_views
+from grader.site.frames import VIEWS, frames_of
 
 LESSON = """\
 # ---
@@ -42,7 +42,7 @@ def test_a_lesson_is_executed_for_its_views_and_the_pictures_are_kept(phase, tmp
     cache = tmp_path / "frames"
     (folder,) = frames_of([phase], cache, said.append, 1).values()
     assert said == []
-    (views,) = read_views(folder).values()
+    (views,) = json.loads((folder / VIEWS).read_text()).values()
     (view,) = views.values()
     assert list(views) == ["1"]  # the output after the printed one
     assert [control["name"] for control in view["controls"]] == ["dim 0", "dim 1"]

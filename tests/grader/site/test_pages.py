@@ -6,14 +6,14 @@ import re
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from sphinx.util.docutils import docutils_namespace
 
 from grader import UserError
 from grader.authoring.folds import fold_answers
 from grader.authoring.notebook import to_bytes
 from grader.phase_paths import PhasePaths, slug
 from grader.preprocessors.formulas import mathml
-from grader.site.build import MADE, clear, run_sphinx
-from grader.site.links import faults
+from grader.site.build import MADE, clear, faults, run_sphinx
 from grader.site.markdown import html, page_markdown
 from grader.site.pages import docname_of, link, page_of, uri
 from utils.notebook import drills
@@ -36,25 +36,28 @@ def test_a_notebook_has_an_address(path, docname):
 
 
 @pytest.mark.parametrize(
-    ("href", "leads"),
+    ("href", "within", "leads"),
     [
-        ("../../notebooks/01_tensors.ipynb", "../lessons/01_tensors.html"),
-        ("../../notebooks/start.ipynb", "../index.html"),
+        ("../../notebooks/start.ipynb", "/index.md", "../index.html"),
         (
             "../../notebooks/01_tensors.ipynb#Row-major-order:-`view`",
+            "/lessons/01_tensors.md#row-major-order-view",
             "../lessons/01_tensors.html#row-major-order-view",
         ),
         (
             "../../notebooks/01_tensors.ipynb#cell-id=two-modes",
+            "/lessons/01_tensors.md#two-modes",
             "../lessons/01_tensors.html#two-modes",
         ),
-        ("#What-it%20costs", "#what-it-costs"),
-        ("https://pytorch.org/a#B", "https://pytorch.org/a#B"),
-        ("mailto:a@b.org", "mailto:a@b.org"),
+        ("#What-it%20costs", *["#what-it-costs"] * 2),
+        ("https://pytorch.org/a#B", *["https://pytorch.org/a#B"] * 2),
+        ("mailto:a@b.org", *["mailto:a@b.org"] * 2),
     ],
 )
-def test_a_link_between_notebooks_becomes_one_between_pages(href, leads):
-    assert link(href, "release/01_tensors/01_tensors.ipynb", "labs/01_tensors") == leads
+def test_a_link_between_notebooks_becomes_one_between_pages(href, within, leads):
+    lab = "release/01_tensors/01_tensors.ipynb"
+    assert link(href, lab, None) == within
+    assert link(href, lab, "labs/01_tensors") == leads
 
 
 def test_addresses_are_relative():
@@ -196,9 +199,8 @@ def test_links_and_files_that_exist_are_in_order(tmp_path):
     (tmp_path / "a.css").write_text("@font-face {src: url('a.woff2')}")
     found = site(
         tmp_path,
-        a='<h2 id="one"></h2><a href="b.html#t%C3%BA"></a><a href="#one"></a><img src="a.png">',
-        b='<h2 id="tú"></h2><a href="https://elsewhere.org"></a>'
-        '<link rel="stylesheet" href="a.css?v=1">',
+        a='<a href="b.html#t%C3%BA"></a><a href="#one"></a><img src="a.png"><img src="data:,">',
+        b='<a href="https://elsewhere.org"></a><link rel="stylesheet" href="a.css?v=1">',
     )
     assert list(faults(found)) == []
 
@@ -207,17 +209,28 @@ def test_a_link_to_nowhere_and_a_foreign_file_are_found(tmp_path):
     (tmp_path / "a.css").write_text("body {background: url(https://e.org/a.png)}")
     site(
         tmp_path,
-        a='<a href="b.html#two"></a><a href="c.html"></a><img src="no.png">'
-        '<script src="//e.org/a.js"></script>',
-        b="",
+        a='<a href="c.html"></a><img src="no.png"><script src="//e.org/a.js"></script>'
+        '<link rel="stylesheet" type="text/css" href="https://e.org/a.css">',
     )
     assert list(faults(tmp_path)) == [
-        "a.html loads //e.org/a.js from another site",
-        "a.html loads no.png, which does not exist",
-        "a.html links to b.html#two, but b.html has no such anchor",
-        "a.html links to c.html, which does not exist",
         "a.css loads https://e.org/a.png from another site",
+        "a.html loads //e.org/a.js from another site",
+        "a.html loads https://e.org/a.css from another site",
+        "a.html leads to c.html, which does not exist",
+        "a.html leads to no.png, which does not exist",
     ]
+
+
+def test_words_that_link_to_nowhere_are_no_page(tmp_path):
+    sources = tmp_path / "pages"
+    sources.mkdir()
+    nowhere = ("#two", "/other.md", "/index.md#three")
+    links = " ".join(f"[on]({address})" for address in nowhere)
+    (sources / "index.md").write_text(f"# A\n\n## One\n\n{links} [on](/index.md#one)\n")
+    with docutils_namespace(), pytest.raises(UserError, match="not make every page") as refused:
+        run_sphinx(sources, tmp_path / "html", tmp_path, 1)
+    assert all(f"'{one}'" in str(refused.value) for one in ("two", "/other.md", "three"))
+    assert str(refused.value).count("WARNING") == 3
 
 
 def test_a_page_of_an_earlier_build_is_gone_and_a_folder_of_others_stays(tmp_path):
@@ -244,7 +257,8 @@ def test_sphinx_reads_markdown_as_jupyterlab_does(tmp_path):
         "[on](#when-view-works)\n"
     )
     (sources / "index.md").write_text(words)
-    run_sphinx(sources, tmp_path / "html", tmp_path, 1)
+    with docutils_namespace():
+        run_sphinx(sources, tmp_path / "html", tmp_path, 1)
     page = (tmp_path / "html" / "index.html").read_text().partition("<article")[2]
     assert page.count("<math") == 1
     assert "one $ alone, <s>no</s>" in page
