@@ -55,8 +55,7 @@ from utils.notebook.verdict import check
 # 10¹⁵: nothing of that length can be built, nor is it needed.
 # Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
 # your own, which you seed with `seed` once: each epoch draws anew from it. With or without a seed,
-# torch's global generator is neither asked nor seeded, and `batches` has always enough rows for a whole
-# batch.
+# torch's global generator is left as it was, and `batches` has always enough rows for a whole batch.
 #
 # <details><summary>How many batches has an epoch?</summary>
 #
@@ -130,7 +129,7 @@ verify("batches", steps=steps, batches=batches)
 # - there is an item for each i whose window has at least one target. `len(dataset)` says how many
 #   there are, and an index beyond them raises `IndexError`. Negative ones are not asked for.
 # - Whoever writes into an item changes nothing else: neither the tokens, nor another item, nor the
-#   other half of the pair.
+#   other half of the pair, nor what comes when the item is asked for again.
 #
 # A batch needs one length. `dataset.collate(items)` takes a list of such pairs and returns two
 # tensors, (B, T) int64, where T is the longest length among them. On the right, inputs are filled
@@ -235,8 +234,8 @@ verify("TokenWindows", TokenWindows)
 #
 # It runs, and there are five mistakes in it. Write `mended_fit(x, y, steps, lr)`, which returns
 # `(w, b, losses)`: two floats, and a list of floats, one for each step: the loss that the step found,
-# before it changed anything. There may be no steps at all. How you do it is up to you: with an
-# optimizer, without one, or with gradients that you have worked out on paper.
+# before it changed anything. There may be no steps at all. Neither `x` nor `y` is changed. How you do
+# it is up to you: with an optimizer, without one, or with gradients that you have worked out on paper.
 #
 # <details><summary>Where do I look?</summary>
 #
@@ -467,7 +466,7 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # (N, V), and `targets` (N,) has the class of each row, or -100 where a row counts for nothing. N
 # differs from part to part. Afterwards the `.grad` of each parameter is what the one big batch would
 # have left there: that of the mean cross-entropy over all rows that count, in all parts together. What
-# was in `.grad` before is gone. It returns this mean, a float.
+# was in `.grad` before is gone. It returns this mean, a float. No part is changed.
 #
 # In some parts no row may count at all; at least one does in all parts together. Call the model once
 # for each part, with all its rows, in their order, and let only one part's graph be alive at a time.

@@ -63,13 +63,15 @@ def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
         ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
         ``again``, the same item read anew; ``next``, the item after it; ``stream``.
     """
-    dataset = dataset_class(**settings)
-    inputs, targets = dataset[0]
+    other = dataset_class(**{**settings, "tokens": settings["tokens"].clone()})
+    inputs, targets = other[0]
     inputs.zero_()
     kept_targets = targets.clone()
+    dataset = dataset_class(**settings)
     inputs, targets = dataset[0]
     targets.zero_()
     kept_inputs = inputs.clone()
+    inputs.zero_()
     return {
         "inputs": kept_inputs,
         "targets": kept_targets,
@@ -203,7 +205,12 @@ class Trainer:
         return loss.item()
 
 
-@driver("whole", "resumed", observed={WHOLE: "that a run went on from nothing but its checkpoint"})
+@driver(
+    "whole",
+    "first",
+    "resumed",
+    observed={WHOLE: "that a run went on from nothing but its checkpoint"},
+)
 def stopped(
     functions: Mapping[str, Callable], settings: Settings, before: int, after: int, through: str
 ) -> dict[str, Any]:
@@ -215,8 +222,8 @@ def stopped(
     is used twice.
 
     Returns:
-        ``whole`` and ``resumed``: the losses after the checkpoint, and ``weights`` in the end, of
-        each; for ``"memory"`` those of the second use.
+        ``whole``, ``first`` and ``resumed``: the losses after the checkpoint, and ``weights`` in
+        the end, of the run that went on, and of the first and the last use of the checkpoint.
     """
     first = Trainer(**settings)
     for _ in range(before):
@@ -230,12 +237,13 @@ def stopped(
         file.seek(0)
         kept = torch.load(file, weights_only=True)
     whole = _go_on(first, after)
+    uses = []
     for seed in (1, 2) if through == "memory" else (1,):
         other = Trainer(**{**settings, "seed": settings["seed"] + seed})
         other.step()
         functions["resume"](other, kept)
-        resumed = _go_on(other, after)
-    return {"whole": whole, "resumed": resumed}
+        uses.append(_go_on(other, after))
+    return {"whole": whole, "first": uses[0], "resumed": uses[-1]}
 
 
 def _go_on(trainer: Trainer, steps: int) -> dict[str, Any]:
@@ -251,11 +259,13 @@ def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Te
 
 
 @contextlib.contextmanager
-def counted_steps() -> Iterator[Counter[torch.optim.Optimizer]]:
-    """Count the steps that each of PyTorch's optimizers takes in the block."""
-    taken: Counter[torch.optim.Optimizer] = Counter()
+def counted_steps() -> Iterator[Counter[int]]:
+    """Count the steps that PyTorch's optimizers take with each parameter, by its id."""
+    taken: Counter[int] = Counter()
     counting = register_optimizer_step_post_hook(
-        lambda optimizer, args, kwargs: taken.update([optimizer])
+        lambda optimizer, args, kwargs: taken.update(
+            {id(p) for group in optimizer.param_groups for p in group["params"]}
+        )
     )
     try:
         yield taken
@@ -275,14 +285,15 @@ def repeated(
     """What ``train(inputs, targets, config, steps, seed)`` returns for each of the seeds, in order.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
-    ``steps`` is the most that one of PyTorch's optimizers took.
+    ``steps`` is the most that PyTorch's optimizers took with one parameter.
     """
-    found = []
-    with counted_steps() as taken:
-        for seed in seeds:
+    found, most = [], 0
+    for seed in seeds:
+        with counted_steps() as taken:
             found.append(train(inputs, targets, config, steps, seed))
-            torch.rand(1)
-    return {"weights": found, "steps": max(taken.values(), default=0)}
+        most = max([most, *taken.values()])
+        torch.rand(1)
+    return {"weights": found, "steps": most}
 
 
 @torch.no_grad()

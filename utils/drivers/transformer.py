@@ -299,14 +299,15 @@ def tuned_twice(
     """What ``fine_tune(weights, config, new, old, steps, seed)`` returns, called twice.
 
     Between the calls torch's generator moves on, as it does where others draw from it, too.
-    ``given``: the weights that were handed over, afterwards; ``steps``: the most that one of
-    PyTorch's optimizers took.
+    ``given``: the weights that were handed over, afterwards; ``steps``: the most that PyTorch's
+    optimizers took with one parameter.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}
-    with counted_steps() as taken:
+    with counted_steps() as first:
         once = fine_tune(given, config, new, old, steps, seed)
-        once = {name: tensor.detach().clone() for name, tensor in once.items()}
-        torch.rand(1)
+    once = {name: tensor.detach().clone() for name, tensor in once.items()}
+    torch.rand(1)
+    with counted_steps() as second:
         again = fine_tune(given, config, new, old, steps, seed)
-    most = max(taken.values(), default=0)
+    most = max([0, *first.values(), *second.values()])
     return {"once": once, "again": again, "given": given, "steps": most}

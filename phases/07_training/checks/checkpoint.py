@@ -53,16 +53,20 @@ def _(draw):
         def play(subject):
             came = subject.drive("training:stopped", settings, before, after, through)
             whole, resumed = came["whole"], came["resumed"]
-            return {
+            found = {
                 "same beginning": whole["losses"][:1] == resumed["losses"][:1],
                 "same losses": whole["losses"] == resumed["losses"],
                 "same weights": all(map(torch.equal, whole["weights"], resumed["weights"])),
                 "went on": whole["losses"],
                 "resumed": resumed["losses"],
             }
+            if through == "memory":
+                return {"kept": whole["losses"] == came["first"]["losses"], **found}
+            return found
 
         words = f"{rows} rows by 3, stopped after step {before}, {after} more"
         places = {
+            "['kept']": "While the first run goes on, its checkpoint in memory changes.",
             "['same beginning']": "After resuming, already the first loss is not that of the run that went on.",
             "['same losses']": "After resuming, the first loss is right, and a later one is not that of the run that went on.",
             "['same weights']": "In the end, the weights are not those of the run that went on.",
