@@ -168,9 +168,11 @@ class AnswersFile:
             names = {**vars(sys.modules[self.module]), **names}
         elif of:
             names, _, base = self._run(self.entries["right"][of], reference)
-        elif not code:
+        else:
             base = {name: one._source for name, one in names.items() if hasattr(one, "_source")}
         if code:
+            # among these names, too, so that they call what the code defines
+            run("\n\n\n".join(base.values()), names, lab, exercise)
             found = run(code, names, lab, exercise)
             return names, {}, {name: one._source for name, one in found.items()}
         sources = with_edits(base, entry["edits"])

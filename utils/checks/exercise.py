@@ -350,7 +350,8 @@ class Check:
             sources = {key: source_as(function, key) for key, function in own.items()}
             own = {**self.right, **own}
         else:
-            sources = {self.name: source_as(own, self.name)} if callable(own) else {}
+            has_source = getattr(own, "__name__", "<lambda>") != "<lambda>"
+            sources = {self.name: source_as(own, self.name)} if has_source else {}
         rest = bool(sources) and not set(self.names) <= sources.keys()
         to.append(self._candidate(name, own, sources, rest, earns, explanation))
         return thing
