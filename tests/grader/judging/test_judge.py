@@ -95,7 +95,11 @@ def test_in_place_damage_is_a_mistake():
 @pytest.mark.parametrize(
     ("thing", "source", "words"),
     [
-        (lambda x, k: torch.mm(x, torch.eye(x.shape[1])) * k, "", "torch's own `mm` ran in your code; "),
+        (
+            lambda x, k: torch.mm(x, torch.eye(x.shape[1])) * k,
+            "",
+            "torch's own `mm` ran in ",
+        ),
         (lambda x, k: x.t().contiguous().t() * k, "", "`clone` (as `contiguous` and"),
         (scaled.right, "def scaled(x, k):\n    return torch.einsum('ij', x) * k", "uses `einsum`"),
         (scaled.right, "from torch import einsum as scaled\n", "einsum"),
