@@ -25,6 +25,7 @@ from nbgrader.api import (
 from sqlalchemy import create_engine, select
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
 
 from grader import UserError
 from grader.course import Course, no_gradebook
@@ -207,7 +208,7 @@ class Results:
         self.course, self.lab = course, lab
         if course.database is not None and not course.database.exists():
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
-        self._engine = create_engine(course.directory.db_url)
+        self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
         try:
             self._read_lab()
         except DatabaseError as error:
@@ -336,6 +337,7 @@ class Results:
             problem=next((run.problem for run in every if run.problem), ""),
             verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
             notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
+            seed=" ".join(run.seed for run in every if run.seed),
             key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
             sandbox=False if False in sandboxes else None if None in sandboxes else True,
             seconds=sum(times) if times else None,

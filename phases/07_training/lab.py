@@ -855,12 +855,12 @@ def fit(
             optimizer.zero_grad()
             total = 0.0
             for x, targets in parts:
-                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):  # shown
                     logits = model(x)
                 loss = F.cross_entropy(logits.float(), targets, reduction="sum") / counted
                 scaler.scale(loss).backward()
                 total += loss.item()
-            scaler.unscale_(optimizer)
+            scaler.unscale_(optimizer)  # shown
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
             log["losses"].append(total)
             log["norms"].append(norm if math.isfinite(norm) else None)

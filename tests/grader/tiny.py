@@ -73,6 +73,7 @@ def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
     for package in ("grader", "utils"):
         # with what Python has compiled: its times are copied, too, so it is valid there
         shutil.copytree(ROOT / package, folder / package)
+    shutil.copytree(ROOT / "benchmarks" / "records", folder / "benchmarks" / "records")
     shutil.copy(ROOT / "nbgrader_config.py", folder)
     shutil.copytree(phases, folder / "phases", ignore=shutil.ignore_patterns("__pycache__"))
     return folder

@@ -322,6 +322,8 @@ class Check:
         return AnswersFile.beside(getattr(self._cases, "__module__", __name__), self.name)
 
     def _read(self, kind: str) -> list[Candidate]:
+        if kind not in self._file.entries:
+            return []
         right = self.right if isinstance(self.right, dict) else {self.name: self.right}
         return [
             self._candidate(

@@ -17,12 +17,14 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
     project.write("utils/views/data/.cache/model", "")
     project.write("utils/views/other/__init__.py", "")
     project.write("utils/views/other/numbers.json", "")
+    project.write("utils/notebook/__init__.py", "")
     project.write("utils/notebook/style.py", "")
     project.write("utils/unused.py", "")
     used = used_files(lesson(CODE), project.root)
     files = [path.relative_to(project.root).as_posix() for path in used]
     assert files == [
         "utils/__init__.py",
+        "utils/notebook/__init__.py",
         "utils/notebook/style.py",
         "utils/views/__init__.py",
         "utils/views/data/trained/model.safetensors",

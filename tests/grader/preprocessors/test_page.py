@@ -92,7 +92,7 @@ def test_the_same_words_show_each_cells_own_picture(exporter):
 def test_a_page_that_takes_too_much_work_has_the_reports_alone(exporter, monkeypatch):
     """As if a learner's code took the highlighter as long as it does to be stopped."""
 
-    def highlight(self, source, *given):
+    def highlight(self, source, **given):
         if "mine" in source:
             while True:
                 pass
