@@ -6,9 +6,6 @@ from utils.checks.compare import Tolerance
 
 LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
-RAW = (
-    "its tensors are not registered, as ordinary attributes are not: nothing saves or trains them."
-)
 RULE = "torch's own layer and its function do not count here: {}"
 
 

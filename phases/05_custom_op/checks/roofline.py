@@ -4,7 +4,6 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
 
 roofline = Check(
     "roofline",
@@ -101,6 +100,3 @@ def _(draw):
             almost = elements * 8, elements, is_backward, 8e9 * near, per_element * 1e9
             yield least(*almost, f"{words}, times almost equal")
         yield least(0, 0, is_backward, 8e9, 1e9, "nothing at all")
-
-
-bytes_moved = lab_solution(__name__, "roofline", "bytes_moved")

@@ -5,7 +5,6 @@ import math
 import torch
 
 from utils.checks.exercise import Case, Check, case
-from utils.checks.lab_solution import lab_solution
 
 batches = Check(
     "batches",
@@ -97,10 +96,3 @@ def _(draw):
 
         shown = f"while others seed torch's generator{words}"
         yield Case(own, disturbed, shown=shown, places=places)
-
-
-steps = lab_solution(__name__, "batches", "steps")
-_batches = lab_solution(__name__, "batches")
-
-
-_batches.__name__ = "batches"

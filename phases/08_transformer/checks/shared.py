@@ -15,9 +15,3 @@ def attention_weights(draw, d_model, shared=None, dtype=torch.float32):
         found[f"{name}.weight"] = draw.tensor((out, d_model), dtype) / max(2, d_model**0.5)
         found[f"{name}.bias"] = draw.tensor((out,), dtype)
     return found
-
-
-def named(name, thing):
-    """A function or class under the name that it has in the lab, by that name."""
-    thing.__name__ = name
-    return {name: thing}

@@ -6,7 +6,6 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
 from utils.drivers.profiling import Chain
 
 first_bad = Check(
@@ -170,9 +169,3 @@ def _(draw):
         yield rooted(part, good, draw.tensor((2, 3)), "all positive")
     yield rooted(root, torch.tensor([math.nan, 4.0, -1.0, 0.0]), torch.ones(4), "a NaN among them")
     yield rooted(root, torch.tensor([math.inf, -math.inf, 4.0]), torch.ones(3), "infinities")
-
-
-_first_bad = lab_solution(__name__, "first_bad")
-
-
-_first_bad.__name__ = "first_bad"

@@ -1,6 +1,5 @@
 """Lab 10, exercise 5: Who holds what"""
 
-import math
 
 import torch
 from torch.nn import functional as F
@@ -163,34 +162,3 @@ def _(draw):
     yield stepped(gathered, [2, 3, n, 2], 2, 2)
     yield stepped(gathered, [n, 3], 3, 1)
     yield stepped(gathered, [2, 4, 3, 2, 1], 1, 2)
-
-
-def _fsdp_step(rank, world, shards, moments, shapes, x, y, lr, momentum):
-    def gather(k):
-        pieces = yield "all_gather", shards[k]
-        return torch.cat(pieces)[: math.prod(shapes[k])].view(shapes[k])
-
-    last = len(shards) - 1
-    h, inputs = x, []
-    for k in range(last + 1):
-        inputs.append(h)
-        weight = yield from gather(k)
-        h = h @ weight.T
-        if k < last:
-            h = h.relu()
-    loss = F.mse_loss(h, y).item()
-    upstream = 2 * (h - y) / y.numel()
-    new_shards, new_moments = list(shards), list(moments)
-    for k in reversed(range(last + 1)):
-        weight = yield from gather(k)
-        gradient = upstream.T @ inputs[k]
-        upstream = (upstream @ weight) * (inputs[k] > 0)
-        missing = len(shards[k]) * world - gradient.numel()
-        pieces = F.pad(gradient.flatten(), (0, missing)).chunk(world)
-        mine = yield "reduce_scatter", pieces, "sum"
-        new_moments[k] = momentum * moments[k] + mine / world
-        new_shards[k] = shards[k] - lr * new_moments[k]
-    return loss, new_shards, new_moments
-
-
-_fsdp_step.__name__ = "fsdp_step"

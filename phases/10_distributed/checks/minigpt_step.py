@@ -1,7 +1,6 @@
 """Lab 10, exercise 9: MiniGPT on several ranks"""
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
@@ -118,27 +117,3 @@ def _(draw):
     yield trained(sent, (2, 2), padded=False)
     yield trained(sent, (1, 1, 1), padded=False)
     yield trained(sent, (n,), padded=False)
-
-
-def _step(rank, world, model, tokens, targets, state, lr, max_norm):
-    parameters = list(model.parameters())
-    loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten(), reduction="sum")
-    gradients = torch.autograd.grad(loss, parameters)
-    flat = torch.cat([g.flatten() for g in gradients])
-    counted = (targets != -100).sum().item()
-    total, count = yield "all_reduce", torch.tensor([loss.item(), counted]), "sum"
-    missing = -len(flat) % world
-    pieces = F.pad(flat / count, (0, missing)).chunk(world)
-    gradient = yield "reduce_scatter", list(pieces), "sum"
-    squares = yield "all_reduce", gradient.square().sum().reshape(1), "sum"
-    norm = squares.sqrt().item()
-    gradient = gradient * min(1.0, max_norm / (norm + 1e-6))
-    weights = torch.cat([p.detach().flatten() for p in parameters])
-    mine = F.pad(weights, (0, missing)).chunk(world)[rank]
-    mine, state = driver.adamw(mine, gradient, state, lr)
-    slices = yield "all_gather", mine
-    nn.utils.vector_to_parameters(torch.cat(slices)[: len(flat)], parameters)
-    return (total / count).item(), norm, state
-
-
-_step.__name__ = "minigpt_step"
