@@ -65,6 +65,8 @@ nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's b
     preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
     results.export          (`nbgrader export`) writes grades.csv
+    results.coursefile      works out what counts by a class's course.yml, for all three, and
+                            (`python -m grader course`) for learning platforms
 
 What learners hand in passes nbgrader's own commands before and beside that: `exchange`,
 `submission.zip_collect` and `submission.nbgrader_guard` make them safe. What learners fetch and

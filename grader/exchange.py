@@ -23,6 +23,7 @@ from nbgrader.exchange.default import (
 from grader import UserError
 from grader.authoring.notebook import read, to_bytes
 from grader.lesson_links import lesson_url, settle
+from grader.results.coursefile.reading import FILE, read_course_file
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
 from grader.submission.names import id_problem, nfc
@@ -122,14 +123,25 @@ class Collect(ExchangeCollect):
 
 
 class ReleaseAssignment(ExchangeReleaseAssignment):
-    """nbgrader's step. A learner fetches the lab without the lessons that ``release/`` links."""
+    """nbgrader's step. A learner fetches the lab without the lessons that ``release/`` links.
+
+    Where the class has a ``course.yml``, a lab that it does not name is not released.
+    """
 
     def copy_files(self) -> None:
         """Replace what the exchange has, unless the setting is none; nbgrader calls this."""
         try:
             lesson_url()
+            file = read_course_file(Path(self.coursedir.root))
         except UserError as error:
             self.fail(str(error))
+        lab = self.coursedir.assignment_id
+        if file is not None and lab not in file.labs:
+            known = ", ".join(file.labs) or "none"
+            self.fail(
+                f"{lab} is no lab of this class: `labs` in {FILE} has {known}. Name it there to "
+                "release it"
+            )
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:

@@ -225,6 +225,14 @@ class Verdict:
         parts = (dataclasses.replace(p, example=found.get(p.name)) for p in self.parts)
         return dataclasses.replace(self, parts=tuple(parts))
 
+    def shown(self, *, misconceptions: bool, examples: bool) -> Verdict:
+        """Return the verdict with only what a class's rules let its learner see."""
+        hidden: dict[str, Any] = {} if misconceptions else {"misconception": "", "hint": ""}
+        hidden |= {} if examples else {"example": None}
+        parts = tuple(dataclasses.replace(part, **hidden) for part in self.parts)
+        explanations = self.explanations if misconceptions else {}
+        return dataclasses.replace(self, parts=parts, explanations=explanations)
+
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as plain data, with the points earned."""
         data = dataclasses.asdict(self)

@@ -6,6 +6,7 @@ import re
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from nbgrader.utils import is_grade, is_task
 from traitlets import Bool
 
 from grader.judging.graded_cell import is_verified, made_output, plain
+from grader.judging.report import VerdictReport
 from grader.lesson_links import lesson_url, settle
 from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
-from grader.verdict import VERDICT_MIME
+from grader.verdict import VERDICT_MIME, Verdict
 
 # Paths of this machine and their short names. They may lie inside each other, so _shorten replaces
 # the longest first.
@@ -75,7 +77,8 @@ class CleanFeedback(NbGraderPreprocessor):
         if is_grade(cell):
             if is_verified(cell):
                 # the report and the page show the points already
-                outputs = _told_apart([o for o in outputs if o.output_type != "execute_result"])
+                shown = [o for o in outputs if o.output_type != "execute_result"]
+                outputs = _told_apart(shown, resources["nbgrader"].get("shows") or {})
             self._hidden.preprocess_cell(cell, resources, index)
             if cell.source != source:
                 outputs = [_last_line(output) for output in outputs]
@@ -106,10 +109,18 @@ class CleanFeedback(NbGraderPreprocessor):
         return CELL_FILE.sub("your cell", text)
 
 
-def _told_apart(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Return the outputs of a verified cell with words before the learner's and the report."""
+def _told_apart(outputs: list[NotebookNode], shows: Mapping[str, bool]) -> list[NotebookNode]:
+    """Return the outputs of a verified cell with words before the learner's and the report.
+
+    Args:
+        shows: whether the class's rules show ``misconceptions`` and ``examples`` now.
+    """
     last = next((o for o in reversed(outputs) if VERDICT_MIME in o.get("data", {})), None)
     theirs = [output for output in outputs if output is not last]
+    if last and not all(shows.values()):
+        verdict = Verdict.from_json(last.data[VERDICT_MIME]).shown(**shows)
+        report = VerdictReport(verdict, verdict.lesson)
+        last = made_output("display_data", data=report._repr_mimebundle_())
     words = {BY_THEM: theirs, BY_GRADER: [last] if last else []}
     return [
         output

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,12 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import is_grade, is_task
 
+from grader import UserError
 from grader.backquotes import in_code
 from grader.judging.graded_cell import read_verdicts
 from grader.results.class_report.outline import read_outline
+from grader.results.coursefile.marks import told
+from grader.results.coursefile.reading import due_dates, read_course_file
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.names import shown_id
 from grader.verdict import in_points
@@ -39,6 +42,10 @@ class CarefulFeedback(GenerateFeedback):
     def convert_notebooks(self) -> None:
         """Make all pages, say what is missing, and raise NbGraderException for who has no page."""
         lab = self.coursedir.assignment_id
+        try:
+            read_course_file(Path(self.coursedir.root))
+        except UserError as error:
+            raise NbGraderException(str(error)) from error
         with Gradebook(self.coursedir.db_url) as gradebook:
             self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}
             missing = missing_marks(gradebook.db, lab)
@@ -74,7 +81,8 @@ class GetGrades(nbgrader.GetGrades):
     """nbgrader's step, which knows a missing mark from a 0.
 
     Words stand in its place. What is added for :func:`name_exercises`: the ``exercises``, and
-    ``remarks`` on the whole: what is not marked, what was withheld, how late it came.
+    ``remarks`` on the whole: what counts in this class, what is not marked, what was withheld, how
+    late it came. What the class's rules let a learner see is there for ``CleanFeedback``.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
@@ -83,7 +91,7 @@ class GetGrades(nbgrader.GetGrades):
         name, lab, student = where["notebook"], where["assignment"], where["student"]
         with Gradebook(where["db_url"]) as gradebook:
             missing = missing_marks(gradebook.db, lab, student)
-            late = seconds_late(gradebook.db, lab).get(student, 0.0)
+            late = seconds_late(gradebook.db, lab, due_dates(Path.cwd(), lab)).get(student, 0.0)
         unmarked = {one.cell: one for one in missing if one.notebook == name}
         verdicts = read_verdicts(nb)
         withheld = sum(verdict.points - verdict.most for verdict in verdicts.values())
@@ -109,7 +117,11 @@ class GetGrades(nbgrader.GetGrades):
             (withheld and not failed, f"Withheld, not lost: {in_points(withheld)}, {unable}."),
             (late, f"Handed in {duration(late)} late{cost}."),
         )
-        where["remarks"] = [sentence for holds, sentence in remarks if holds]
+        rules = told(Path.cwd(), lab, student, datetime.now(UTC))
+        where["shows"] = rules.shows
+        # what the rules say of lateness and of missing marks is said once
+        own = [] if rules.sentences else [sentence for holds, sentence in remarks if holds]
+        where["remarks"] = [*rules.sentences, *own]
         return nb, resources
 
 
@@ -122,7 +134,7 @@ def name_exercises(page: str, about: dict[str, Any]) -> str:
         lambda m: '<a href="#{}">{}</a>'.format(*map(in_code, about["exercises"][m["cell"]])),
         contents,
     )
-    remarks = "".join(f"<p>{html.escape(remark)}</p>" for remark in about["remarks"])
+    remarks = "".join(f"<p>{in_code(remark)}</p>" for remark in about["remarks"])
     return contents.replace("</h4>", f"</h4>{remarks}", 1) + end + rest
 
 

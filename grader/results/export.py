@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
-from grader.results.class_report.sheets import safe
+from grader.results.coursefile.reading import due_dates
 from grader.results.marks import Missing, missing_marks, seconds_late
+from grader.results.spreadsheet import safe
 from grader.submission.names import shown_id, spelled
 from grader.verdict import in_points
 from grader.whole_file import replacing, why_not_written
@@ -66,7 +67,7 @@ class Export(ExportPlugin):
 
     def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
         db = gradebook.db
-        late = seconds_late(db, lab.name)
+        late = seconds_late(db, lab.name, due_dates(self._course.root, lab.name))
         missing: dict[str, list[Missing]] = {}
         for one in missing_marks(db, lab.name):
             missing.setdefault(one.student, []).append(one)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from nbgrader.api import (
@@ -84,10 +84,16 @@ def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
     return [replace(one, waits=(one.student, one.notebook) not in failed) for one in found]
 
 
-def seconds_late(db: Database, lab: str) -> dict[str, float]:
+def seconds_late(
+    db: Database, lab: str, due_for: Callable[[str], datetime | None] | None = None
+) -> dict[str, float]:
     """Return by how many seconds submissions came late, extensions considered, by student.
 
     Who came in time has 0; one whose time is unknown is left out.
+
+    Args:
+        due_for: a student's due date, in UTC and without a zone, as the class's own rules have it;
+            by default it is the gradebook's.
     """
     query = (
         select(
@@ -102,9 +108,8 @@ def seconds_late(db: Database, lab: str) -> dict[str, float]:
     found = {}
     for student, came, extension, due in db.execute(query):
         if came is not None:
-            late = came - (due or came)
-            late -= extension or timedelta()
-            found[student] = max(0.0, late.total_seconds())
+            last = due_for(student) if due_for else due and due + (extension or timedelta())
+            found[student] = max(0.0, (came - (last or came)).total_seconds())
     return found
 
 

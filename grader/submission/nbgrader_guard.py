@@ -31,6 +31,7 @@ from nbgrader.preprocessors import SaveCells
 from grader import UserError
 from grader.course import submissions
 from grader.lesson_links import lesson_url
+from grader.results.coursefile.reading import due_dates
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, printable, spelled
@@ -193,7 +194,12 @@ def _with_lateness(
 ) -> list[dict[str, Any]]:
     """Write behind the time of each graded submission by how much it came late."""
     with api.gradebook as gradebook:
-        late = seconds_late(gradebook.db, assignment)
+        try:
+            due_for = due_dates(Path(api.coursedir.root), assignment)
+        except UserError as error:  # the lists are shown; every command says it, and ends
+            api.log.warning("%s", error)
+            due_for = None
+        late = seconds_late(gradebook.db, assignment, due_for)
     for one in found:
         if one["autograded"] and late.get(one["student"]):
             one["display_timestamp"] += f" (late: {duration(late[one['student']])})"

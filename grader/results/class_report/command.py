@@ -14,15 +14,19 @@ from rich.progress import track
 
 from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
+from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
 from grader.results.class_report.page import Places, render
 from grader.results.class_report.sheets import ENCODING, write_exercises, write_learners
 from grader.results.class_report.tally import Tally
+from grader.results.coursefile.marks import CountedMarks
+from grader.results.coursefile.reading import read_course_file
 from grader.results.gradebook import Graded, Results
 from grader.whole_file import replacing
 
 PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
+COUNTS = "counts.csv"  # where the course has a course.yml that names the lab
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,20 +53,29 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     out = (args.out or root / "reports" / lab).resolve()
     who = pseudonyms(root) if args.hide_names else Names()
     not_entered = len(results.not_entered)
+    file = read_course_file(root)
+    ruled = file is not None and lab in file.labs
+    counts = ClassCounts(CountedMarks(course, file), lab, who) if file and ruled else None
     tally = Tally(results.cells, read_outline(root, lab, results.notebooks), who, not_entered)
 
     def counted() -> Iterator[Graded]:
         submissions, total = results.read(order=who.order), len(results.students)
         for one in track(submissions, f"{lab}: reading", total, console=console, transient=True):
             tally.add(one)
+            if counts:
+                counts.add(one)
             yield one
 
-    with _replacing(course, out / LEARNERS, ENCODING) as file:
-        write_learners(file, counted(), [one.cell for one in tally.exercises], who)
-    with _replacing(course, out / EXERCISES, ENCODING) as file:
-        write_exercises(file, tally)
-    with _replacing(course, out / PAGE, "utf-8") as file:
-        file.write(render(tally, Places(course, out, lab, results.notebooks), datetime.now()))
+    with _replacing(course, out / LEARNERS, ENCODING) as sheet:
+        write_learners(sheet, counted(), [one.cell for one in tally.exercises], who)
+    with _replacing(course, out / EXERCISES, ENCODING) as sheet:
+        write_exercises(sheet, tally)
+    if counts:
+        with _replacing(course, out / COUNTS, ENCODING) as sheet:
+            counts.write(sheet)
+    places = Places(course, out, lab, results.notebooks)
+    with _replacing(course, out / PAGE, "utf-8") as page:
+        page.write(render(tally, places, datetime.now(), counts))
     if args.out is None:
         course.share(out.parent, out)
     every = tally.submissions + not_entered
@@ -79,6 +92,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         (PAGE, "the page"),
         (LEARNERS, "each learner's exercises"),
         (EXERCISES, "each exercise"),
+        *([(COUNTS, "what counts of each learner's points")] if counts else []),
     ):
         console.print(f"  {out / name}   {what}", markup=False, soft_wrap=True, highlight=False)
     return 0 if tally.graded + tally.unread == every else 1

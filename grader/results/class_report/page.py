@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from grader.backquotes import in_code
 from grader.course import Course
+from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import ADVICE, GROUPS, todos, worth_a_look
 from grader.results.marks import duration
@@ -61,8 +62,8 @@ class Places:
         return {path.stem[:2]: self.link(path) for path in found if "." not in path.stem}
 
 
-def render(tally: Tally, places: Places, now: datetime) -> str:
-    """Return the whole page as HTML."""
+def render(tally: Tally, places: Places, now: datetime, counts: ClassCounts | None = None) -> str:
+    """Return the whole page as HTML; with what counts where the class has rules of its own."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -73,7 +74,7 @@ def render(tally: Tally, places: Places, now: datetime) -> str:
     filters = {"code": in_code, "sentence": as_sentence, "duration": duration}
     environment.filters |= filters | {"in_points": in_points, "percent": percent}
     template = environment.get_template("page.html.j2")
-    return template.render(_context(tally, places, now), style=style)
+    return template.render(_context(tally, places, now), counts=counts, style=style)
 
 
 def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:

@@ -1,20 +1,19 @@
 """Write the report as CSV: a row per learner and exercise, and a row per exercise.
 
-No spreadsheet takes a text for a formula: one that begins like one gets an apostrophe in front, as
-does what follows a semicolon. The byte order mark is for Excel, which misreads accents without it.
+The byte order mark is for Excel, which misreads accents without it.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TextIO
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import Tally
 from grader.results.gradebook import Graded, GradedCell
+from grader.results.spreadsheet import safe
 from grader.verdict import PartResult, Verdict
 
 ENCODING = "utf-8-sig"
@@ -27,16 +26,6 @@ EXERCISE_COLUMNS = (
     *("all", "some", "nothing", "not_tried", "waiting", "mean_share"),
     *("most_frequent_misconception", "its_learners", "wrong", "unexplained"),
 )
-FORMULA = tuple("=+-@|%＝＋－＠")
-SEPARATED = re.compile(r"(;[\s\"]*)(?=[=+\-@|%＝＋－＠])")
-
-
-def safe(value: Any) -> Any:
-    """Return the value so that no spreadsheet takes it for a formula. Numbers stay numbers."""
-    if not isinstance(value, str):
-        return value
-    line = " ".join(value.split())
-    return SEPARATED.sub(r"\1'", f"'{line}" if line.startswith(FORMULA) else line)
 
 
 def write_learners(

@@ -7,8 +7,9 @@ import pytest
 
 from grader.course import open_course
 from grader.results.class_report.names import Names
-from grader.results.class_report.sheets import safe, write_learners
+from grader.results.class_report.sheets import write_learners
 from grader.results.gradebook import Results
+from grader.results.spreadsheet import safe
 from tests.grader.results.class_report.made_up import LAB, POINTS, Made, make_course, verdict
 
 

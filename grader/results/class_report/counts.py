@@ -1,0 +1,118 @@
+"""Add up what counts in one lab, for the class report: the page's section, and ``counts.csv``."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from grader.results.class_report.names import Names
+from grader.results.coursefile.counting import Counted
+from grader.results.coursefile.exports import rounded
+from grader.results.coursefile.marks import CountedMarks
+from grader.results.coursefile.reading import exercises_of
+from grader.results.coursefile.roster import read_roster
+from grader.results.coursefile.sentences import counted_sentences, days, lab_sentences
+from grader.results.gradebook import Graded
+from grader.results.spreadsheet import safe
+
+COLUMNS = (
+    *("learner", "section", "points", "counts", "of", "days_late", "free_days", "share_kept"),
+    *("final", "why"),
+)
+LISTED = 40  # learners named on the page; the CSV has them all
+
+
+@dataclass
+class Group:
+    """The shares that the learners of a section reached of what counts."""
+
+    learners: int = 0
+    shares: list[float] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.shares) if self.shares else None
+
+
+class ClassCounts:
+    """What counts in a lab, one learner at a time.
+
+    Attributes:
+        rules: what the lab's rules mean, a sentence each; without extensions where names are
+            hidden.
+        sections: by name, if the roster has any.
+        late: sentences on how many came late, and at what cost.
+        without: who is in the roster and has handed nothing in.
+    """
+
+    def __init__(self, marks: CountedMarks, lab: str, names: Names):
+        self._marks, self._lab, self._names = marks, lab, names
+        file, root = marks.file, marks.course.root
+        self.rules = list(
+            lab_sentences(file, lab, exercises_of(root, lab) or {}, people=not names.hidden)
+        )
+        self._members = read_roster(root, file)
+        self._seen: set[str] = set()
+        self._late: list[Counted] = []
+        self.whole = Group()
+        self.sections: dict[str, Group] = {name: Group() for name in file.sections}
+        self.most = 0.0
+        self.rows: list[list[Any]] = []
+
+    def add(self, one: Graded) -> None:
+        """Add one learner's submission."""
+        counted = self._marks.of(self._lab, one)
+        member = self._members.get(one.student)
+        section = member.section if member else ""
+        self._seen.add(one.student)
+        self.most = max(self.most, counted.most)
+        groups = [self.whole, *([self.sections[section]] if section in self.sections else [])]
+        for group in groups:
+            group.learners += 1
+            if counted.is_final and counted.most:
+                group.shares.append(counted.counts / counted.most)
+        if counted.lateness.days:
+            self._late.append(counted)
+        late = counted.lateness
+        row = [self._names.of(one), section, rounded(one.points), rounded(counted.counts)]
+        row += [rounded(counted.most), late.days if late.known else "", late.free, late.kept]
+        row += ["yes" if counted.is_final else "", " ".join(counted_sentences(counted))]
+        self.rows.append(row if self._names.hidden else [one.student, *row])
+
+    @property
+    def late(self) -> str:
+        """How many came late, in a sentence; empty if nobody did."""
+        if not self._late:
+            return ""
+        lateness = [one.lateness for one in self._late]
+        lost = sum(one.kept < 1 for one in lateness)
+        nothing = sum(one.kept == 0 for one in lateness)
+        said = [f"{len(lateness)} came late, by up to {days(max(one.days for one in lateness))}"]
+        said.append(f"{lost} lost points by it" if lost else "it cost nobody a point")
+        if nothing:
+            said.append(f"{nothing} came too late to count")
+        return "; ".join(said) + "."
+
+    @property
+    def without(self) -> list[str]:
+        """The ids of the roster of whom nothing was graded."""
+        return [student for student in self._members if student not in self._seen]
+
+    @property
+    def missing(self) -> str:
+        """Who has nothing graded, in a sentence; empty if the roster is complete, or none."""
+        ids = self.without
+        if not ids:
+            return ""
+        named = "" if self._names.hidden else f": {', '.join(ids[:LISTED])}"
+        more = f" and {len(ids) - LISTED} more" if named and len(ids) > LISTED else ""
+        have = "has" if len(ids) == 1 else "have"
+        return f"{len(ids)} of the roster {have} nothing graded here{named}{more}."
+
+    def write(self, file: TextIO) -> None:
+        """Write ``counts.csv``: a row for each learner, with how it came about."""
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS if self._names.hidden else ("student", *COLUMNS))
+        writer.writerows(map(safe, row) for row in self.rows)

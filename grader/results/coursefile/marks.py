@@ -1,0 +1,124 @@
+"""Feed the gradebook's marks and times to :mod:`grader.results.coursefile.counting`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nbgrader.api import Assignment, SubmittedAssignment
+from sqlalchemy import create_engine, select
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
+
+from grader.course import Course, open_course
+from grader.results.coursefile.counting import Counted, Lateness, RawMark, count, lateness_of
+from grader.results.coursefile.reading import exercises_of, read_course_file
+from grader.results.coursefile.schema import CourseFile
+from grader.results.coursefile.sentences import counted_sentences
+from grader.results.gradebook import Graded, Results
+
+
+class CountedMarks:
+    """What counts in a course folder with a ``course.yml``.
+
+    Args:
+        student: whose submissions are asked for, where it is one learner alone.
+    """
+
+    def __init__(self, course: Course, file: CourseFile, student: str = ""):
+        self.course, self.file = course, file
+        self._times = times_by_student(course, list(file.labs), student)
+        self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
+
+    def of(self, lab: str, one: Graded) -> Counted:
+        """Return what counts of one graded submission of a lab that the file names."""
+        if lab not in self._points:
+            self._points[lab] = exercises_of(self.course.root, lab) or {}
+        marks = raw_marks(one, self._points[lab])
+        return count(self.file.labs[lab], marks, self.lateness(lab, one.student))
+
+    def lateness(self, lab: str, student: str) -> Lateness:
+        """Return how late a learner's submission of a lab came, and what it costs."""
+        every = lateness_of(self.file, student, self._times.get(student, {}))
+        return every.get(lab, Lateness(known=False))
+
+    def read(
+        self, lab: str, only: Collection[str] | None = None
+    ) -> Iterator[tuple[Graded, Counted]]:
+        """Yield every graded submission of a lab, or those of some students, with what counts.
+
+        Raises:
+            UserError: when there is no gradebook, or the lab is not in it.
+        """
+        for one in Results(self.course, lab).read(only=only):
+            yield one, self.of(lab, one)
+
+
+def raw_marks(one: Graded, points: Mapping[str, float]) -> tuple[RawMark, ...]:
+    """Return a submission's marks as the gradebook has them, with what was withheld.
+
+    Args:
+        points: of the lab's exercises. The gradebook's are less where nobody could earn a part, and
+            a notebook that was graded without a sandbox can say anything.
+    """
+    found = []
+    for name, cell in one.cells.items():
+        verdict, score = one.verdicts.get(name), one.scores.get(name)
+        worth = points.get(name, cell.points)
+        withheld = min(max(0.0, verdict.points - verdict.most), worth) if verdict else 0.0
+        waits = score is None and cell.manual and name not in one.lost
+        found.append(RawMark(name, worth, score, withheld, waits))
+    return tuple(found)
+
+
+def times_by_student(
+    course: Course, labs: list[str], student: str = ""
+) -> dict[str, dict[str, datetime | None]]:
+    """Return when submissions of some labs came, of one learner or all, in UTC; None if unknown."""
+    found: dict[str, dict[str, datetime | None]] = {}
+    query = (
+        select(SubmittedAssignment.student_id, Assignment.name, SubmittedAssignment.timestamp)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .where(Assignment.name.in_(labs))
+    )
+    if student:
+        query = query.where(SubmittedAssignment.student_id == student)
+    with Session(create_engine(course.directory.db_url, poolclass=NullPool)) as session:
+        for who, lab, came in session.execute(query):
+            found.setdefault(who, {})[lab] = came and came.replace(tzinfo=UTC)
+    return found
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a class's rules change of one learner's feedback on a lab.
+
+    Attributes:
+        sentences: what counts, and how it came about.
+        shows: whether ``misconceptions`` and ``examples`` are shown.
+    """
+
+    sentences: tuple[str, ...] = ()
+    shows: Mapping[str, bool] = field(
+        default_factory=lambda: {"misconceptions": True, "examples": True}
+    )
+
+
+def told(root: Path, lab: str, student: str, now: datetime) -> Told:
+    """Return what ``course.yml`` changes of a learner's feedback; nothing without one.
+
+    Args:
+        now: with a time zone.
+
+    Raises:
+        UserError: when something is wrong in the file.
+    """
+    file = read_course_file(root)
+    if file is None or lab not in file.labs:
+        return Told()
+    marks = CountedMarks(open_course(root), file, student)
+    sentences = [s for _, what in marks.read(lab, [student]) for s in counted_sentences(what)]
+    asked = ("misconceptions", "examples")
+    return Told(tuple(sentences), {what: file.shows(what, lab, student, now) for what in asked})

@@ -1,0 +1,204 @@
+"""Read ``course.yml``, and say with file and line what is wrong in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from nbgrader.utils import is_grade, is_task
+from pydantic import ValidationError
+
+from grader import UserError
+from grader.phase_paths import lab_named
+from grader.results.coursefile.schema import CourseFile
+
+FILE = "course.yml"
+Place = tuple[str | int, ...]
+
+
+def read_course_file(root: Path) -> CourseFile | None:
+    """Return the rules of the class in a course folder; None if it has none.
+
+    Raises:
+        UserError: when the file can't be read, or says something that it may not say, or names a
+            lab or an exercise that does not exist. All that is wrong is told at once.
+    """
+    path = root / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} can't be read: {error}") from error
+    lines: dict[Place, int] = {}
+    try:
+        value = _plain(yaml.compose(text, yaml.SafeLoader), (), lines)
+        _name_folders(root, value, lines)
+        found = CourseFile.model_validate({} if value is None else value)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UserError(f"{FILE}:{line}: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{FILE}: {error}") from error
+    except _Refused as error:
+        raise UserError(str(error)) from error
+    except ValidationError as error:
+        wrong = [(one["loc"], _worded(one)) for one in error.errors()]
+    else:
+        wrong = list(_unknown(root, found))
+        if not wrong:
+            return found
+    told = sorted({(_line(place, lines), _path(place), said) for place, said in wrong})
+    raise UserError("\n".join(f"{FILE}:{line}: {where}{said}" for line, where, said in told))
+
+
+class _Refused(Exception):
+    """A file whose form is not that of a course file."""
+
+
+def _plain(node: yaml.Node | None, place: Place, lines: dict[Place, int]) -> Any:
+    """Return a node's value, in which every scalar is the text that stands there.
+
+    YAML would take a learner's id ``0123`` for the number 83, and a country ``no`` for False.
+    """
+    if node is None:
+        return None
+    lines.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(one, (*place, number), lines) for number, one in enumerate(node.value)]
+    if not isinstance(node, yaml.MappingNode):
+        return node.value
+    found: dict[str, Any] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise _Refused(f"{FILE}:{line}: expected a name before the colon")
+        if key.value in found:
+            raise _Refused(f"{FILE}:{line}: {key.value!r} stands here a second time")
+        lines[(*place, key.value)] = line
+        found[key.value] = _plain(value, (*place, key.value), lines)
+    return found
+
+
+def _name_folders(root: Path, value: Any, lines: dict[Place, int]) -> None:
+    """Put the names of labs' folders in place of the words by which the file names them."""
+    if not isinstance(value, dict):
+        return
+    places: list[Place] = [("labs",), *(("export", name, "items") for name in ("moodle", "canvas"))]
+    for place in places:
+        above: Any = value
+        for key in place[:-1]:
+            above = above.get(key) if isinstance(above, dict) else None
+        if not isinstance(above, dict) or not isinstance(above.get(place[-1]), dict):
+            continue
+        found: dict[str, Any] = {}
+        for word, about in above[place[-1]].items():
+            name, line = lab_named(root, word), lines[*place, word]
+            if name in found:
+                raise _Refused(f"{FILE}:{line}: {word!r} is {name}, which stands here already")
+            inside = [one for one in lines if one[: len(place) + 1] == (*place, word)]
+            lines |= {(*place, name, *one[len(place) + 1 :]): lines[one] for one in inside}
+            found[name] = {} if about == "" else about
+        above[place[-1]] = found
+    for one in value.get("extensions") or ():
+        if isinstance(one, dict) and isinstance(one.get("lab"), str):
+            one["lab"] = lab_named(root, one["lab"])
+
+
+def _line(place: Place, lines: dict[Place, int]) -> int:
+    """Return the line of a place, or of the nearest one around it that stands in the file."""
+    while place and place not in lines:
+        place = place[:-1]
+    return lines.get(place, 1)
+
+
+def _path(place: Place) -> str:
+    words = [one for one in place if isinstance(one, str)]  # the line says which of a list
+    return f"{'.'.join(words)}: " if words else ""
+
+
+def _worded(error: Any) -> str:
+    """Return what pydantic says of a value, in words of this file."""
+    kind, value = error["type"], error["input"]
+    said = error["msg"].removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        return "no such key"
+    if kind == "missing":
+        return "is missing"
+    if kind in ("model_type", "dict_type", "tuple_type"):
+        form = "a list" if kind == "tuple_type" else "keys with values"
+        return f"expected {form}, got {value!r}"
+    return said if kind == "value_error" else f"{said[0].lower()}{said[1:]}, got {value!r}"
+
+
+def exercises_of(root: Path, lab: str) -> dict[str, float] | None:
+    """Return the points of a lab's graded cells by their names; None if it has no source."""
+    paths = sorted((root / "source" / lab).glob("*.ipynb"))
+    if not paths:
+        return None
+    found = {}
+    for path in paths:
+        nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+        for cell in nb.cells:
+            if is_grade(cell) or is_task(cell):
+                own = cell.metadata.nbgrader.grade_id
+                name = own if len(paths) == 1 else f"{path.stem}/{own}"
+                found[name] = float(cell.metadata.nbgrader.points)
+    return found
+
+
+def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
+    """Yield what the file names and the course folder has not, with its place."""
+    for lab, rules in found.labs.items():
+        known = exercises_of(root, lab)
+        if known is None:
+            yield ("labs", lab), f"there is no lab {lab} in source/"
+            continue
+        if rules.release and rules.due and rules.due <= rules.release:
+            yield ("labs", lab, "due"), "it is due before it is released"
+        named = [("drop", n) for n in rules.drop] + [("bonus", n) for n in rules.bonus]
+        for key, name in [*named, *(("points", n) for n in rules.points)]:
+            if name not in known:
+                those = ", ".join(known)
+                yield ("labs", lab, key), f"{lab} has no exercise {name!r}; it has: {those}"
+        for name, times in Counter([*rules.drop, *rules.bonus]).items():
+            if times > 1:
+                yield ("labs", lab, "drop"), f"{name!r} is dropped or a bonus, and once"
+        for name in set(rules.drop) & set(rules.points):
+            yield ("labs", lab, "points"), f"{name!r} is dropped, and so has no points"
+    for number, one in enumerate(found.extensions):
+        if one.lab not in found.labs:
+            yield ("extensions", number, "lab"), f"no lab {one.lab!r} under `labs`"
+        elif (due := found.labs[one.lab].due) is None:
+            yield ("extensions", number), f"{one.lab} has no due date that could be extended"
+        elif one.due <= due:
+            yield ("extensions", number, "due"), f"it is no later than the lab's own, {due}"
+    for platform in ("moodle", "canvas"):
+        for lab in getattr(found.export, platform).items:
+            if lab not in found.labs:
+                yield ("export", platform, "items", lab), f"no lab {lab!r} under `labs`"
+
+
+def due_dates(root: Path, lab: str) -> Callable[[str], datetime | None] | None:
+    """Return what gives a student's due date, in UTC without a zone, with the lab's grace.
+
+    None where the course has no rules for the lab: then the gradebook's own date holds.
+
+    Raises:
+        UserError: as :func:`read_course_file`.
+    """
+    file = read_course_file(root)
+    if file is None or lab not in file.labs:
+        return None
+
+    def due_for(student: str) -> datetime | None:
+        due = file.due(lab, student)
+        last = due and due + file.labs[lab].grace
+        return last and last.astimezone(UTC).replace(tzinfo=None)
+
+    return due_for

@@ -1,0 +1,110 @@
+"""The class as a learning platform lists it: a CSV file, and the gradebook's students."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbgrader.api import Gradebook
+
+from grader import UserError
+from grader.course import Course
+from grader.results.coursefile.schema import CourseFile, Roster
+from grader.submission.names import id_problem, nfc
+
+# The fields of nbgrader's Student, and those of ours that fill them.
+FIELDS = {
+    "first_name": "first_name",
+    "last_name": "last_name",
+    "email": "email",
+    "lms_user_id": "canvas",
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A learner of the class, with the columns that ``roster:`` names; empty for the others.
+
+    Attributes:
+        moodle: by which Moodle knows them; ``canvas``, Canvas's number.
+    """
+
+    id: str
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    section: str = ""
+    moodle: str = ""
+    canvas: str = ""
+
+
+def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
+    """Return the class by id, in the file's order; empty if ``course.yml`` names no roster.
+
+    Raises:
+        UserError: when the CSV can't be read, lacks a column that ``course.yml`` names, has an id
+            that is none, or twice, or a section that ``course.yml`` has not.
+    """
+    if file.roster is None:
+        return {}
+    path = root / file.roster.file
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as opened:
+            rows = csv.DictReader(opened)
+            columns = _columns(path, file.roster, list(rows.fieldnames or ()))
+            found: dict[str, Member] = {}
+            for number, row in enumerate(rows, start=2):
+                value = {key: (row[column] or "").strip() for key, column in columns.items()}
+                one = Member(**{**value, "id": nfc(value["id"])})
+                if not one.id:
+                    continue  # as the line below the headings that Canvas writes
+                if why := id_problem(one.id):
+                    raise UserError(f"{path}:{number}: {one.id!r} is no id: {why}")
+                if one.id in found:
+                    raise UserError(f"{path}:{number}: {one.id} stands there a second time")
+                if file.sections and one.section and one.section not in file.sections:
+                    known = ", ".join(file.sections)
+                    raise UserError(
+                        f"{path}:{number}: {one.id} is in the section {one.section!r}; course.yml "
+                        f"has: {known}"
+                    )
+                found[one.id] = one
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"the roster {path} can't be read: {error}") from error
+    return found
+
+
+def _columns(path: Path, roster: Roster, headings: list[str]) -> dict[str, str]:
+    """Return which column each field of :class:`Member` is in."""
+    named = {key: value for key, value in roster.model_dump().items() if key != "file" and value}
+    if missing := [column for column in named.values() if column not in headings]:
+        raise UserError(
+            f"{path} has no column {', '.join(map(repr, missing))}; it has: {', '.join(headings)}"
+        )
+    return named
+
+
+def enter_roster(course: Course, members: dict[str, Member]) -> Iterator[str]:
+    """Enter the class in the gradebook, and yield what changed, a line for each learner.
+
+    Nobody is taken out: who is in the gradebook alone is named.
+    """
+    with Gradebook(course.directory.db_url) as gradebook:
+        before = {student.id: student for student in gradebook.students}
+        for one in members.values():
+            value = {field: getattr(one, own) for field, own in FIELDS.items()}
+            value = {field: text for field, text in value.items() if text}
+            known = before.get(one.id)
+            changed = [f for f, text in value.items() if known and getattr(known, f) != text]
+            if known is None:
+                gradebook.add_student(one.id, **value)
+                yield f"{one.id}: new"
+            elif changed:
+                was = [f"{field} was {getattr(known, field) or 'empty'}" for field in changed]
+                gradebook.update_or_create_student(one.id, **value)
+                yield f"{one.id}: {'; '.join(was)}"
+        for student in before:
+            if student not in members:
+                yield f"{student}: not in the roster, stays in the gradebook"

@@ -1,0 +1,242 @@
+"""What ``course.yml`` may say. :mod:`grader.results.coursefile.reading` makes these of the file."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+UNITS = {"min": 60, "h": 3600, "hour": 3600, "hours": 3600, "day": 86400, "days": 86400}
+DURATION = re.compile(r"(\d+(?:\.\d+)?) *(min|h|hours?|days?)")
+END_OF_DAY = time(23, 59, 59)
+
+
+class Withheld(StrEnum):
+    """What counts of points that the grading machine could not ask for, as those of a GPU."""
+
+    EXCLUDE = "exclude"  # they are no part of this learner's maximum
+    COUNT = "count"  # they stay in the maximum, and are lost until they can be earned
+    CREDIT = "credit"  # they are given
+
+
+class Shown(StrEnum):
+    """When feedback shows something."""
+
+    ALWAYS = "always"
+    AFTER_DUE = "after due"
+    NEVER = "never"
+
+
+def _share(value: Any) -> float:
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ValueError(f"expected a share such as 10% or 0.1, got {text!r}")
+    return number
+
+
+def _duration(value: Any) -> timedelta:
+    found = DURATION.fullmatch(str(value).strip())
+    if not found:
+        raise ValueError(f"expected a time such as 30 min, 2 h or 1 day, got {value!r}")
+    return timedelta(seconds=float(found[1]) * UNITS[found[2]])
+
+
+def _moment(value: Any, end: bool) -> datetime:
+    text = str(value).strip()
+    try:
+        if len(text) == len("2026-09-25"):
+            return datetime.combine(date.fromisoformat(text), END_OF_DAY if end else time())
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo:
+        raise ValueError(
+            f"expected a day, 2026-09-25, or a time of the course's zone, 2026-09-25 18:00, "
+            f"got {text!r}"
+        )
+    return moment
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"expected a time zone such as Europe/Madrid, got {value!r}") from None
+    return value
+
+
+Share = Annotated[float, BeforeValidator(_share)]
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Beginning = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=False))]
+End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True))]
+Points = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1)]
+Zone = Annotated[str, AfterValidator(_zone)]
+
+
+class Part(BaseModel):
+    """What every part of the file has in common: a key that it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class About(Part):
+    """The course: ``course:``."""
+
+    id: Name = "open-the-hood"
+    title: str = ""
+    time_zone: Zone = "UTC"
+    language: str = "en"
+    lesson_url: str = ""
+
+
+class Group(Part):
+    """A section of the class, under its name in ``sections:``."""
+
+    graders: tuple[Name, ...] = ()
+
+
+class Roster(Part):
+    """Where the class is listed: a CSV file, and which of its columns is what."""
+
+    file: Name
+    id: Name
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    section: str = ""
+    moodle: str = ""
+    canvas: str = ""
+
+
+class LatePolicy(Part):
+    """What a day's lateness costs, of what was earned.
+
+    Attributes:
+        per_day: the share that each day begun takes.
+        floor: the share that always stays, until ``last_day``.
+        last_day: the day after which nothing counts; None for no such day.
+    """
+
+    per_day: Share = 0.0
+    floor: Share = 0.0
+    last_day: Annotated[int, Field(ge=0)] | None = None
+
+
+class TermPolicy(LatePolicy):
+    """The policy of labs that have none of their own: ``late:`` at the top.
+
+    Attributes:
+        free_days: days of lateness in the whole term that cost a learner nothing.
+    """
+
+    free_days: Annotated[int, Field(ge=0)] = 0
+
+
+class Feedback(Part):
+    """What learners see of a verdict.
+
+    Attributes:
+        attempts_a_day: how often the live check answers; for a service.
+    """
+
+    misconceptions: Shown = Shown.ALWAYS
+    examples: Shown = Shown.ALWAYS
+    attempts_a_day: Annotated[int, Field(ge=1)] | None = None
+
+
+class LabRules(Part):
+    """One lab. Exercises are named by the names of their checks.
+
+    Attributes:
+        due: until when; by the clock of the course's zone. A day alone means its last second.
+        grace: lateness that does not count as such.
+        drop: exercises that do not count; they stay in the lab.
+        points: what an exercise counts, in place of its points.
+        bonus: exercises that add points and are no part of the maximum.
+    """
+
+    release: Beginning | None = None
+    due: End | None = None
+    grace: Duration = timedelta()
+    late: LatePolicy | None = None
+    drop: tuple[Name, ...] = ()
+    points: dict[Name, Points] = Field(default_factory=dict)
+    bonus: tuple[Name, ...] = ()
+    withheld: Withheld = Withheld.EXCLUDE
+    feedback: Feedback = Feedback()
+
+
+class Extension(Part):
+    """Somebody's own due date in a lab."""
+
+    who: Name
+    lab: Name
+    due: End
+    why: str = ""
+
+
+class Platform(Part):
+    """What a learning platform calls the labs: the heading of each one's column.
+
+    Attributes:
+        identify: for Moodle, the heading of the column by which it knows its users.
+    """
+
+    identify: Name = "Username"
+    items: dict[Name, Name] = Field(default_factory=dict)
+
+
+class Export(Part):
+    """``export:``, by platform."""
+
+    moodle: Platform = Platform()
+    canvas: Platform = Platform()
+
+
+class CourseFile(Part):
+    """The whole file. Labs stand in its order, under the names of their folders."""
+
+    course: About = About()
+    sections: dict[Name, Group] = Field(default_factory=dict)
+    roster: Roster | None = None
+    late: TermPolicy = TermPolicy()
+    labs: dict[Name, LabRules] = Field(default_factory=dict)
+    extensions: tuple[Extension, ...] = ()
+    export: Export = Export()
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone in which the file's times are meant."""
+        return ZoneInfo(self.course.time_zone)
+
+    def policy(self, lab: str) -> LatePolicy:
+        """Return what lateness costs in a lab."""
+        return self.labs[lab].late or self.late
+
+    def due(self, lab: str, student: str) -> datetime | None:
+        """Return until when a learner may hand a lab in, in the course's zone; None: for ever.
+
+        Of several extensions the latest holds.
+        """
+        own = [e.due for e in self.extensions if (e.who, e.lab) == (student, lab)]
+        due = max(own) if own else self.labs[lab].due
+        return due and due.replace(tzinfo=self.zone)
+
+    def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
+        """Return whether feedback shows a learner ``misconceptions`` or ``examples`` now.
+
+        Args:
+            now: with a time zone. After the due date is after the learner's own.
+        """
+        when: Shown = getattr(self.labs[lab].feedback, what)
+        due = self.due(lab, student)
+        return when is Shown.ALWAYS or when is Shown.AFTER_DUE and due is not None and now > due

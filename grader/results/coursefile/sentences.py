@@ -1,0 +1,161 @@
+"""Say in words what ``course.yml`` means, and what counts of a submission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from grader.results.coursefile.counting import Counted, CountedMark, Role
+from grader.results.coursefile.schema import (
+    CourseFile,
+    Feedback,
+    LabRules,
+    LatePolicy,
+    Shown,
+    Withheld,
+)
+from grader.verdict import in_points
+
+WITHHELD = {
+    Withheld.EXCLUDE: "Points that the grading machine could not ask for are out of the maximum.",
+    Withheld.COUNT: "Points that the grading machine could not ask for are lost until it can.",
+    Withheld.CREDIT: "Points that the grading machine could not ask for are given.",
+}
+
+
+def moment(at: datetime) -> str:
+    """Return a time in words: ``25 September 2026, 23:59``."""
+    return f"{at:%-d %B %Y, %H:%M}"
+
+
+def days(number: int) -> str:
+    """Return a number of days in words."""
+    return "1 day" if number == 1 else f"{number} days"
+
+
+def period(length: timedelta) -> str:
+    """Return a period in words: ``30 min``, ``36 h``, ``2 days``."""
+    minutes = length.total_seconds() / 60
+    if minutes % 1440 == 0:
+        return days(round(minutes / 1440))
+    return f"{minutes / 60:g} h" if minutes % 60 == 0 else f"{minutes:g} min"
+
+
+def percent(share: float) -> str:
+    """Return a share in words: ``10 %``."""
+    return f"{round(100 * share, 2):g} %"
+
+
+def lab_sentences(
+    file: CourseFile, lab: str, points: dict[str, float], people: bool = True
+) -> Iterator[str]:
+    """Yield what the rules of one lab mean, a sentence each.
+
+    Args:
+        points: of the lab's exercises, by name.
+        people: whether to name who has an extension.
+    """
+    rules = file.labs[lab]
+    if rules.release:
+        yield f"Released on {moment(rules.release)}."
+    if rules.due:
+        grace = f", with {period(rules.grace)} of grace" if rules.grace else ""
+        yield f"Due on {moment(rules.due)}{grace}."
+    else:
+        yield "It has no due date."
+    if rules.due:
+        yield late_sentence(file.policy(lab))
+    yield from counting_sentences(rules, points)
+    yield from _feedback(rules.feedback)
+    for one in file.extensions:
+        if one.lab == lab and people:
+            why = f" ({one.why})" if one.why else ""
+            yield f"{one.who} has until {moment(one.due)}{why}."
+
+
+def late_sentence(policy: LatePolicy) -> str:
+    """Return what a policy for lateness means."""
+    said = []
+    if policy.per_day:
+        floor = f", but at least {percent(policy.floor)} of it stays" if policy.floor else ""
+        said.append(f"each day begun takes {percent(policy.per_day)} of what was earned{floor}")
+    if policy.last_day is not None:
+        said.append(f"after {days(policy.last_day)} nothing counts")
+    return f"Late: {'; '.join(said)}." if said else "Coming late costs nothing."
+
+
+def counting_sentences(rules: LabRules, points: dict[str, float]) -> Iterator[str]:
+    """Yield how a lab's exercises count, where it is not as the lab has it."""
+    for name in rules.drop:
+        yield f"`{name}` does not count ({in_points(points[name])} in the lab)."
+    for name, worth in rules.points.items():
+        yield f"`{name}` counts {in_points(worth)} in place of {points[name]:g}."
+    for name in rules.bonus:
+        yield f"`{name}` is a bonus: it adds points, and is no part of the maximum."
+    kept = [name for name in points if name not in rules.drop and name not in rules.bonus]
+    most = sum(rules.points.get(name, points[name]) for name in kept)
+    yield f"{in_points(most).capitalize()} in all, of {sum(points.values()):g} in the lab."
+    if rules.withheld is not Withheld.EXCLUDE:
+        yield WITHHELD[rules.withheld]
+
+
+def _feedback(feedback: Feedback) -> Iterator[str]:
+    for does, what, when in (
+        ("names", "misconceptions", feedback.misconceptions),
+        ("shows", "failing calls", feedback.examples),
+    ):
+        if when is Shown.AFTER_DUE:
+            yield f"Feedback {does} {what} only after the due date."
+        elif when is Shown.NEVER:
+            yield f"Feedback {does} no {what}."
+
+
+def counted_sentences(counted: Counted) -> Iterator[str]:
+    """Yield what counts of a submission and how it came about, for its learner."""
+    so_far = "" if counted.is_final else " so far"
+    yield f"{_number(counted.counts)} of {_number(counted.most)} points count{so_far}."
+    if counted.waiting:
+        yield f"Not marked yet: {in_points(counted.waiting)} that count."
+    if counted.lost:
+        yield f"Without a mark: {in_points(counted.lost)} that count."
+    for one in counted.marks:
+        if said := how(one):
+            yield f"`{one.raw.exercise}` {said}."
+    if said := _how_late(counted):
+        yield said
+
+
+def _how_late(counted: Counted) -> str:
+    late = counted.lateness
+    if not late.known:
+        return "When it was handed in is not known."
+    if not late.days:
+        return ""
+    handed_in = f"Handed in {days(late.days)} late"
+    if not late.kept:
+        return f"{handed_in}: nothing counts any more."
+    if late.free == late.days:
+        by = "a free day covers" if late.days == 1 else "your free days cover"
+        return f"{handed_in}, which {by}."
+    paid = f", {late.free} of them free" if late.free else ""
+    cost = f": {percent(late.kept)} of {_number(counted.earned)} points stay"
+    return f"{handed_in}{paid}{cost if late.kept < 1 else ', at no cost'}."
+
+
+def how(mark: CountedMark) -> str:
+    """Return how an exercise counts, in words after its name; empty if as in the lab."""
+    raw, said = mark.raw, []
+    if mark.role is Role.DROPPED:
+        return "does not count"
+    if mark.worth != raw.points:
+        said.append(f"counts {in_points(mark.worth)} in place of {raw.points:g}")
+    if mark.role is Role.BONUS:
+        said.append("is a bonus")
+    if raw.withheld and mark.role is Role.NORMAL and mark.most < mark.worth:
+        left = in_points(round(mark.worth - mark.most, 2))
+        said.append(f"is without {left} that the grading machine could not ask for")
+    return ", and ".join(said)
+
+
+def _number(points: float) -> str:
+    return f"{round(points + 1e-9, 2):g}"

@@ -1,0 +1,265 @@
+"""A class of sixty with rules of its own: what counts, worked out a second time by other means."""
+
+import csv
+import json
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from types import SimpleNamespace
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from grader.results.class_report import command as report
+from grader.results.coursefile import command
+from grader.results.coursefile.exports import PLACES, Kind
+from grader.results.coursefile.marks import CountedMarks
+from grader.results.coursefile.reading import FILE, read_course_file
+from tests.grader.results.coursefile.book import LABS, hand_in, make_book
+
+MADRID = ZoneInfo("Europe/Madrid")
+RULES = """
+course: {id: autumn, title: Inside PyTorch, time_zone: Europe/Madrid}
+sections: {A: {graders: [ana]}, B: {graders: [ben]}}
+roster: {file: class.csv, id: Login, first_name: Name, last_name: Surname, section: Group,
+         canvas: Canvas, moodle: Username}
+late: {per_day: 10%, floor: 40%, last_day: 6, free_days: 3}
+labs:
+  "01":
+    due: 2026-10-02
+    grace: 30 min
+    drop: [first]
+    points: {second: 3}
+    bonus: [third]
+  02_two:
+    due: 2026-10-16 18:00
+    drop: [fifth]
+    withheld: credit
+  03_three:
+    due: 2026-10-30
+    late: {per_day: 25%}
+extensions:
+  - {who: s07, lab: 01, due: 2026-10-06, why: ill}
+  - {who: s08, lab: "02", due: 2026-10-20}
+  - {who: s09, lab: 03_three, due: 2026-11-05}
+export:
+  canvas: {items: {"01": "One (4711)"}}
+  moodle: {items: {02_two: Second}}
+"""
+DUE = {
+    "01_one": datetime(2026, 10, 2, 23, 59, 59, tzinfo=MADRID),
+    "02_two": datetime(2026, 10, 16, 18, 0, tzinfo=MADRID),
+    "03_three": datetime(2026, 10, 30, 23, 59, 59, tzinfo=MADRID),  # in winter time
+}
+LATER = {
+    ("s07", "01_one"): datetime(2026, 10, 6, 23, 59, 59, tzinfo=MADRID),
+    ("s08", "02_two"): datetime(2026, 10, 20, 23, 59, 59, tzinfo=MADRID),
+    ("s09", "03_three"): datetime(2026, 11, 5, 23, 59, 59, tzinfo=MADRID),
+}
+STUDENTS = [f"s{number:02}" for number in range(60)]
+HANDED_IN = {}  # scores, time and withheld points of each learner and lab
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory, seeds):
+    made = make_book(tmp_path_factory.mktemp("class") / "course")
+    (made.root / FILE).write_text(RULES)
+    chance = random.Random(seeds[0])
+    lines = ["Login,Name,Surname,Group,Canvas,Username", ",Points,Possible,,,"]
+    for number, student in enumerate(STUDENTS):
+        lines.append(f"{student},N{number},=S{number},{'AB'[number % 2]},{900 + number},m{student}")
+        for lab, exercises in LABS.items():
+            if number % 20 == 19:
+                continue  # who hands nothing in
+            days = chance.choice([-1, -0.2, -0.001, 0.01, 0.5, 1, 1.5, 2.2, 3, 5.5, 6, 6.01, 9])
+            due = LATER.get((student, lab), DUE[lab])
+            came = (due + timedelta(days=days)).astimezone(UTC)
+            withheld = {"fourth": 4.0} if lab == "02_two" and chance.random() < 0.5 else {}
+            scores = {
+                name: chance.randint(0, round(4 * (points - withheld.get(name, 0)))) / 4
+                for name, points in exercises.items()
+            }
+            if number == 5 and lab == "03_three":
+                scores["words"] = None
+            HANDED_IN[student, lab] = scores, came, withheld
+            hand_in(made, student, lab, scores, came.replace(tzinfo=None), withheld)
+    (made.root / "class.csv").write_text("\n".join(lines))
+    return made
+
+
+def expected(student):
+    """What counts of a learner's labs, and of how much: with fractions, straight from the rules."""
+    free, found = 3, {}
+    for lab in LABS:
+        if (student, lab) not in HANDED_IN:
+            continue
+        scores, came, withheld = HANDED_IN[student, lab]
+        s = {name: Fraction(score or 0) for name, score in scores.items()}
+        if lab == "01_one":
+            earned, most = s["second"] * 3 / 6 + s["third"] + s["why"], 3 + 5
+        elif lab == "02_two":
+            earned, most = s["fourth"] + Fraction(withheld.get("fourth", 0)) + s["because"], 10 + 8
+        else:
+            earned, most = s["sixth"] + s["seventh"] + s["words"], 3 + 7 + 2
+        over = (came - LATER.get((student, lab), DUE[lab])).total_seconds()
+        days = -int(-over // 86400) if over > (1800 if lab == "01_one" else 0) else 0
+        if lab == "03_three":
+            used = min(days, free)
+            share = max(Fraction(0), 1 - Fraction(1, 4) * (days - used))
+        elif days > 6:
+            used, share = 0, Fraction(0)
+        else:
+            used = min(days, free)
+            left = days - used
+            share = max(Fraction(4, 10), 1 - Fraction(1, 10) * left) if left else Fraction(1)
+        free -= used
+        found[lab] = earned * share, most
+    return found
+
+
+def counted(course):
+    marks = CountedMarks(course, read_course_file(course.root))
+    return {(one.student, lab): what for lab in LABS for one, what in marks.read(lab)}
+
+
+def test_what_counts_is_what_the_rules_say(course):
+    found = counted(course)
+    wanted = {(who, lab): value for who in STUDENTS for lab, value in expected(who).items()}
+    assert found.keys() == wanted.keys()
+    assert len(found) == 3 * 57
+    for place, (counts, most) in wanted.items():
+        assert found[place].counts == pytest.approx(float(counts), abs=1e-9), place
+        assert found[place].most == pytest.approx(most), place
+    assert [place for place, one in found.items() if not one.is_final] == [("s05", "03_three")]
+    shares = {one.lateness.kept for one in found.values()}
+    assert 1.0 in shares
+    assert 0.0 in shares
+
+
+def test_changed_in_mid_term_and_undone_everything_is_as_before_byte_for_byte(course):
+    def exports():
+        found = {}
+        for kind in Kind:
+            out = course.root / f"undone-{PLACES[kind]}"
+            command.run(SimpleNamespace(action="export", lab=[], to=kind, out=out), course.root)
+            files = [out] if out.is_file() else sorted(out.rglob("*.json"))
+            found |= {path: path.read_bytes() for path in files}
+        return found
+
+    recorded = (course.root / "gradebook.db").read_bytes()
+    before = exports()
+    path = course.root / FILE
+    path.write_text(RULES.replace("drop: [first]", "drop: [first, why]").replace("10%", "20%"))
+    changed = exports()
+    path.write_text(RULES)
+    assert changed != before
+    assert exports() == before
+    assert (course.root / "gradebook.db").read_bytes() == recorded
+
+
+def table(course, kind):
+    out = course.root / PLACES[kind]
+    asked = SimpleNamespace(action="export", lab=[], to=kind, out=out)
+    assert command.run(asked, course.root) == 0
+    with out.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def wanted_score(student, lab):
+    if (student, lab) == ("s05", "03_three") or lab not in expected(student):
+        return ""
+    return float((expected(student)[lab][0] * 100 + Fraction(1, 2)) // 1 / 100)  # a half goes up
+
+
+def as_read(text):
+    return text and pytest.approx(float(text), abs=1e-9)
+
+
+def test_moodle_reads_who_and_a_column_for_each_lab(course):
+    heads, *rows = table(course, Kind.MOODLE)
+    assert heads == ["Username", "01_one", "Second", "03_three"]
+    assert len(rows) == len(STUDENTS)
+    for who, *scores in rows:
+        student = who.removeprefix("m")
+        assert [wanted_score(student, lab) for lab in LABS] == [as_read(text) for text in scores]
+
+
+def test_canvas_reads_its_own_columns_and_what_the_points_are_of(course):
+    heads, possible, *rows = table(course, Kind.CANVAS)
+    assert heads[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
+    assert heads[5:] == ["One (4711)", "02_two", "03_three"]
+    assert possible == ["Points Possible", "", "", "", "", "8", "18", "12"]
+    for name, number, sis, login, section, *scores in rows:
+        place = STUDENTS.index(login)
+        # a name that a spreadsheet would take for a formula
+        assert (name, number, sis) == (f"'=S{place}, N{place}", str(900 + place), "")
+        assert section == "AB"[place % 2]
+        assert [wanted_score(login, lab) for lab in LABS] == [as_read(text) for text in scores]
+
+
+def test_nbgraders_table_says_how_each_score_came_about(course):
+    heads, *rows = table(course, Kind.NBGRADER)
+    rows = [dict(zip(heads, row, strict=True)) for row in rows]
+    assert len(rows) == 3 * len(STUDENTS)
+    for row in rows:
+        student, lab = row["student_id"], row["assignment"]
+        assert wanted_score(student, lab) == as_read(row["score"])
+        if (student, lab) not in HANDED_IN:
+            assert row["status"] == "not handed in, or not graded"
+        elif lab == "01_one":
+            assert "`first` does not count." in row["status"]
+            assert "`second` counts 3 points in place of 6." in row["status"]
+    [waits] = [r for r in rows if (r["student_id"], r["assignment"]) == ("s05", "03_three")]
+    assert "Not marked yet: 2 points that count." in waits["status"]
+
+
+def test_gradescopes_results_have_a_score_and_a_test_for_each_exercise(course):
+    asked = SimpleNamespace(action="export", lab=["01"], to=Kind.GRADESCOPE, out=None)
+    assert command.run(asked, course.root) == 0
+    files = sorted((course.root / PLACES[Kind.GRADESCOPE]).rglob("*.json"))
+    assert [path.stem for path in files] == [s for s in STUDENTS if expected(s)]
+    for path in files:
+        results = json.loads(path.read_text())
+        assert results["score"] == as_read(str(wanted_score(path.stem, "01_one")))
+        tests = {one["name"]: one for one in results["tests"]}
+        assert {name: one["max_score"] for name, one in tests.items()} == {
+            "first": 0,
+            "second": 3,
+            "third": 0,
+            "why": 5,
+        }
+        assert tests["first"]["score"] == 0
+        assert {one["visibility"] for one in tests.values()} == {"visible"}
+
+
+def test_the_report_has_the_rules_the_sections_and_who_is_missing(course, capsys):
+    asked = SimpleNamespace(lab="01", out=None, hide_names=False)
+    assert report.run(asked, course.root) == 0
+    out = course.root / "reports" / "01_one"
+    page = re.sub(r"\s+", " ", (out / "index.html").read_text())
+    assert "Due on 2 October 2026, 23:59, with 30 min of grace." in page
+    assert "s07 has until 6 October 2026, 23:59 (ill)." in page
+    assert "3 of the roster have nothing graded here: s19, s39, s59." in page
+    assert '<tr><th scope="row">A</th><td>30</td>' in page
+    with (out / "counts.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    for student, row in rows.items():
+        assert wanted_score(student, "01_one") == as_read(row["counts"])
+        assert row["points"] == str(float(sum(HANDED_IN[student, "01_one"][0].values())))
+
+    assert report.run(SimpleNamespace(lab="01", out=None, hide_names=True), course.root) == 0
+    for name in ("index.html", "counts.csv"):
+        text = (out / name).read_text(encoding="utf-8-sig")
+        assert not re.search(r"\bs\d\d\b", text)
+
+
+def test_a_course_without_the_file_is_as_it_was(course):
+    asked = SimpleNamespace(lab="03", out=course.root / "plain", hide_names=False)
+    (course.root / FILE).rename(course.root / "away.yml")
+    try:
+        report.run(asked, course.root)
+    finally:
+        (course.root / "away.yml").rename(course.root / FILE)
+    assert "course.yml" not in (course.root / "plain" / "index.html").read_text()
+    assert not (course.root / "plain" / "counts.csv").exists()

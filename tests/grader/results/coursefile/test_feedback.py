@@ -1,0 +1,84 @@
+"""A learner's page says what counts, and shows what the class's rules let it show."""
+
+import re
+from datetime import datetime, timedelta
+
+import pytest
+
+from grader.results.coursefile.reading import FILE
+from tests.grader.results.coursefile.book import LABS, hand_in, make_book
+from tests.grader.results.test_same_numbers import formgrader
+
+LAB = "01_one"
+NAMED, EXAMPLE = "a sentence about it", "first(1)"
+DUE = datetime(2026, 10, 2, 23, 59, 59)
+
+
+def page(tmp_path, rules):
+    course = make_book(tmp_path / "course")
+    scores = {"first": 2.0, "second": 6.0, "third": 0.0, "why": None}
+    hand_in(course, "ana", LAB, scores, DUE + timedelta(days=1.5), {"third": 1.0})
+    if rules:
+        (course.root / FILE).write_text(rules)
+    assert formgrader(course).generate_feedback(LAB)["success"]
+    text = (course.root / "feedback" / "ana" / LAB / f"{LAB}.html").read_text()
+    return " ".join(re.sub(r"<[^>]+>", " ", text[text.index("<h4>") :]).split())
+
+
+def test_what_counts_and_how_it_came_about(tmp_path):
+    told = page(
+        tmp_path,
+        "late: {per_day: 10%}\n"
+        "labs: {one: {due: 2026-10-02, drop: [first], points: {second: 3}, bonus: [why]}}\n",
+    )
+    for sentence in (
+        "2.4 of 7 points count so far.",
+        "Not marked yet: 5 points that count.",
+        "first does not count.",
+        "second counts 3 points in place of 6.",
+        "third is without 1 point that the grading machine could not ask for.",
+        "why is a bonus.",
+        "Handed in 2 days late: 80 % of 3 points stay.",
+    ):
+        assert sentence in told
+    assert NAMED in told
+    assert EXAMPLE in told
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_named", "has_example"),
+    [
+        ("misconceptions: never", False, True),
+        ("examples: never", True, False),
+        ("misconceptions: after due, examples: after due", True, True),  # that is long ago
+        ("misconceptions: never, examples: never", False, False),
+    ],
+)
+def test_what_is_shown(tmp_path, rules, is_named, has_example):
+    told = page(tmp_path, f"labs: {{one: {{due: 2026-10-02, feedback: {{{rules}}}}}}}")
+    assert (NAMED in told, EXAMPLE in told) == (is_named, has_example)
+
+
+def test_before_the_due_date_it_is_not_shown(tmp_path):
+    told = page(tmp_path, "labs: {one: {due: 2999-10-02, feedback: {misconceptions: after due}}}")
+    assert NAMED not in told
+
+
+@pytest.mark.parametrize("rules", ["", "labs: {two: {}}"])
+def test_without_rules_for_the_lab_the_page_is_as_ever(tmp_path, rules):
+    told = page(tmp_path, rules)
+    assert "points count" not in told
+    assert "Not marked yet, so not final: 5 points." in told
+    assert NAMED in told
+
+
+def test_a_slip_in_the_file_ends_the_command_before_any_page(tmp_path):
+    course = make_book(tmp_path / "course")
+    hand_in(course, "ana", LAB, dict.fromkeys(LABS[LAB], 1.0), DUE)
+    (course.root / FILE).write_text("labs: {one: {dorp: []}}")
+    told = formgrader(course).generate_feedback(LAB)
+    assert not told["success"]
+    assert "course.yml:1: labs.01_one.dorp: no such key" in told["log"] + told["error"]
+    assert not (course.root / "feedback").exists()
+    [listed] = formgrader(course).get_submissions(LAB)  # formgrader goes on, with its own dates
+    assert listed["student"] == "ana"

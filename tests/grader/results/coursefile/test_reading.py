@@ -1,0 +1,154 @@
+"""course.yml: what it may say, and where each slip in it is told."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from grader import UserError
+from grader.phase_paths import ROOT
+from grader.results.coursefile.reading import FILE, exercises_of, read_course_file
+from grader.results.coursefile.schema import Shown, Withheld
+from grader.results.coursefile.sentences import lab_sentences
+from tests.grader.results.coursefile.book import make_book
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return make_book(tmp_path_factory.mktemp("reading") / "course").root
+
+
+def read(root, text):
+    (root / FILE).write_text(text, encoding="utf-8")
+    return read_course_file(root)
+
+
+def test_no_file_is_no_rules_and_an_empty_one_names_no_lab(root):
+    (root / FILE).unlink(missing_ok=True)
+    assert read_course_file(root) is None
+    assert read(root, "").labs == {}
+
+
+def test_values_are_the_texts_that_stand_there(root):
+    file = read(
+        root,
+        "sections: {no: {graders: [0123]}}\n"
+        "labs:\n"
+        "  1: {due: 2026-10-02, grace: 30 min, late: {per_day: 10%, floor: 0.5, last_day: 3}}\n"
+        "  two: {release: 2026-10-01 08:15, due: 2026-10-02 23:59:30, withheld: count,\n"
+        "        feedback: {misconceptions: after due, examples: never}}\n"
+        "  03_three:\n"
+        "extensions:\n"
+        "  - {who: 0123, lab: one, due: 2026-10-05, why: on}\n",
+    )
+    assert list(file.labs) == ["01_one", "02_two", "03_three"]
+    assert file.sections["no"].graders == ("0123",)
+    one, two, three = file.labs.values()
+    assert (one.due, one.grace) == (datetime(2026, 10, 2, 23, 59, 59), timedelta(minutes=30))
+    assert one.late.model_dump() == {"per_day": 0.1, "floor": 0.5, "last_day": 3}
+    assert (two.release, two.due) == (
+        datetime(2026, 10, 1, 8, 15),
+        datetime(2026, 10, 2, 23, 59, 30),
+    )
+    assert (two.withheld, three.withheld) == (Withheld.COUNT, Withheld.EXCLUDE)
+    assert (two.feedback.misconceptions, two.feedback.examples) == (Shown.AFTER_DUE, Shown.NEVER)
+    [extension] = file.extensions
+    assert (extension.who, extension.lab, extension.why) == ("0123", "01_one", "on")
+
+
+def test_after_the_due_date_is_after_a_learners_own(root):
+    file = read(
+        root,
+        "course: {time_zone: Europe/Madrid}\n"
+        "labs: {one: {due: 2026-10-02, feedback: {misconceptions: after due, examples: never}},\n"
+        "       two: {feedback: {misconceptions: after due}}}\n"
+        "extensions: [{who: ana, lab: one, due: 2026-10-05}]\n",
+    )
+    shows = [  # at midnight of Madrid, when it is 22 o'clock in UTC
+        file.shows("misconceptions", "01_one", who, datetime(2026, 10, day, hour, tzinfo=UTC))
+        for who in ("ana", "ben")
+        for day, hour in ((2, 21), (2, 22), (5, 21), (5, 22))
+    ]
+    assert shows == [False, False, False, True, False, True, True, True]
+    late = datetime(2030, 1, 1, tzinfo=UTC)
+    assert not file.shows("examples", "01_one", "ben", late)
+    assert not file.shows("misconceptions", "02_two", "ben", late)  # it has no due date
+    assert file.shows("examples", "02_two", "ben", late)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("labs: {one: {due: tomorrow}}", "1: labs.01_one.due: expected a day, 2026-09-25, or"),
+        ("labs: {one: {due: 2026-13-01}}", "1: labs.01_one.due: expected a day"),
+        ("labs: {one: {due: 2026-10-01 10:00+02:00}}", "1: labs.01_one.due: expected a day"),
+        ("labs:\n  one:\n    grace: 30", "3: labs.01_one.grace: expected a time such as 30 min"),
+        ("late: {per_day: 10}", "1: late.per_day: expected a share such as 10% or 0.1, got '10'"),
+        ("late: {per_day: -1%}", "1: late.per_day: expected a share"),
+        ("late:\n  last_day: -1", "2: late.last_day: input should be greater than or equal to 0"),
+        ("labs:\n  one:\n    points:\n      first: nan", "4: labs.01_one.points.first: "),
+        ("labs:\n  one: {points: {first: -1}}", "2: labs.01_one.points.first: "),
+        ("labs:\n  one:\n    dorp: [first]", "3: labs.01_one.dorp: no such key"),
+        ("labs:\n  one:\n    drop: first", "3: labs.01_one.drop: expected a list, got 'first'"),
+        ("labs: [one]", "1: labs: expected keys with values, got ['one']"),
+        ("labs: one", "1: labs: expected keys with values, got 'one'"),
+        ("labs:\n  one: {withheld: give}", "2: labs.01_one.withheld: "),
+        ("course: {time_zone: Madrid}", "1: course.time_zone: expected a time zone such as Europe"),
+        ("extensions:\n  - {who: ana, lab: one}", "2: extensions.due: is missing"),
+        ("extensions: 3", "1: extensions: expected a list, got '3'"),
+        # what the course folder has not
+        ("labs:\n  four: {}", "2: labs.four: there is no lab four in source/"),
+        ("labs:\n  one: {drop: [last]}", "2: labs.01_one.drop: 01_one has no exercise 'last'; it"),
+        ("labs:\n  one: {bonus: [last]}", "2: labs.01_one.bonus: 01_one has no exercise 'last'"),
+        ("labs:\n  one: {points: {last: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
+        ("labs:\n  one: {drop: [first], bonus: [first]}", "2: labs.01_one.drop: 'first' is"),
+        ("labs:\n  one: {drop: [first], points: {first: 1}}", "2: labs.01_one.points: 'first' is"),
+        ("labs:\n  one: {release: 2026-10-02, due: 2026-10-01}", "2: labs.01_one.due: it is due"),
+        ("labs: {one: {}}\nextensions: [{who: a, lab: two, due: 2026-01-01}]", "2: extensions.lab"),
+        ("labs: {one: {}}\nextensions: [{who: a, lab: one, due: 2026-01-01}]", "2: extensions"),
+        (
+            "labs: {one: {due: 2026-10-01}}\nextensions: [{who: a, lab: one, due: 2026-10-01}]",
+            "2: extensions.due: it is no later than the lab's own",
+        ),
+        ("labs: {one: {}}\nexport: {canvas: {items: {two: x}}}", "2: export.canvas.items.02_two"),
+        # what is no course file
+        ("labs: {one: {}, 01: {}}", "1: '01' is 01_one, which stands here already"),
+        ("late: {}\nlate: {}", "2: 'late' stands here a second time"),
+        ("labs: {one: [}", "1: "),
+        ("? [a]\n: b", "1: expected a name before the colon"),
+        ("- one", "1: expected keys with values, got ['one']"),
+    ],
+)
+def test_a_slip_is_told_with_its_line(root, text, said):
+    with pytest.raises(UserError) as told:
+        read(root, text)
+    assert str(told.value).startswith(f"{FILE}:{said}")
+
+
+def test_all_slips_are_told_at_once(root):
+    with pytest.raises(UserError) as told:
+        read(root, "late: {per_day: x}\nlabs:\n  one: {dorp: []}\n")
+    assert [line.partition(": ")[0] for line in str(told.value).splitlines()] == [
+        f"{FILE}:1",
+        f"{FILE}:3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"\xff", "can't be read"), (b"\x00", "special characters")]
+)
+def test_a_file_that_is_no_text(root, content, said):
+    (root / FILE).write_bytes(content)
+    with pytest.raises(UserError, match=said):
+        read_course_file(root)
+
+
+def test_the_file_that_the_page_on_teaching_shows(tmp_path):
+    page = (ROOT / "TEACHING.md").read_text()
+    shown = page.partition("```yaml\n")[2].partition("```")[0]
+    for folder in ("phases", "source"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    file = read(tmp_path, shown)
+    said = list(lab_sentences(file, "01_tensors", exercises_of(tmp_path, "01_tensors")))
+    assert "`model_costs` counts 3 points in place of 6." in said
+    assert "30 points in all, of 40 in the lab." in said
+    assert file.export.canvas.items == {"01_tensors": "Lab 1 (4711)"}

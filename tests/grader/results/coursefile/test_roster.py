@@ -1,0 +1,129 @@
+"""The roster, ``course check``, and which lab may be released."""
+
+from types import SimpleNamespace
+
+import pytest
+from nbgrader.api import Gradebook
+
+from grader import UserError
+from grader.exchange import ReleaseAssignment
+from grader.results.coursefile import command
+from grader.results.coursefile.reading import FILE, read_course_file
+from grader.results.coursefile.roster import read_roster
+from tests.grader.results.coursefile.book import make_book
+
+RULES = """
+sections: {A: {}, B: {}}
+roster: {file: class.csv, id: SIS Login ID, last_name: Student, canvas: ID, section: Section}
+labs: {one: {due: 2026-10-02}}
+extensions: [{who: ana, lab: one, due: 2026-10-05}]
+"""
+CANVAS = """\ufeffStudent,ID,SIS Login ID,Section
+    Points Possible,,,
+"Luján, Ana",901,ana,A
+"Ruiz, Ben", 902 ,ben,B
+"""
+
+
+@pytest.fixture
+def course(tmp_path):
+    made = make_book(tmp_path / "course")
+    (made.root / FILE).write_text(RULES)
+    (made.root / "class.csv").write_text(CANVAS)
+    return made
+
+
+def do(course, action):
+    return command.run(SimpleNamespace(action=action), course.root)
+
+
+def students(course):
+    with Gradebook(course.directory.db_url) as gradebook:
+        return {one.id: (one.last_name, one.lms_user_id) for one in gradebook.students}
+
+
+def test_the_class_is_entered_and_what_changed_is_said(course, capsys):
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.add_student("ben", last_name="Rui", email="ben@example.org")
+        gradebook.add_student("guest")
+    assert do(course, "roster") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ana: new",
+        "ben: last_name was Rui; lms_user_id was empty",
+        "guest: not in the roster, stays in the gradebook",
+        "2 learners; 3 lines to read above.",
+    ]
+    after = {"ana": ("Luján, Ana", "901"), "ben": ("Ruiz, Ben", "902"), "guest": (None, None)}
+    assert students(course) == after
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert gradebook.find_student("ben").email == "ben@example.org"
+    assert do(course, "roster") == 0  # nothing is left to change
+    assert capsys.readouterr().out.splitlines()[-1] == "2 learners; 1 lines to read above."
+
+
+def test_check_says_what_the_file_means_and_who_is_unknown(course, capsys):
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.add_student("guest")
+    (course.root / "submitted" / "eve" / "01_one").mkdir(parents=True)
+    (course.root / FILE).write_text(RULES.replace("who: ana", "who: anna"))
+    assert do(course, "check") == 1
+    said = capsys.readouterr().out.splitlines()
+    assert "  Due on 2 October 2026, 23:59." in said
+    assert "  Coming late costs nothing." in said
+    assert "  20 points in all, of 20 in the lab." in said
+    assert "  anna has until 5 October 2026, 23:59." in said
+    assert [line for line in said if line.startswith("? ")] == [
+        "? guest is in the gradebook, and not in the roster",
+        "? ana is in the roster, and not in the gradebook: `course roster` enters it",
+        "? ben is in the roster, and not in the gradebook: `course roster` enters it",
+        "? anna, who has an extension of 01_one, is nobody's id",
+        "? eve handed 01_one in, and is not in the roster",
+    ]
+
+
+def test_check_finds_nothing_to_ask_where_all_lists_agree(course, capsys):
+    do(course, "roster")
+    assert do(course, "check") == 0
+    assert "2 learners in class.csv." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (CANVAS.replace("SIS Login ID", "Login"), "has no column 'SIS Login ID'; it has: "),
+        (CANVAS + "x,1,ana,A\n", r"class.csv:5: ana stands there a second time"),
+        (CANVAS.replace("ben,B", "ben,C"), "ben is in the section 'C'; course.yml has: A, B"),
+        (CANVAS.replace("ben,B", "../ben,B"), "'../ben' is no id: an id has no '/'"),
+    ],
+)
+def test_a_roster_with_a_slip_changes_nothing(course, table, said):
+    (course.root / "class.csv").write_text(table)
+    with pytest.raises(UserError, match=said):
+        do(course, "roster")
+    assert students(course) == {}
+
+
+def test_a_roster_that_is_not_there(course):
+    (course.root / "class.csv").unlink()
+    with pytest.raises(UserError, match="the roster .*class.csv can't be read"):
+        read_roster(course.root, read_course_file(course.root))
+
+
+@pytest.mark.parametrize(("lab", "is_released"), [("01_one", True), ("02_two", False)])
+def test_a_lab_that_the_file_does_not_name_is_not_released(course, tmp_path, lab, is_released):
+    exchange = tmp_path / "exchange"
+    exchange.mkdir(mode=0o777)
+    exchange.chmod(0o777)
+    source = course.root / "source" / lab / f"{lab}.ipynb"
+    (course.root / "release" / lab).mkdir(parents=True)
+    (course.root / "release" / lab / source.name).write_bytes(source.read_bytes())
+    course.config.Exchange.root = str(exchange)
+    course.directory.course_id = "made-up"
+    course.directory.assignment_id = lab
+    step = ReleaseAssignment(coursedir=course.directory, config=course.config)
+    if is_released:
+        step.start()
+    else:
+        with pytest.raises(Exception, match="02_two is no lab of this class"):
+            step.start()
+    assert bool(list(exchange.rglob("*.ipynb"))) == is_released
