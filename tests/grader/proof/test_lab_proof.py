@@ -1,16 +1,18 @@
 """Every lab through nbgrader: reference 100 %, untouched 0 %, each misconception as predicted.
 
-Labs are graded in several courses, so that several workers grade at once. A course begins with two
-processes that import torch, so labs that are quickly graded share one. At full width the class is
-the whole sample class, with all that happens when a class hands in; else as few learners as hand in
-each alternate once, and each misconception that the seed of the run draws. (In test_checks.py every
-run judges all of them.)
+At full width every lab is graded, with the whole sample class and all that happens when a class
+hands in. Else three labs are, one of each kind, which the seed of the run draws, and those whose
+own files have changed since the commit before; with as few learners as hand in each alternate once,
+and each misconception that the seed draws. (In test_checks.py every run judges all of them, of all
+labs.) Each lab has a course of its own, so that several workers grade at once.
 """
 
 import json
 import re
+import subprocess
 from functools import partial
 from html import unescape
+from random import Random
 
 import pytest
 
@@ -25,31 +27,30 @@ from tests.grader.conftest import GradedCourse, run_demo
 from tests.grader.proof.sample import make_sample, sampled
 from tests.grader.proof.test_release_proof import SECRET
 from tests.grader.tiny import make_course
-from tests.once import made_once
+from tests.proven import OWN
 
 pytestmark = pytest.mark.slow(150)
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
-DEAR = {"05_custom_op", "06_compile", "07_training", "08_transformer"}  # each has its own course
-QUICK = [name for name in LABS if name not in DEAR]
-COURSES = [*([name] for name in LABS if name in DEAR), QUICK[:5], QUICK[5:]]
+COMPILE = ("05_custom_op", "06_compile")
+TRAIN_OR_TALK = ("07_training", "08_transformer", "10_distributed")
+PLAIN = tuple(name for name in LABS if name not in COMPILE + TRAIN_OR_TALK)
 PROOF = "from release to feedback"
 
 
-def grade_labs(root, labs, full, seed) -> dict:
-    """Make a course of these labs, then release, grade and report on a class of each."""
+def grade_lab(root, name, full, seed) -> dict:
+    """Make a course of one lab, then release, grade and report on a class."""
     make_course(root, ROOT / "phases")
-    for name in labs:
-        for kind in ("source", "release"):
-            target = root / kind / name / f"{name}.ipynb"
-            target.parent.mkdir(parents=True)
-            target.write_bytes((ROOT / kind / name / f"{name}.ipynb").read_bytes())
+    for kind in ("source", "release"):
+        target = root / kind / name / f"{name}.ipynb"
+        target.parent.mkdir(parents=True)
+        target.write_bytes((ROOT / kind / name / f"{name}.ipynb").read_bytes())
     with pytest.MonkeyPatch.context() as patch:
         if not full:
             patch.setattr(demo, "make_class", partial(make_sample, seed=seed))
             patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
             patch.setattr(demo, "run_module", partial(graded_by_one_worker, seed=seed))
-        return run_demo(root, lab=labs)
+        return run_demo(root, lab=[name])
 
 
 def graded_by_one_worker(root, module, *words, seed, **options):
@@ -62,15 +63,26 @@ def graded_by_one_worker(root, module, *words, seed, **options):
     commands.run_module(root, module, *words, **options)
 
 
-@pytest.mark.parametrize(
-    ("labs", "name"),
+def pytest_generate_tests(metafunc):
+    option = metafunc.config.option
+    names = LABS if option.width == "proof" else drawn(option.seed)
     # the word before the colon names the group of tests that one worker runs
-    [pytest.param(labs, lab, id=f"{labs[0]}: {lab}") for labs in COURSES for lab in labs],
-)
-def test_lab(labs, name, tmp_path_factory, worker_id, proven, full, seeds):
+    metafunc.parametrize("name", [pytest.param(name, id=f"{name}: {name}") for name in names])
+
+
+def drawn(seed: str) -> list[str]:
+    """Return one lab of each kind, and those that have changed since the commit before."""
+    chance = Random(f"labs {seed}")
+    some = {chance.choice(kind) for kind in (PLAIN, COMPILE, TRAIN_OR_TALK)}
+    asked = ["git", "-C", str(ROOT), "diff", "--name-only", "HEAD~1", "--", *OWN]
+    changed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    return sorted(some | {path.split("/")[1] for path in changed} & set(LABS))
+
+
+def test_lab(name, tmp_path, proven, full, seeds):
     proven.skip_if_unchanged(name, PROOF)
-    grade = partial(grade_labs, labs=labs, full=full, seed=seeds[-1])
-    root, outcome = made_once(tmp_path_factory, worker_id, f"course-{labs[0]}", grade)
+    root = tmp_path / "course"
+    outcome = grade_lab(root, name, full, seeds[-1])
     course = GradedCourse(root, **outcome)
     lab = load_lab(ROOT, name)
     learners = make_class(lab) if full else make_sample(lab, seeds[-1])
