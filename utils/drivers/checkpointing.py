@@ -113,8 +113,8 @@ def checkpoints(
     Returns:
         ``output``; ``gradients`` of the inputs, zeros where none came, and of the ``parameters``,
         as they are after each backward; ``runs``: how often the functions have been run after the
-        forward and after each backward; ``alive``: how many of their tensors were alive
-        before the first backward; ``drawn``: numbers that are drawn at the end; ``refused``: which backward,
+        forward and after each backward; ``alive``: how many of their tensors were alive before the
+        first backward; ``drawn``: numbers that are drawn at the end; ``refused``: which backward,
         counted from 0, raised a RuntimeError. After that one there is no other.
     """
     functions = [Layers(pair, dropout) for pair in weights]

@@ -32,6 +32,10 @@ PLACES = {
         returned=False,
     ),
     "['refused']": Place("which backward raised a RuntimeError, counted from 0", returned=False),
+    "['runs']": Place(
+        "how often `function` has run when the forward is over, and after each backward",
+        returned=False,
+    ),
     "['runs'][0]": Place("how often `function` has run when the forward is over", returned=False),
 }
 EASY = "backward raised a RuntimeError, and no input had been written to since the forward."
@@ -42,7 +46,18 @@ HARD = "backward raised no RuntimeError, and an input had been written to since 
 def _(draw):
     gradients, kept, random, written = checkpointed.parts
 
-    def asked(of, tells, words, sizes, wanted, upstreams=1, blocks=1, rows=None, dtype=torch.float32, **more):
+    def asked(
+        of,
+        tells,
+        words,
+        sizes,
+        wanted,
+        upstreams=1,
+        blocks=1,
+        rows=None,
+        dtype=torch.float32,
+        **more,
+    ):
         """sizes: N, D and H; rows: how many are picked, which is the third input."""
         n, d, h = sizes
         inputs = [draw.tensor((n, d), dtype)]
@@ -50,19 +65,27 @@ def _(draw):
         picked = [draw.integer(0, max(0, n - 2)) for _ in range(rows or 0)]
         inputs += [torch.tensor(picked, dtype=torch.int64)] if len(wanted) > 2 else []
         inputs += [draw.tensor((2,), dtype)] if len(wanted) > 3 else []
-        weights = [[draw.tensor((d, h), dtype) * 0.5, draw.tensor((h, d), dtype)] for _ in range(blocks)]
+        weights = [
+            [draw.tensor((d, h), dtype) * 0.5, draw.tensor((h, d), dtype)] for _ in range(blocks)
+        ]
         came = [draw.tensor((n if rows is None else rows, d), dtype) for _ in range(upstreams)]
         more = {"seed": draw.integer(0, 999), "count": of == kept, **more}
 
         def play(subject):
-            found = subject.drive("checkpointing:checkpoints", inputs, wanted, weights, came, **more)
+            found = subject.drive(
+                "checkpointing:checkpoints", inputs, wanted, weights, came, **more
+            )
             return {key: found[key] for key in tells}
 
         places = dict(PLACES)
         for k in range(upstreams):
             nth = f" after backward {k + 1}" if upstreams > 1 else ""
-            places[f"['gradients'][{k}]"] = Place(f"the gradients of the inputs{nth}", returned=False)
-            places[f"['parameters'][{k}]"] = Place(f"the gradients of the parameters{nth}", returned=False)
+            places[f"['gradients'][{k}]"] = Place(
+                f"the gradients of the inputs{nth}", returned=False
+            )
+            places[f"['parameters'][{k}]"] = Place(
+                f"the gradients of the parameters{nth}", returned=False
+            )
             places[f"['runs'][{k + 1}]"] = Place(
                 f"how often `function` has run after backward {k + 1}", returned=False
             )
@@ -76,15 +99,33 @@ def _(draw):
     n, d, h = draw.shape(3, 3)
     every = "refused", "output", "gradients", "parameters", "runs"
     yield asked(gradients, every, "one input", (n, d, h), (True,))
-    yield asked(gradients, every, "one input, which was computed", (n, d, h), (True,), computed=True)
+    yield asked(
+        gradients, every, "one input, which was computed", (n, d, h), (True,), computed=True
+    )
     four = True, True, False, True
     words = "four inputs: floats, a scale, indices, and one that is not used"
     for dtype in FLOATS:
         yield asked(gradients, every, words, (n, d, h), four, rows=h, dtype=dtype, old=0.5)
     yield asked(gradients, every, words, (n, d, h), four, rows=h, computed=True)
-    yield asked(gradients, every, "only the second input requires a gradient", (n, d, h), (False, True, False), rows=n)
-    yield asked(gradients, every, "only the first of two requires a gradient", (n, d, h), (True, False), computed=True)
-    yield asked(gradients, every, "one tensor as first and second input", (n, d, h), (True,), twice=True)
+    yield asked(
+        gradients,
+        every,
+        "only the second input requires a gradient",
+        (n, d, h),
+        (False, True, False),
+        rows=n,
+    )
+    yield asked(
+        gradients,
+        every,
+        "only the first of two requires a gradient",
+        (n, d, h),
+        (True, False),
+        computed=True,
+    )
+    yield asked(
+        gradients, every, "one tensor as first and second input", (n, d, h), (True,), twice=True
+    )
     yield asked(gradients, every, "three backwards through one graph", (n, d, h), (True, True), 3)
     yield asked(gradients, every, "a chain of three", (n, d, h), (True,), blocks=3, old=-1.0)
     for sizes in ((1, 1, 1), (0, d, h), (n, 1, h), (1, d, 1)):
@@ -108,7 +149,9 @@ def _(draw):
     yield asked(random, dice, words, (n, d, 8), (True,), blocks=3, dropout=0.5, draws=3)
     words = "dropout, two backwards, and numbers are drawn before each"
     yield asked(random, dice, words, (n, d, 8), (True,), 2, dropout=0.5, draws=3)
-    yield asked(random, dice, "no dropout, and numbers are drawn in between", (n, d, h), (True,), draws=3)
+    yield asked(
+        random, dice, "no dropout, and numbers are drawn in between", (n, d, h), (True,), draws=3
+    )
 
     over = "refused", "gradients", "runs"
     three = True, True, False
@@ -118,13 +161,28 @@ def _(draw):
         yield asked(written, over, words, (n, d, h), (True,), written=(0, how, 0))
     for which, words in enumerate(("first", "second", "third")):
         words = f"of three inputs the {words} is written to"
-        yield asked(written, over, words, (n, d, h), three, rows=h, computed=True, written=(which, "added to", 0))
+        yield asked(
+            written,
+            over,
+            words,
+            (n, d, h),
+            three,
+            rows=h,
+            computed=True,
+            written=(which, "added to", 0),
+        )
     words = "an input that requires no gradient is written to"
     yield asked(written, over, words, (n, d, h), (False, True), written=(0, "added to", 0))
     words = "the input is written to after the first backward of two"
     yield asked(written, over, words, (n, d, h), (True,), 2, written=(0, "added to", 1))
     words = "a chain of two, whose first input is written to"
-    yield asked(written, ("refused",), words, (n, d, h), (True,), blocks=2, written=(0, "added to", 0))
+    yield asked(
+        written, ("refused",), words, (n, d, h), (True,), blocks=2, written=(0, "added to", 0)
+    )
     yield asked(written, over, "nobody writes", (n, d, h), three, rows=h)
-    yield asked(written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True)
-    yield asked(written, over, "a copy of the input is written to", (n, d, h), (True,), written=nobody)
+    yield asked(
+        written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True
+    )
+    yield asked(
+        written, over, "a copy of the input is written to", (n, d, h), (True,), written=nobody
+    )
