@@ -846,12 +846,12 @@ class Checkpoint(torch.autograd.Function):
         return function(*inputs)
 
     @staticmethod
-    def backward(ctx, grad_output):
+    def backward(ctx, upstream):
         inputs = ctx.saved_tensors  # refused if one was written to
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.set_rng_state(ctx.dice)
             again = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
-            torch.autograd.backward(ctx.function(*again), grad_output)
+            torch.autograd.backward(ctx.function(*again), upstream)
         return None, *(x.grad for x in again)
     ### END SOLUTION
 
