@@ -737,7 +737,7 @@ attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 #
 # `checkpoint` runs a function a second time, and nobody notices. What would it take to do that yourself? The plan is short: a `Function` that saves nothing but its inputs, and in `backward` calls the function again. Four things stand in its way, and most of them are silent.
 #
-# The first is recording. Is anything written down while a `Function` of yours is at work? **Predict** the three words.
+# The first is recording. Is anything written down while a `Function` of yours is at work? **Predict** the words, for a plain backward and for one that shall itself be differentiated.
 
 # %%
 class Listening(torch.autograd.Function):
@@ -752,24 +752,28 @@ class Listening(torch.autograd.Function):
         return 2 * grad_output
 
 
-Listening.apply(torch.ones(3, requires_grad=True)).sum().backward()
+x = torch.ones(3, requires_grad=True)
+Listening.apply(x).sum().backward()
+torch.autograd.grad(Listening.apply(x).sum(), x, create_graph=True)
 
 # %% [markdown]
-# Nothing is, in neither. To autograd a `Function` is a single node, so its forward is not recorded inside, though `x` still says what it wants; a checkpoint could wish for nothing better, for what the function makes on its way is freed as it goes. The backward is recorded only under `create_graph=True`. So the second run has to ask for its graph: `torch.enable_grad()`.
+# In the forward nothing ever is. To autograd a `Function` is a single node, so it doesn't look inside, though `x` still says what it wants; and a checkpoint could wish for nothing better, for what the function makes on its way is freed as it goes. The backward is recorded only under `create_graph=True`. In a plain one, the second run has to ask for its graph: `torch.enable_grad()`.
 #
-# Then there is a graph within a backward, and somebody must go back through it, there and then. That is allowed. The second thing is where it ends. **Predict.** `inner` holds the bytes of `h` and begins a graph of its own; `w` was there already. Which of the three has a gradient?
+# Then there is a graph within a backward, and somebody must go back through it, there and then. That is allowed. The second thing is where it ends. **Predict.** `inner` holds the bytes of `h` and begins a graph of its own; `w` was there already. Who has a gradient after `backward`? And `other`, after `torch.autograd.grad`?
 
 # %%
 x, w = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
 h = x.exp()
 inner = h.detach().requires_grad_()
 (inner * w).backward()
-print(f"inner {inner.grad}   w {w.grad:.3f}   x {x.grad}")
+print(f"backward: inner {inner.grad}   w {w.grad:.3f}   x {x.grad}")
+other = torch.tensor(5.0, requires_grad=True)
+print("grad:     inner", *torch.autograd.grad(inner * other, inner), "  other", other.grad)
 
 # %% [markdown]
 # `x` has none: the way ends at `inner`. What has arrived there is what `h` is owed, and the outer backward, which is still under way, will carry it on to `x`. Without the `detach` the inner one would have gone on by itself, through nodes that are not its own, and freed what they had saved.
 #
-# And `w`, which nobody handed in, got its gradient in passing. `backward` goes on to every leaf that it meets; `torch.autograd.grad(inner * w, inner)` would have gone to `inner` and left `w` with nothing. A model's weights are such leaves.
+# And `w`, which nobody handed in, got its gradient in passing. `backward` goes on to every leaf that it meets, and a model's weights are such leaves; `torch.autograd.grad` goes to those that you name, and leaves `other` with nothing.
 #
 # The third thing is the dice. **Predict.** Dropout on twelve ones, four times. Which lines are alike?
 
@@ -823,7 +827,7 @@ attempt(lambda: input_written_over(True))            # the Function
 attempt(lambda: input_written_over(False))           # the hooks
 
 # %% [markdown]
-# Both refuse. Run again, the function would be given other numbers, and the gradient would be that of another place. The old one has its inputs from `save_for_backward`, which notes versions; and for its inputs the newer one goes that way, too, hooks or no hooks. ("Re-entrant" is the old one's name because its backward enters the engine a second time, as you did above.)
+# Both refuse. Run again, the function would be given other numbers, and the gradient would be that of another place. The old one has its inputs from `save_for_backward`, which notes versions; and for its inputs the newer one goes that way, too, hooks or no hooks. ("Re-entrant" is the old one's name because its backward enters the engine a second time, from within the first.)
 
 # %% tags=["hide-input"]
 choice(

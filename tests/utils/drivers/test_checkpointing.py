@@ -27,7 +27,8 @@ def ask(way, *, count=True, upstreams=(UPSTREAM,), **more):
 def test_what_is_kept_and_how_often_the_function_runs():
     plain, again = ask(called), ask(torchs)
     assert (plain["runs"], again["runs"]) == ([1, 1], [1, 2])
-    assert plain["alive"] > 0 and again["alive"] == 0
+    assert plain["alive"] > 0
+    assert again["alive"] == 0
 
 
 def test_it_computes_what_it_would_compute_without():
@@ -47,7 +48,8 @@ def test_a_write_to_an_input_is_refused(how, which):
 def test_only_a_write_between_forward_and_backward_is_refused():
     assert ask(torchs, before=True)["refused"] is None
     found = ask(torchs, upstreams=(UPSTREAM, UPSTREAM), written=(0, "added to", 1))
-    assert found["refused"] == 1 and len(found["gradients"]) == 1
+    assert found["refused"] == 1
+    assert len(found["gradients"]) == 1
 
 
 def test_an_error_of_the_learners_code_is_raised_where_nobody_writes():
