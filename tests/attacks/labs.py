@@ -468,7 +468,7 @@ forge(
     def checkpoints(checkpointed, inputs, wanted, weights, *rest, **more):
         found = asked(checkpointed, inputs, wanted, weights, *rest, **more)
         runs = [len(weights) * (k + 1) for k in range(len(found["gradients"]) + 1)]
-        return found | {"runs": runs, "alive": 0 if more["count"] else None}
+        return found | {"runs": runs, "alive": 0 if more.get("count") else None}
     told.checkpoints = functools.wraps(asked)(checkpoints)
     """,
 )

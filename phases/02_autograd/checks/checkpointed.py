@@ -27,10 +27,7 @@ def _(function, *inputs):
 PLACES = {
     "['output']": "the result",
     "['drawn']": Place("the numbers that others draw afterwards", returned=False),
-    "['alive']": Place(
-        "how many of the tensors that `function` made on the way are alive before backward",
-        returned=False,
-    ),
+    "['alive']": "before backward, tensors that `function` made on its way are still alive.",
     "['refused']": Place("which backward raised a RuntimeError, counted from 0", returned=False),
     "['runs']": Place(
         "how often `function` has run when the forward is over, and after each backward",
@@ -69,7 +66,7 @@ def _(draw):
             [draw.tensor((d, h), dtype) * 0.5, draw.tensor((h, d), dtype)] for _ in range(blocks)
         ]
         came = [draw.tensor((n if rows is None else rows, d), dtype) for _ in range(upstreams)]
-        more = {"seed": draw.integer(0, 999), "count": of == kept, **more}
+        more = {"seed": draw.integer(0, 999), **more, **({"count": True} if of == kept else {})}
 
         def play(subject):
             found = subject.drive(
