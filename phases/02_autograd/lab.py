@@ -800,9 +800,9 @@ verify("run_softmax", run_softmax)
 # one requires a gradient, and returns a new floating-point tensor. It writes into none of its inputs,
 # and it may use parameters that are not among them.
 #
-# - **Gradients.** Backward gives to each input, and to each parameter that the function uses, the
-#   gradient that it would get without a checkpoint. An input that the function doesn't use gets none, or
-#   zeros.
+# - **Gradients.** Backward gives to each input that requires one, and to each parameter that the function
+#   uses, the gradient that it would get without a checkpoint. An input that the function doesn't use
+#   gets none, or zeros.
 # - **What is kept.** Between forward and backward nothing is alive of what the function made on its way
 #   to the result. It runs once in the forward and once in each backward; with `retain_graph=True` there
 #   may be several.
@@ -810,9 +810,9 @@ verify("run_softmax", run_softmax)
 #   same in each run, whatever others have drawn since. And those others notice nothing: they get the
 #   numbers that they would get if it had run in the forward alone.
 # - **Written over.** If an input has been written to since the forward, backward raises a
-#   `RuntimeError`, in torch's words or yours: computed again, it would be another function. It may have
-#   been written to in part, by way of `detach()`, or with the very numbers that it held; it may require
-#   no gradient. What was written before the forward is no matter.
+#   `RuntimeError`, in torch's words or yours, for the second run would be given other numbers than the
+#   first. It may have been written to in part, by way of `detach()`, or with the very numbers that it
+#   held; it may require no gradient. What was written before the forward doesn't matter.
 #
 # torch's own checkpoint is not allowed; all else of autograd is, for once.
 #
