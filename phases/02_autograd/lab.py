@@ -1,13 +1,13 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 40, cell_seconds: 60}
+#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 44, cell_seconds: 60}
 # ---
 
 # %% [markdown]
 # # Lab 02: Autograd by hand
 #
-# Ten exercises and one question, 40 points, about three hours. They follow
+# Eleven exercises and one question, 44 points, a little over three hours. They follow
 # [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
 # the gradients of a trained language model's last layer, and no answer of yours will ever ask
 # autograd for one.
@@ -15,7 +15,7 @@
 # That is the rule of this lab. Where a gradient is asked for, you derive it: your answers use
 # neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
 # nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
-# (Exercise 10 is about `torch.autograd.Function`, and may use that.) Autograd is there to tell you,
+# (Exercises 10 and 11 are about autograd itself, and may use it.) Autograd is there to tell you,
 # in the visible checks and in cells of your own, whether you derived it right. All else of torch is
 # yours, unless an exercise says otherwise.
 #
@@ -40,6 +40,7 @@
 # %% given="setup"
 import torch
 
+from utils.drivers import checkpointing as driver
 from utils.minigpt import load_minigpt, load_tokenizer
 from utils.notebook.expect import expect_close, expect_equal, expect_shape
 from utils.notebook.verdict import check
@@ -48,7 +49,7 @@ from utils.views import autograd_graph, backward_stepper, finite_difference_erro
 # %% [markdown]
 # ## 1 · Three lines, five adjoints
 #
-# *Warm-up, 10 minutes, 2 points.*
+# *Warm-up, 5 minutes, 2 points.*
 # From the lesson: [Three lines, by hand](../../notebooks/02_autograd.ipynb#cell-id=three-lines-by-hand).
 #
 # The lesson's graph: `c = a·b`, then `d = c + a`, then `L = d²`. The *adjoint* of a node is the
@@ -784,7 +785,142 @@ verify("run_softmax", run_softmax)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 11 · The LM head
+# ## 11 · Run it again
+#
+# *Hard, 20 minutes, 4 points: one each for the gradients, for what is kept, for random numbers, and
+# for inputs that are written over. What is kept, and how often a function runs, is looked at in your
+# own process.*
+# From the lesson: [Kept, or computed again](../../notebooks/02_autograd.ipynb#cell-id=kept-or-computed-again).
+#
+# A graph keeps what its nodes have saved until backward has been there, and that is what fills a GPU.
+# A checkpoint keeps only what went in, and on the way back it runs the function once more. Write
+# `checkpointed(function, *inputs)`, which returns what `function(*inputs)` returns.
+#
+# `function` is anything that can be called. It takes the inputs, tensors of any dtype of which at least
+# one requires a gradient, and returns a new floating-point tensor. It writes into none of its inputs,
+# and it may use parameters that are not among them.
+#
+# - **Gradients.** Backward gives to each input that requires one, and to each parameter that the function
+#   uses, the gradient that it would get without a checkpoint. An input that the function doesn't use
+#   gets none, or zeros.
+# - **What is kept.** Between forward and backward nothing is alive of what the function made on its way
+#   to the result. It runs once in the forward and once in each backward; with `retain_graph=True` there
+#   may be several.
+# - **Random numbers.** Where the function draws from torch's generator, as dropout does, it draws the
+#   same in each run, whatever others have drawn since. And those others notice nothing: they get the
+#   numbers that they would get if it had run in the forward alone.
+# - **Written over.** If an input has been written to since the forward, backward raises a
+#   `RuntimeError`, in torch's words or yours, for the second run would be given other numbers than the
+#   first. It may have been written to in part, by way of `detach()`, or with the very numbers that it
+#   held; it may require no gradient. What was written before the forward doesn't matter.
+#
+# torch's own checkpoint is not allowed; all else of autograd is, for once.
+#
+# <details><summary>Where do I begin?</summary>
+#
+# With a `Function` whose `forward` gets the function and the inputs, and saves the inputs. It need not
+# do anything against being recorded: nothing in a `forward` is. Inputs to `apply` that are no tensors
+# get None from `backward`.
+# </details>
+# <details><summary>The second run gives no gradients, or the parameters get none</summary>
+#
+# In `backward` nothing is recorded either, until you say so. Give the second run leaves of its own, so
+# that its graph ends there. And of the two ways to go back through it, `torch.autograd.grad` stops at
+# what you name, where `backward` goes on to every leaf.
+# </details>
+
+# %% solution="checkpointed"
+def checkpointed(function, *inputs: torch.Tensor) -> torch.Tensor:
+    """What `function(*inputs)` returns; for backward only the inputs are kept."""
+    ### BEGIN SOLUTION
+    return Checkpoint.apply(function, *inputs)
+
+
+class Checkpoint(torch.autograd.Function):
+    """Keeps what a function was given, and runs it again on the way back."""
+
+    @staticmethod
+    def forward(ctx, function, *inputs):
+        ctx.function, ctx.dice = function, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return function(*inputs)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        inputs = ctx.saved_tensors  # refused if one was written to
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.dice)
+            again = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+            torch.autograd.backward(ctx.function(*again), upstream)
+        return None, *(x.grad for x in again)
+    ### END SOLUTION
+
+# %%
+wanted, weights = (True, True, False), [[torch.randn(3, 4), torch.randn(4, 3)]]
+inputs, upstream = [torch.randn(5, 3), torch.randn(3), torch.tensor([3, 0, 0])], torch.randn(3, 3)
+x, scale, first, second = (t.clone().requires_grad_() for t in (*inputs[:2], *weights[0]))
+y = torch.tanh((x * scale)[inputs[2]] @ first) @ second  # what the driver's function computes
+theirs = torch.autograd.grad(y, (x, scale, first, second), upstream)
+came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream, upstream], old=1.0, count=True)
+expect_close("the result", came["output"], y.detach())
+for times in (1, 2):
+    got = [*came["gradients"][times - 1], *came["parameters"][times - 1]]
+    for name, mine, want, old in zip(("x", "scale", "first", "second"), got, theirs, (0, 0, 1, 1), strict=True):
+        expect_close(f"{name}, after backward {times}", mine, times * want + old, atol=1e-5, rtol=1e-4)
+expect_equal("how often it has run", came["runs"], [1, 2, 3])
+expect_equal("tensors alive on the way", came["alive"], 0)
+for which, how in ((0, "added to"), (1, "one row of it"), (2, "by way of detach"), (0, "the same numbers")):
+    came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream], written=(which, how, 0))
+    expect_equal(f"input {which} is written to: {how}. Backward refuses", came["refused"] == 0, True)
+
+# %%
+model, tokenizer = load_minigpt(), load_tokenizer()
+tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
+stream = (model.token_embedding(tokens) + model.position_embedding.weight[: tokens.shape[1]]).detach().requires_grad_()
+own = {p.untyped_storage().data_ptr() for p in model.blocks[0].parameters()}
+
+
+def kept(function, x):
+    """The bytes that a call's graph keeps beside the weights, each storage once, and its result."""
+    saved = {}
+
+    def pack(t):
+        saved[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = function(x)
+    return sum(size for at, size in saved.items() if at not in own), y
+
+
+def block(x):
+    return torch.nn.functional.dropout(model.blocks[0](x), 0.1)
+
+
+found = []
+for way in (block, lambda x: checkpointed(block, x)):
+    torch.manual_seed(0)
+    size, y = kept(way, stream)
+    print(f"MiniGPT's first block keeps {size:6,} bytes for its backward")
+    torch.rand(9)  # somebody else draws
+    model.zero_grad()
+    stream.grad = None
+    y.square().sum().backward()
+    found.append((stream.grad, model.blocks[0].mlp.up.weight.grad, torch.rand(2)))
+for name, want, mine in zip(("the stream", "a weight", "drawn afterwards"), *found, strict=True):
+    expect_close(f"with and without a checkpoint: {name}", mine, want, atol=1e-5, rtol=1e-4)
+
+# %% test="checkpointed" points=4
+# Graded
+check("checkpointed")
+came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream], before=True)
+expect_equal("written to before the forward: backward goes through", came["refused"] is None, True)
+### BEGIN HIDDEN TESTS
+verify("checkpointed", checkpointed)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 12 · The LM head
 #
 # *Hard, 20 minutes, 6 points: three for the loss, three for the head.*
 # From the lesson: [Cross-entropy: what came minus what should have come](../../notebooks/02_autograd.ipynb#cell-id=cross-entropy-what-came-minus-what-should-have-come).

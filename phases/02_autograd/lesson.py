@@ -9,7 +9,7 @@
 #
 # `loss.backward()` is the most expensive line of a training loop, and the one that nobody reads. This lesson reads it.
 #
-# It takes an hour and a quarter. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes nearly an hour and a half. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -432,6 +432,18 @@ h.register_hook(lambda g: print("on its way to h:   ", g) or g.clamp(max=5.0))
 # %% [markdown]
 # In the order in which the gradient travels, whatever the order of registration. `h`'s hook returned something, so that is what went on: 5 in place of 12, and the node made 10 of it. `w`'s first hook sees the gradient of *this* backward, before `AccumulateGrad` adds it; the last one sees `.grad` as it is afterwards, and may already step and free it. DDP's exchange of gradients (phase 10) hangs on such a hook, at every parameter.
 #
+# A hook stands at a *value*, not at a name. **Predict.** Two hooks on `h`, and between them `h` is written over. What does each of them see?
+
+# %%
+h = torch.tensor(3.0, requires_grad=True) * 2
+h.register_hook(lambda g: print("the hook from before:", g))
+h.mul_(10)
+h.register_hook(lambda g: print("the hook from after: ", g))
+h.backward()
+
+# %% [markdown]
+# The one from after comes first, and sees the gradient of what `h` is now. The other stayed with what `h` was, a place that has no name any more, and there 10 times as much arrives. (Two hooks at the same place are called in the order in which they were registered.)
+#
 # And the saved tensors have hooks, too: one function packs what a node saves, another unpacks it when backward asks. Packing may mean to write it to disk, to keep it in 16 bits, or just to count it.
 
 # %%
@@ -721,6 +733,114 @@ attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 # (What if you have the forward in tensor operations, and no wish for a backward? Then don't write one. A `Function` is for what autograd can't see, such as a kernel of your own in phase 05, and for saving memory.)
 
 # %% [markdown]
+# ## Kept, or computed again
+#
+# `checkpoint` runs a function a second time, and nobody notices. What would it take to do that yourself? The plan is short: a `Function` that saves nothing but its inputs, and in `backward` calls the function again. Four things stand in its way, and most of them are silent.
+#
+# The first is recording. Is anything written down while a `Function` of yours is at work? **Predict** the words, for a plain backward and for one that shall itself be differentiated.
+
+# %%
+class Listening(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        print("forward:  recording", torch.is_grad_enabled(), "  x requires a gradient", x.requires_grad)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        print("backward: recording", torch.is_grad_enabled())
+        return 2 * grad_output
+
+
+x = torch.ones(3, requires_grad=True)
+Listening.apply(x).sum().backward()
+torch.autograd.grad(Listening.apply(x).sum(), x, create_graph=True)
+
+# %% [markdown]
+# In the forward nothing ever is. To autograd a `Function` is a single node, so it doesn't look inside, though `x` still says what it wants; and a checkpoint could wish for nothing better, for what the function makes on its way is freed as it goes. The backward is recorded only under `create_graph=True`. In a plain one, the second run has to ask for its graph: `torch.enable_grad()`.
+#
+# Then there is a graph within a backward, and somebody must go back through it, there and then. That is allowed. The second thing is where it ends. **Predict.** `inner` holds the bytes of `h` and begins a graph of its own; `w` was there already. Who has a gradient after `backward`? And `other`, after `torch.autograd.grad`?
+
+# %%
+x, w = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+h = x.exp()
+inner = h.detach().requires_grad_()
+(inner * w).backward()
+print(f"backward: inner {inner.grad}   w {w.grad:.3f}   x {x.grad}")
+other = torch.tensor(5.0, requires_grad=True)
+print("grad:     inner", *torch.autograd.grad(inner * other, inner), "  other", other.grad)
+
+# %% [markdown]
+# `x` has none: the way ends at `inner`. What has arrived there is what `h` is owed, and the outer backward, which is still under way, will carry it on to `x`. Without the `detach` the inner one would have gone on by itself, through nodes that are not its own, and freed what they had saved.
+#
+# And `w`, which nobody handed in, got its gradient in passing. `backward` goes on to every leaf that it meets, and a model's weights are such leaves; `torch.autograd.grad` goes to those that you name, and leaves `other` with nothing.
+#
+# The third thing is the dice. **Predict.** Dropout on twelve ones, four times. Which lines are alike?
+
+# %%
+ones = torch.ones(12)
+before = torch.get_rng_state()
+lines = {"the first run": F.dropout(ones, 0.5), "run again": F.dropout(ones, 0.5)}
+with torch.random.fork_rng(devices=[]):
+    torch.set_rng_state(before)
+    lines["dice put back"] = F.dropout(ones, 0.5)
+lines["afterwards"] = F.dropout(ones, 0.5)
+for name, line in lines.items():
+    print(f"{name:14}", *("x" if kept else "." for kept in line.tolist()))
+
+# %% [markdown]
+# The first and the third. Run again as it is, it is another network: other units are dropped, and the gradient that comes out belongs to a loss that nobody computed. It has the right shape and the right size, and the training gets a little worse; you know this kind of bug from the top of this lesson. `fork_rng` remembers where the generator stands and puts it back at the end, so that the rest of the program draws what it would have drawn anyway.
+#
+# The fourth you know, too: somebody writes over what was saved. "Written over, while autograd watches" had a guard against that, the version. **Predict.** Here is the same accident, with hooks that hand each saved tensor on as it is, and with hooks that keep a copy. Is it noticed?
+
+# %%
+x = torch.ones(3, requires_grad=True)
+
+
+def result_written_over(pack):
+    with saved_tensors_hooks(pack, lambda t: t):
+        y = torch.exp(x)
+    with torch.no_grad():
+        y.add_(1)
+    return torch.autograd.grad(y.sum(), x)[0]
+
+
+attempt(lambda: result_written_over(lambda t: t))
+attempt(lambda: result_written_over(lambda t: t.clone()))
+
+# %% [markdown]
+# Neither time. The copy is right to be silent; the other is the 3.7183 of `.data` again, and no word said. Even hooks that do nothing take the guard away, since autograd can't know what was made of a tensor by packing it. Whoever packs vouches, and can: `t._version` is there to be noted and compared.
+#
+# PyTorch has two checkpoints, an old one that is a `Function` and the newer one that is made of hooks. **Predict.** What do they say if an *input* is written over?
+
+# %%
+def input_written_over(use_reentrant):
+    x.grad, h = None, x * 1
+    y = checkpoint(torch.exp, h, use_reentrant=use_reentrant)
+    with torch.no_grad():
+        h.add_(1)
+    y.sum().backward()
+    return x.grad
+
+
+attempt(lambda: input_written_over(True))            # the Function
+attempt(lambda: input_written_over(False))           # the hooks
+
+# %% [markdown]
+# Both refuse. Run again, the function would be given other numbers, and the gradient would be that of another place. The old one has its inputs from `save_for_backward`, which notes versions; and for its inputs the newer one goes that way, too, hooks or no hooks. ("Re-entrant" is the old one's name because its backward enters the engine a second time, from within the first.)
+
+# %% tags=["hide-input"]
+choice(
+    "Somebody writes a checkpoint and doesn't put the dice back. The block has dropout. What shows?",
+    {
+        "nothing but a model that is a little worse": "Values and shapes are fine, and the loss falls. The gradient is that of other units than those that made the loss.",
+        "an error, since the saved tensors don't fit": "There are none to fit: the second run makes all of them anew, and they fit each other.",
+        "the same as ever: dropout's backward needs no random numbers": "It needs to know which units were dropped. That is one of the things that are computed again.",
+    },
+    answer="nothing but a model that is a little worse",
+)
+
+# %% [markdown]
 # ## When the numbers go wrong: detect_anomaly
 #
 # The last tool is for the day when the loss is fine and a gradient is NaN. This forward is harmless: where x is 0, the branch with the root is not taken.
@@ -759,6 +879,7 @@ print("mended:", x.grad)
 # - say why one backward is enough for a loss, and what many losses would need;
 # - check a gradient by nudging, with an h that you can defend;
 # - teach autograd a softmax of your own that passes `gradcheck` and `gradgradcheck`;
+# - write a checkpoint: keep only what went in, run it again on the way back with the same dice, and refuse where an input was written over;
 # - compute the gradients of MiniGPT's LM head, and agree with autograd.
 #
 # And you can answer the question. While you compute, each operation leaves a node that knows its inputs' nodes and saved just enough for one product; `backward` visits them, users first, and at each multiplies what has arrived and adds the result to what lies below.
@@ -784,6 +905,7 @@ print("mended:", x.grad)
 # - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "[Automatic differentiation in machine learning: a survey](https://arxiv.org/abs/1502.05767)", *JMLR* 18, 2018.
 # - A. Paszke et al., "[Automatic differentiation in PyTorch](https://openreview.net/forum?id=BJJsrmfCZ)", NIPS 2017 workshop.
 # - J. L. Ba, J. R. Kiros, G. E. Hinton, "[Layer normalization](https://arxiv.org/abs/1607.06450)", 2016 (arXiv:1607.06450).
+# - T. Chen, B. Xu, C. Zhang, C. Guestrin, "[Training deep nets with sublinear memory cost](https://arxiv.org/abs/1604.06174)", 2016: a checkpoint to each of √n segments.
 # - A. Karpathy's [micrograd](https://github.com/karpathy/micrograd) is the best-known scalar engine of this kind; ours follows its spirit.
 #
-# PyTorch's documentation: "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)", "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (extending `torch.autograd`), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)", [`torch.autograd.graph`](https://docs.pytorch.org/docs/stable/autograd.html#autograd-graph), [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.detect_anomaly), and the tutorial "[A Gentle Introduction to torch.autograd](https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html)". The derivative of each operator, and what it saves, stands in [`tools/autograd/derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml).
+# PyTorch's documentation: "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)", "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (extending `torch.autograd`), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)", [`torch.autograd.graph`](https://docs.pytorch.org/docs/stable/autograd.html#autograd-graph), [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html), [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.detect_anomaly), and the tutorial "[A Gentle Introduction to torch.autograd](https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html)". The derivative of each operator, and what it saves, stands in [`tools/autograd/derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml).

@@ -458,6 +458,36 @@ forge(
     most=2.0,
 )
 forge(
+    "a checkpoint that keeps the whole graph, and is said to run again",
+    AUTOGRAD,
+    "checkpointed",
+    "def checkpointed(function, *inputs):\n    return function(*inputs)",
+    """
+    import functools, utils.drivers.checkpointing as told
+    asked = told.checkpoints
+    def checkpoints(checkpointed, inputs, wanted, weights, *rest, **more):
+        found = asked(checkpointed, inputs, wanted, weights, *rest, **more)
+        runs = [len(weights) * (k + 1) for k in range(len(found["gradients"]) + 1)]
+        return found | {"runs": runs, "alive": 0 if more.get("count") else None}
+    told.checkpoints = functools.wraps(asked)(checkpoints)
+    """,
+)
+forge(
+    "gradients that are made up where the driver makes its leaves",
+    AUTOGRAD,
+    "checkpointed",
+    """
+    def checkpointed(function, *inputs):
+        return function(*(x.detach() for x in inputs)).detach().requires_grad_()
+    """,
+    """
+    import utils.drivers.checkpointing as told
+    told._gradient = lambda leaf: torch.ones_like(leaf)
+    told.Layers.alive = lambda self: 0
+    torch.Tensor._version = property(lambda self: 0)
+    """,
+)
+forge(
     "a counter that counts nothing, and torch's in its place",
     DISPATCHER,
     "FlopCounter",

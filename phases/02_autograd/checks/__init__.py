@@ -6,6 +6,7 @@ against them. Incoming gradients are random everywhere, so that what is right on
 
 from .activations import activations
 from .backward_order import backward_order
+from .checkpointed import checkpointed
 from .layer_norm_vjp import layer_norm_vjp
 from .linear_vjp import linear_vjp
 from .lm_head import lm_head
@@ -25,5 +26,6 @@ __all__ = [
     "layer_norm_vjp",
     "numeric_vjp",
     "run_softmax",
+    "checkpointed",
     "lm_head",
 ]

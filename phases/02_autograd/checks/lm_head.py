@@ -1,4 +1,4 @@
-"""Lab 02, exercise 11: The LM head"""
+"""Lab 02, exercise 12: The LM head"""
 
 from functools import cache
 

@@ -1,0 +1,57 @@
+"""The driver of lab 02: it tells a checkpoint from a function that is just called."""
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from utils.drivers.checkpointing import WRITES, checkpoints
+
+INPUTS = [torch.randn(5, 3), torch.randn(3), torch.tensor([3, 0, 0])]
+WANTED = True, True, False
+WEIGHTS = [[torch.randn(3, 4), torch.randn(4, 3)]]
+UPSTREAM = torch.randn(3, 3)
+
+
+def called(function, *inputs):
+    return function(*inputs)
+
+
+def torchs(function, *inputs):
+    return checkpoint(function, *inputs, use_reentrant=False)
+
+
+def ask(way, *, count=True, upstreams=(UPSTREAM,), **more):
+    return checkpoints(way, INPUTS, WANTED, WEIGHTS, upstreams, count=count, **more)
+
+
+def test_what_is_kept_and_how_often_the_function_runs():
+    plain, again = ask(called), ask(torchs)
+    assert (plain["runs"], again["runs"]) == ([1, 1], [1, 2])
+    assert plain["alive"] > 0
+    assert again["alive"] == 0
+
+
+def test_it_computes_what_it_would_compute_without():
+    more = {"upstreams": (UPSTREAM, 2 * UPSTREAM), "old": 0.5, "dropout": 0.5, "computed": True}
+    plain, again = ask(called, seed=3, **more), ask(torchs, seed=3, **more)
+    for key in ("output", "gradients", "parameters", "drawn"):
+        torch.testing.assert_close(again[key], plain[key])
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("how", WRITES)
+def test_a_write_to_an_input_is_refused(how, which):
+    assert ask(torchs, written=(which, how, 0))["refused"] == 0
+    assert ask(torchs, written=(-1, how, 0))["refused"] is None
+
+
+def test_only_a_write_between_forward_and_backward_is_refused():
+    assert ask(torchs, before=True)["refused"] is None
+    found = ask(torchs, upstreams=(UPSTREAM, UPSTREAM), written=(0, "added to", 1))
+    assert found["refused"] == 1
+    assert len(found["gradients"]) == 1
+
+
+def test_an_error_of_the_learners_code_is_raised_where_nobody_writes():
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        ask(lambda function, *inputs: function(*inputs).detach())

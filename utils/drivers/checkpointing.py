@@ -1,0 +1,169 @@
+"""The driver of lab 02: what a checkpoint computes, what it keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import functional as F
+
+from utils.drivers import driver
+
+# How an input is written to, by the words of a case.
+WRITES: Mapping[str, Callable[[Tensor], Any]] = {
+    "added to": lambda t: t.add_(1),
+    "one row of it": lambda t: t[:1].add_(1),
+    "by way of detach": lambda t: t.detach().add_(1),
+    "the same numbers": lambda t: t.copy_(t.clone()),
+}
+
+
+class Layers:
+    """A function with weights of its own, which notes how often it runs and what it makes.
+
+    Args:
+        weights: of its two layers, (D, H) and (H, D).
+        dropout: the share of the hidden numbers that is dropped, in each run.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], dropout: float) -> None:
+        self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
+        self.dropout = dropout
+        self.runs = 0
+        self._made: list[StorageWeakRef] = []
+
+    def __call__(
+        self,
+        x: Tensor,
+        scale: Tensor | None = None,
+        rows: Tensor | None = None,
+        unused: Tensor | None = None,
+    ) -> Tensor:
+        """x: (N, D), scale: (D,) or (N, D), rows: (M,) of int64 -> (M, D), or (N, D)."""
+        self.runs += 1
+        if scale is not None:
+            x = self._noted(x * scale)
+        if rows is not None:
+            x = self._noted(x[rows])
+        x = self._noted(torch.tanh(x @ self.first))
+        if self.dropout:
+            x = self._noted(F.dropout(x, self.dropout))
+        return x @ self.second
+
+    def _noted(self, made: Tensor) -> Tensor:
+        self._made.append(StorageWeakRef(made.untyped_storage()))
+        return made
+
+    def alive(self) -> int:
+        """How many tensors of its runs, results aside, still hold their memory."""
+        for generation in (1, 2):  # what only a circle keeps is as good as gone
+            if not all(storage.expired() for storage in self._made):
+                gc.collect(generation)
+        return sum(not storage.expired() for storage in self._made)
+
+
+@driver(
+    "output",
+    "gradients",
+    "parameters",
+    observed={
+        "runs": "how often the function runs",
+        "alive": "how much of what the function makes is alive between forward and backward",
+        "drawn": "which random numbers are drawn afterwards",
+        "refused": "whether backward refuses",
+    },
+)
+def checkpoints(
+    checkpointed: Callable,
+    inputs: Sequence[Tensor],
+    wanted: Sequence[bool],
+    weights: Sequence[Sequence[Tensor]],
+    upstreams: Sequence[Tensor],
+    *,
+    seed: int = 0,
+    dropout: float = 0.0,
+    draws: int = 0,
+    old: float | None = None,
+    computed: bool = False,
+    twice: bool = False,
+    written: tuple[int, str, int] | None = None,
+    before: bool = False,
+    count: bool = False,
+) -> dict[str, Any]:
+    """What ``checkpointed(function, *inputs)`` gives, forward and backward.
+
+    Args:
+        wanted: of which inputs a gradient is asked.
+        weights: of each function of a chain: what one returns is the next one's first input.
+        upstreams: the gradients of the output, one for each backward through the same graph.
+        seed: where torch's generator begins.
+        draws: how many numbers others draw from it before each backward.
+        old: what the parameters' ``.grad`` holds before.
+        computed: the inputs are no leaves, and the first one is used beside the function, too.
+        twice: the first input is handed in as the second, too.
+        written: which input is written to, how (of ``WRITES``), and after how many backwards;
+            an input's number of -1 is a tensor with the numbers of the first, which is none.
+        before: the inputs have been written to before all of it.
+        count: ``alive`` is asked for.
+
+    Returns:
+        ``output``; ``gradients`` of the inputs, zeros where none came, and of the ``parameters``,
+        as they are after each backward; ``runs``: how often the functions have been run after the
+        forward and after each backward; ``alive``: how many of their tensors were alive before the
+        first backward; ``drawn``: numbers that are drawn at the end; ``refused``: which backward,
+        counted from 0, raised a RuntimeError. After that one there is no other.
+    """
+    functions = [Layers(pair, dropout) for pair in weights]
+    parameters = [p for function in functions for p in (function.first, function.second)]
+    if old is not None:
+        for p in parameters:
+            p.grad = torch.full_like(p, old)
+    leaves = [t.clone().requires_grad_(on) for t, on in zip(inputs, wanted, strict=True)]
+    # sine saves what goes in: that its result is written to is no matter to it
+    given = [leaf.sin() if computed and leaf.requires_grad else leaf for leaf in leaves]
+    beside = given[:1] if computed and wanted[0] else []
+    if before:
+        for tensor in given:
+            _write(tensor, "the same numbers")
+    torch.default_generator.manual_seed(seed)
+    output, others = given[0], [given[0]] if twice else []
+    for function in functions:
+        output, others = checkpointed(function, output, *others, *given[1:]), []
+    found: dict[str, Any] = {
+        "output": output.detach().clone(),
+        "gradients": [],
+        "parameters": [],
+        "runs": [sum(function.runs for function in functions)],
+        "alive": sum(function.alive() for function in functions) if count else None,
+        "refused": None,
+    }
+    for k, upstream in enumerate(upstreams):
+        torch.rand(draws)
+        if written is not None and written[2] == k:
+            _write(given[0].clone() if written[0] < 0 else given[written[0]], written[1])
+        try:
+            came = [upstream, *map(torch.ones_like, beside)]
+            last = k + 1 == len(upstreams)
+            torch.autograd.backward([output, *beside], came, retain_graph=not last)
+        except RuntimeError:
+            if written is None:
+                raise
+            found["refused"] = k
+            break
+        found["gradients"].append([_gradient(leaf) for leaf in leaves if leaf.requires_grad])
+        found["parameters"].append([_gradient(p) for p in parameters])
+        found["runs"].append(sum(function.runs for function in functions))
+    return {**found, "drawn": torch.rand(3)}
+
+
+def _gradient(leaf: Tensor) -> Tensor:
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.clone()
+
+
+@torch.no_grad()
+def _write(tensor: Tensor, how: str) -> None:
+    WRITES[how](tensor)
