@@ -10,7 +10,7 @@ import os
 import pwd
 import shutil
 import tempfile
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,8 @@ class ReleaseAssignment(ExchangeReleaseAssignment):
                 f"{lab} is no lab of this class: `labs` in {FILE} has {known}. Name it there to "
                 "release it"
             )
+        if file and file.is_too_early(lab, datetime.now(UTC)):
+            self.log.warning("%s says that %s goes out on %s", FILE, lab, file.labs[lab].release)
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:

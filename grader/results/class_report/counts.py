@@ -28,6 +28,7 @@ LISTED = 40  # learners named on the page; the CSV has them all
 class Group:
     """The shares that the learners of a section reached of what counts."""
 
+    graders: str = ""
     learners: int = 0
     shares: list[float] = field(default_factory=list)
 
@@ -40,6 +41,7 @@ class ClassCounts:
     """What counts in a lab, one learner at a time.
 
     Attributes:
+        title: the course's, or empty.
         rules: what the lab's rules mean, a sentence each; without extensions where names are
             hidden.
         sections: by name, if the roster has any.
@@ -50,6 +52,7 @@ class ClassCounts:
     def __init__(self, marks: CountedMarks, lab: str, names: Names):
         self._marks, self._lab, self._names = marks, lab, names
         file, root = marks.file, marks.course.root
+        self.title = file.course.title
         self.rules = list(
             lab_sentences(file, lab, exercises_of(root, lab) or {}, people=not names.hidden)
         )
@@ -57,7 +60,9 @@ class ClassCounts:
         self._seen: set[str] = set()
         self._late: list[Counted] = []
         self.whole = Group()
-        self.sections: dict[str, Group] = {name: Group() for name in file.sections}
+        self.sections: dict[str, Group] = {
+            name: Group(", ".join(section.graders)) for name, section in file.sections.items()
+        }
         self.most = 0.0
         self.rows: list[list[Any]] = []
 

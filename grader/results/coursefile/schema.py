@@ -91,11 +91,8 @@ class Part(BaseModel):
 class About(Part):
     """The course: ``course:``."""
 
-    id: Name = "open-the-hood"
     title: str = ""
     time_zone: Zone = "UTC"
-    language: str = "en"
-    lesson_url: str = ""
 
 
 class Group(Part):
@@ -142,15 +139,10 @@ class TermPolicy(LatePolicy):
 
 
 class Feedback(Part):
-    """What learners see of a verdict.
-
-    Attributes:
-        attempts_a_day: how often the live check answers; for a service.
-    """
+    """What learners see of a verdict: the names of mistakes, and calls that fail."""
 
     misconceptions: Shown = Shown.ALWAYS
     examples: Shown = Shown.ALWAYS
-    attempts_a_day: Annotated[int, Field(ge=1)] | None = None
 
 
 class LabRules(Part):
@@ -230,6 +222,11 @@ class CourseFile(Part):
         own = [e.due for e in self.extensions if (e.who, e.lab) == (student, lab)]
         due = max(own) if own else self.labs[lab].due
         return due and due.replace(tzinfo=self.zone)
+
+    def is_too_early(self, lab: str, now: datetime) -> bool:
+        """Return whether a lab is not to be released yet; ``now`` has a time zone."""
+        release = self.labs[lab].release
+        return release is not None and now < release.replace(tzinfo=self.zone)
 
     def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
         """Return whether feedback shows a learner ``misconceptions`` or ``examples`` now.

@@ -20,7 +20,7 @@ from tests.grader.results.coursefile.book import LABS, hand_in, make_book
 
 MADRID = ZoneInfo("Europe/Madrid")
 RULES = """
-course: {id: autumn, title: Inside PyTorch, time_zone: Europe/Madrid}
+course: {title: Inside PyTorch, time_zone: Europe/Madrid}
 sections: {A: {graders: [ana]}, B: {graders: [ben]}}
 roster: {file: class.csv, id: Login, first_name: Name, last_name: Surname, section: Group,
          canvas: Canvas, moodle: Username}
@@ -241,7 +241,7 @@ def test_the_report_has_the_rules_the_sections_and_who_is_missing(course, capsys
     assert "Due on 2 October 2026, 23:59, with 30 min of grace." in page
     assert "s07 has until 6 October 2026, 23:59 (ill)." in page
     assert "3 of the roster have nothing graded here: s19, s39, s59." in page
-    assert '<tr><th scope="row">A</th><td>30</td>' in page
+    assert '<tr><th scope="row">A</th><td>ana</td><td>30</td>' in page
     with (out / "counts.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
     for student, row in rows.items():

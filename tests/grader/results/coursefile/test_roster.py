@@ -110,7 +110,11 @@ def test_a_roster_that_is_not_there(course):
 
 
 @pytest.mark.parametrize(("lab", "is_released"), [("01_one", True), ("02_two", False)])
-def test_a_lab_that_the_file_does_not_name_is_not_released(course, tmp_path, lab, is_released):
+def test_a_lab_that_the_file_does_not_name_is_not_released(
+    course, tmp_path, caplog, lab, is_released
+):
+    rules = RULES.replace("due: 2026-10-02", "release: 2999-01-01, due: 2999-10-02")
+    (course.root / FILE).write_text(rules.replace("due: 2026-10-05", "due: 2999-10-05"))
     exchange = tmp_path / "exchange"
     exchange.mkdir(mode=0o777)
     exchange.chmod(0o777)
@@ -122,7 +126,9 @@ def test_a_lab_that_the_file_does_not_name_is_not_released(course, tmp_path, lab
     course.directory.assignment_id = lab
     step = ReleaseAssignment(coursedir=course.directory, config=course.config)
     if is_released:
+        step.log.propagate = True
         step.start()
+        assert "course.yml says that 01_one goes out on 2999-01-01" in caplog.text
     else:
         with pytest.raises(Exception, match="02_two is no lab of this class"):
             step.start()
