@@ -641,20 +641,20 @@ expect_equal("centre and scale", (mlp.centre.tolist(), mlp.scale.tolist()), ([0.
 
 # %%
 state = {
-    "hidden.weight": torch.tensor([[1.0, 0.0], [0.0, -1.0], [2.0, 1.0]]), "hidden.bias": torch.tensor([0.5, 0.0, -1.0]),
+    "hidden.weight": torch.tensor([[1.0, 0.0], [0.0, -1.0], [2.0, 1.0]]), "hidden.bias": torch.tensor([0.5, 0.25, -1.5]),
     "output.weight": torch.tensor([[1.0, 2.0, -1.0]]), "output.bias": torch.tensor([-3.0]),
     "centre": torch.tensor([1.0, 10.0]), "scale": torch.tensor([2.0, 5.0]),
 }
 mlp = MLP(2, 3, 1)
 mlp.load_state_dict(state)
-x = torch.tensor([[[3.0, 5.0], [-3.0, 20.0]], [[1.0, 10.0], [2.0, 0.0]]], requires_grad=True)
-expect_close("four rows", mlp(x), [[[0.5], [-3.0]], [[-2.5], [2.0]]])
-expect_close("one row", mlp(x[0, 0]), [0.5])
+x = torch.tensor([[[3.0, 5.0], [-3.0, 20.0]], [[1.0, 10.0], [5.0, 0.0]]], requires_grad=True)
+expect_close("four rows", mlp(x), [[[1.0], [-3.0]], [[-2.0], [3.5]]])
+expect_close("one row", mlp(x[0, 0]), [1.0])
 expect_shape("no rows", mlp(x[:, :0]), (2, 0, 1))
 inputs = x, mlp.hidden.weight, mlp.output.weight
 grads = torch.autograd.grad(mlp(x).sum(), inputs, allow_unused=True)
 expect_close("the gradient of x", grads[0][0], [[0.5, -0.4], [0.0, 0.0]])  # a relu blocks the rest
-expect_close("of output.weight", grads[2], [[3.0, 3.0, 0.0]])
+expect_close("of output.weight", grads[2], [[4.5, 3.75, 0.5]])
 
 # %%
 x = torch.tensor([[[1.0, 7.0, 2.0]], [[5.0, 7.0, -2.0]]], requires_grad=True)

@@ -83,9 +83,10 @@ def _(draw):
         for name in WEIGHTS:
             at = f"['weights']['{name}']"
             places[f"{at}['deviation']"] = f"the fresh `{name}` has another deviation than √(2/n)."
-            places[f"{at}['normal']"] = (
-                f"the numbers of the fresh `{name}` don't lie as those of a normal distribution with mean 0 do."
-            )
+            normal = "don't lie as those of a normal distribution do"
+            places[f"{at}['mean']"] = f"the fresh `{name}` has another mean than 0."
+            for key in ("tails", "normal"):
+                places[f"{at}['{key}']"] = f"the numbers of the fresh `{name}` {normal}."
             places[f"{at}['their own']"] = f"the fresh `{name}` repeats its numbers."
             places[f"{at}['anew']"] = f"two fresh MLPs have the same `{name}`."
         return Case(begins, play, shown="MLP({}, {}, {})".format(*widths), places=places)
@@ -95,7 +96,7 @@ def _(draw):
         return tensor is not None and bool((tensor == (1 if name == "scale" else 0)).all())
 
     def drawn(weight, other, n):
-        """What can be said of a fresh weight, of 6,000 numbers or more, as numbers and yes or no."""
+        """What can be said of a fresh weight, of 12,000 numbers or more, as numbers and yes or no."""
         if weight is None or other is None or weight.dim() != 2:
             return None
         unit = weight.double() / math.sqrt(2 / n)
@@ -103,6 +104,10 @@ def _(draw):
         return {
             # of two that are right the logarithms differ by 0.08 once in 10^9
             "deviation": rough(math.log(size), 0.08),
+            "mean": rough(unit.mean().item() / size, 0.1),
+            # how far out they lie: 3 in a normal distribution, 1.8 where they are drawn evenly; of
+            # two that are right, 0.45 apart once in 10^11
+            "tails": rough((unit / size).pow(4).mean().item(), 0.45),
             "normal": unevenness(unit / size) < 3.5,
             "their own": not any(repeats(v[:20]) for v in (unit, unit.t())),
             "anew": not torch.equal(weight, other),
@@ -229,13 +234,14 @@ def _(draw):
     yield begun(i, h, o)
     yield begun(1, 1, 1)
     # of each layer the two sizes differ, one way and the other
-    yield begun(draw.integer(40, 60), draw.integer(300, 400), draw.integer(25, 40))
+    yield begun(draw.integer(40, 60), draw.integer(300, 400), draw.integer(40, 60))
     yield begun(draw.integer(300, 400), draw.integer(40, 60), draw.integer(300, 400))
 
     state = a_state(i, h, o)
     for layout in LAYOUTS:
         yield through(laid_out(draw, (4, i), layout), state, i, h, o)
-    for shape in ((i,), (3, 2, i), (2, 1, 3, i), (0, i), (1, i)):
+        yield through(laid_out(draw, (3, 2, i), layout), state, i, h, o)
+    for shape in ((i,), (2, 1, 3, i), (0, i), (1, i)):
         yield through(draw.tensor(shape), state, i, h, o)
     yield through(draw.tensor((3, 3)), a_state(3, 3, 3), 3, 3, 3)
     yield through(draw.tensor((3, 1)), a_state(1, 1, 1), 1, 1, 1)
@@ -254,7 +260,9 @@ def _(draw):
     yield measured("a row alone, of one dimension", one)
     yield measured("a batch of one row", one[None, None])
     yield measured("one input", draw.tensor((n, 1)))
-    yield measured("an x that requires a gradient", draw.tensor((n, i)).requires_grad_())
+    for shape in ((n, i), (i,), (2, n, i)):
+        x = draw.tensor(shape).requires_grad_()
+        yield measured(f"x of {len(shape)} dimensions, which requires a gradient", x)
     yield left_alone(draw.tensor((n, i)))
     yield left_alone(one)
 
