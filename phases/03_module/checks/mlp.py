@@ -102,6 +102,8 @@ def _(draw):
         unit = weight.double() / math.sqrt(2 / n)
         size = max(unit.square().mean().sqrt().item(), 1e-9)
         return {
+            "their own": not any(repeats(v[:20]) for v in (unit, unit.t())),
+            "anew": not torch.equal(weight, other),
             # of two that are right the logarithms differ by 0.08 once in 10^9
             "deviation": rough(math.log(size), 0.08),
             "mean": rough(unit.mean().item() / size, 0.1),
@@ -109,8 +111,6 @@ def _(draw):
             # two that are right, 0.45 apart once in 10^11
             "tails": rough((unit / size).pow(4).mean().item(), 0.45),
             "normal": unevenness(unit / size) < 3.5,
-            "their own": not any(repeats(v[:20]) for v in (unit, unit.t())),
-            "anew": not torch.equal(weight, other),
         }
 
     def unevenness(values):
@@ -224,7 +224,7 @@ def _(draw):
 
         places = {
             "['fresh']": "the count of a fresh one",
-            "['frozen']": "the count while {} was frozen".format(" and ".join(frozen)),
+            "['frozen']": "the count with {} frozen".format(" and ".join(frozen)),
             "['thawed']": "the count after nothing was frozen any more",
             "['tied']": "the count of one whose two layers have one weight",
         }
