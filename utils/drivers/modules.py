@@ -16,7 +16,9 @@ State = Mapping[str, Tensor]
 
 
 @driver("output")
-def revived(module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor) -> dict[str, Any]:
+def revived(
+    module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
+) -> dict[str, Any]:
     """What a module says that was made on the meta device, given memory, and filled."""
     with torch.device("meta"):
         made = module_class(*widths)
@@ -26,7 +28,9 @@ def revived(module_class: Callable[..., nn.Module], widths: Widths, state: State
 
 
 @driver("copy", "original")
-def copied(module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor) -> dict[str, Any]:
+def copied(
+    module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
+) -> dict[str, Any]:
     """What a deep copy says once its original has changed, and an original whose copy has."""
     found = {}
     for asked in ("copy", "original"):
