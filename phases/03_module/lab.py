@@ -654,15 +654,16 @@ expect_shape("no rows", mlp(x[:, :0]), (2, 0, 1))
 inputs = x, mlp.hidden.weight, mlp.output.weight
 grads = torch.autograd.grad(mlp(x).sum(), inputs, allow_unused=True)
 expect_close("the gradient of x", grads[0][0], [[0.5, -0.4], [0.0, 0.0]])  # a relu blocks the rest
+expect_close("of hidden.weight", grads[1], [[3.0, -3.0], [6.0, -6.0], [-2.0, 2.0]])
 expect_close("of output.weight", grads[2], [[4.5, 3.75, 0.5]])
 
 # %%
-x = torch.tensor([[[1.0, 7.0, 2.0]], [[5.0, 7.0, -2.0]]], requires_grad=True)
+x = torch.tensor([[[1.0, 7.0, 2.0]], [[5.0, 7.0, 1.0]]], requires_grad=True)
 mlp = MLP(3, 4, 2)
 mlp.fit_inputs(torch.randn(5, 3) + 10)
 mlp.fit_inputs(x)
-expect_close("the centre", mlp.centre, [3.0, 7.0, 0.0])
-expect_close("the scale", mlp.scale, [2.0, 1.0, 2.0])
+expect_close("the centre", mlp.centre, [3.0, 7.0, 1.5])
+expect_close("the scale", mlp.scale, [2.0, 1.0, 0.5])
 expect_equal("no graph", mlp.centre.requires_grad or mlp.scale.requires_grad, False)
 expect_equal("saved, still", len(mlp.state_dict()), 6)
 again, twin = MLP(3, 4, 2), copy.deepcopy(mlp)
