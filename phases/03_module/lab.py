@@ -544,9 +544,9 @@ verify("Stack", Stack)
 #
 # So far there was a skeleton to fill, or something to mend. The next cell is empty, as cells are
 # where you work. Write a class `MLP` in it, made by `MLP(inputs, hidden, outputs)`, three widths of
-# 1 or more: two linear layers with a relu between them, which know how large their inputs are.
-# `nn.Linear` and `nn.init` are yours, and so is what you have written above; `nn.Sequential` does
-# not count here.
+# 1 or more: two linear layers with a relu between them, behind a step that measures the inputs and
+# brings each to mean 0 and deviation 1. `nn.Linear` and `nn.init` are yours, and so is what you have
+# written above; `nn.Sequential` does not count here.
 #
 # - **Registered.** What is trained is `hidden.weight`, `hidden.bias`, `output.weight` and
 #   `output.bias`, with the shapes that two `nn.Linear` have. Two tensors are saved and not trained,
