@@ -349,7 +349,7 @@ with torch.no_grad():
 print("the copy's weight:", twin.inner.weight.tolist(), "  what it says:", twin(torch.ones(2)).item())
 
 # %% [markdown]
-# It says what the original would. A function is copied by nobody, and this one knows the `self` of the day on which it was made. The copy has an `inner` of its own, which is saved, moved and handed to optimizers, and is never asked. What a module does belongs into methods: those are given their `self` at the call.
+# It says what the original would. `deepcopy` leaves functions as they are, and this one knows the `self` of the day on which it was made. The copy has an `inner` of its own, which is saved, moved and handed to optimizers, and is never asked. What a module does belongs into methods: those are given their `self` at the call.
 
 # %% [markdown]
 # ## Two modes
