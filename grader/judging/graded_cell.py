@@ -84,6 +84,7 @@ def final_outputs(
     visible: list[NotebookNode],
     hidden: list[NotebookNode],
     stop: Stop | None = None,
+    untouched: bool = False,
 ) -> list[NotebookNode]:
     """Return the outputs of a verified cell: those of its visible part, the report, the points.
 
@@ -92,6 +93,7 @@ def final_outputs(
 
     Args:
         stop: why there is no verdict, if the cell was stopped.
+        untouched: whether the stub above it says that nobody has written an answer.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
     # The points are read from the report and not from the cell's result, because a learner's code
@@ -110,7 +112,10 @@ def final_outputs(
         earned = as_points(report.data[VERDICT_MIME].get("earned"), points)
     if earned is None:
         stop = stop or _why(hidden)
-        said = Verdict(grade_id, points, Status.NOT_RUN, cause=stop.cause, problem=stop.problem)
+        status = Status.NOT_RUN
+        if untouched and stop.cause is Cause.UNDEFINED_NAME:  # a stub that defines nothing
+            status, stop = Status.NOT_ATTEMPTED, Stop(Cause.NOT_ATTEMPTED, "not attempted yet")
+        said = Verdict(grade_id, points, status, cause=stop.cause, problem=stop.problem)
         text = f"{grade_id}: 0 of {points:g} points\n  {stop.problem}"
         data = {"text/plain": text, VERDICT_MIME: said.to_json()}
         report = made_output("display_data", data=data)

@@ -15,7 +15,7 @@ from nbclient.client import CellExecutionComplete
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute as NbGraderExecute
-from nbgrader.utils import is_grade, is_locked
+from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer, default
 
 from grader.inside.usage import WAITS
@@ -123,6 +123,7 @@ class Execute(NbGraderExecute):
         while True:
             self._begun = time.monotonic()
             self._stopped = ""
+            self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
             self._printed = 0
             self._code = Written(files=importable(Path(path)) if path else ())
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
@@ -206,6 +207,8 @@ class Execute(NbGraderExecute):
         first, stop = self._run(source, cell, index)
         first = [without_verdict(output) for output in first]
         self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
+        if not stop and self._raised == "NotImplementedError" and is_solution(cell):
+            self._unwritten.add(cell.metadata.nbgrader.grade_id)
         if parts is None:
             cell.outputs = [without_stderr(output) for output in first] if is_grade(cell) else first
             if stop:
@@ -213,7 +216,8 @@ class Execute(NbGraderExecute):
                 record(cell, problem=stop.problem)
         else:
             hidden, stop = self._verify(parts[1], cell, index)
-            cell.outputs = final_outputs(cell, first, hidden, stop)
+            untouched = f"{cell.metadata.nbgrader.grade_id}_solution" in self._unwritten
+            cell.outputs = final_outputs(cell, first, hidden, stop, untouched)
         # a later cell must not update a display of this one
         self.clear_display_id_mapping(index)
         self.nb.cells[index] = cell

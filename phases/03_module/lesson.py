@@ -247,7 +247,19 @@ print("moved  :", [name for name, _ in standard.named_buffers()])
 print("saved  :", list(standard.state_dict()))
 
 # %% [markdown]
-# A buffer is moved and saved and not trained; with `persistent=False` it is moved and not saved, which suits what can be computed again. Once registered, the name stays a buffer: `self.centre = self.centre * 0.9` puts the new tensor in the same place. Only remember that the new tensor was *computed*. If it came from something with a gradient, the buffer now drags a graph along, one batch longer with each step. Update buffers under `no_grad`.
+# A buffer is moved and saved and not trained; with `persistent=False` it is moved and not saved, which suits what can be computed again. Once registered, the name stays a buffer: `self.centre = self.centre * 0.9` puts the new tensor in the same place. Only remember that the new tensor was *computed*. **Predict.** Here it is the mean of a batch that has a gradient. Is it a buffer still? And can the module be copied?
+
+# %%
+batch = torch.ones(4, 3, requires_grad=True)
+standard.centre = batch.mean(0)
+print("buffers:", [name for name, _ in standard.named_buffers()], "  made by:", standard.centre.grad_fn.name())
+attempt(lambda: copy.deepcopy(standard))
+with torch.no_grad():
+    standard.centre = batch.mean(0)
+print("under no_grad, made by:", standard.centre.grad_fn)
+
+# %% [markdown]
+# A buffer it is, and it drags a graph along; in a running average that graph is one batch longer with each step. The refusal to copy it is a lucky way to find out, memory that runs full the usual one. Update buffers under `no_grad`.
 
 # %% tags=["hide-input"]
 choice(
@@ -313,6 +325,31 @@ choice(
     },
     answer="strip the prefix from the file's names",
 )
+
+# %% [markdown]
+# To have a second *model*, and not only its numbers, take `copy.deepcopy`. It goes through the attributes and makes a new one of each module and each tensor, so that ties stay ties and nothing is shared. **Predict.** This module keeps its forward in a handy form. All weights of the original are 1, all of the copy are 0. What does the copy say?
+
+# %%
+class Handy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 1)
+        self.step = lambda x: torch.relu(self.inner(x))
+
+    def forward(self, x):
+        return self.step(x)
+
+
+handy = Handy()
+twin = copy.deepcopy(handy)
+with torch.no_grad():
+    for model, value in ((handy, 1.0), (twin, 0.0)):
+        for p in model.parameters():
+            p.fill_(value)
+print("the copy's weight:", twin.inner.weight.tolist(), "  what it says:", twin(torch.ones(2)).item())
+
+# %% [markdown]
+# It says what the original would. `deepcopy` leaves functions as they are, and this one knows the `self` of the day on which it was made. The copy has an `inner` of its own, which is saved, moved and handed to optimizers, and is never asked. What a module does belongs into methods: those are given their `self` at the call.
 
 # %% [markdown]
 # ## Two modes
@@ -415,7 +452,23 @@ for name, scale in {"1": 1.0, "1/√in": 256**-0.5, "√2/√in": (2 / 256) ** 0
 # %% [markdown]
 # With weights of deviation 1 it ends beyond 10¹⁰, with 0.01 near nothing; √(2/in) keeps the size, since relu throws half of it away (that is He's rule; Glorot's is for tanh). `nn.Linear`'s default has a deviation of 1/√(3·in), for a square layer smaller than either: it is older than these rules and good enough when norms follow.
 #
-# MiniGPT does as GPT-2 does: normal with deviation 0.02, smaller still where a layer writes into the *residual stream*, the running sum `x = x + part(x)` that goes through all blocks and to which each of them adds its share; so the sum of many blocks begins at the size of one. `model.apply(f)` calls f on every module, and `nn.init` has the rules by name.
+# MiniGPT does as GPT-2 does: normal with deviation 0.02, smaller still where a layer writes into the *residual stream*, the running sum `x = x + part(x)` that goes through all blocks and to which each of them adds its share; so the sum of many blocks begins at the size of one. `model.apply(f)` calls f on every module, and `nn.init` has the rules by name; He's stands under his first name, Kaiming.
+#
+# **Predict.** A weight of shape (400, 50) takes 50 inputs to 400 outputs. What deviation does He's rule give it? And if somebody divides by the other size?
+
+# %%
+wide = nn.Linear(50, 400)
+print(f"as nn.Linear has it         deviation {wide.weight.std():.3f}, at most {wide.weight.abs().max():.2f}")
+for draw in (nn.init.kaiming_normal_, nn.init.kaiming_uniform_):
+    for mode in ("fan_in", "fan_out"):
+        draw(wide.weight, mode=mode, nonlinearity="relu")
+        said = f"deviation {wide.weight.std():.3f}, at most {wide.weight.abs().max():.2f}"
+        print(f"{draw.__name__:18} {mode:8} {said}")
+nn.init.zeros_(wide.bias)
+print("still a Parameter, and no graph:", isinstance(wide.weight, nn.Parameter), wide.weight.grad_fn)
+
+# %% [markdown]
+# √(2/50) is 0.2. *Fan-in* is what goes into each sum on the way forward, *fan-out* what comes together in each gradient on the way back; divided by that, the same weight begins at 0.07, and what goes through is a third of the size that it should have. The two forms of the rule have one deviation and two shapes: the uniform one ends at √3 times it, the normal one has no end. All of these functions write into the tensor that is there (so says the underscore), and no graph hears of it. A bias has no sum to keep in size, and begins as zeros.
 
 # %% tags=["hide-input"]
 choice(
@@ -519,6 +572,36 @@ print("still one mask:", pair[0].mask is pair[1].mask)
 #
 # A module moves in place, and returns itself for convenience. A *tensor's* `.to` returns a copy and leaves the tensor where it is: `x.cuda()` as a line of its own does nothing. That is the commonest way to the error about two devices.
 #
+# In a training loop the two lines stand side by side and look alike. **Predict.** What does each of them copy in the first step, and in the second?
+
+# %%
+layer = nn.Linear(3, 2)
+for step in range(2):
+    print("step", step)
+    with Copies():
+        layer.to(torch.float64)
+        batch = torch.ones(4, 3).to(torch.float64)
+
+# %% [markdown]
+# The module is there after the first, so that the second only walks through the tree for nothing; that line belongs above the loop. The batch is a new one in each step, and has to go each time: it is what a loop goes on paying for.
+#
+# And the optimizer, which was made before the move? It holds the Parameters, and they are the same objects. **Predict.** Does that do, once it has made a step?
+
+# %%
+optimizer = torch.optim.Adam(layer.parameters())
+layer(batch).sum().backward()
+optimizer.step()
+layer.to(torch.float32)
+held = optimizer.param_groups[0]["params"]
+print("it holds the weight:", held[0] is layer.weight, "  which is", layer.weight.dtype)
+print("and remembers it as ", optimizer.state[layer.weight]["exp_avg"].dtype)
+attempt(optimizer.step)
+layer.weight = nn.Parameter(layer.weight.detach().to(torch.float32))   # moved by hand
+print("trained by nobody now:", [n for n, p in layer.named_parameters() if all(p is not q for q in held)])
+
+# %% [markdown]
+# What Adam has noted of each weight is no part of the model, and no walk comes by there. (Between devices it is refused as well.) The last line shows the other way to lose a weight: whoever moves one by hand makes a *new* Parameter, which no optimizer has heard of. So: build the model, move it, then make the optimizer.
+#
 # So the bill for `.cuda()` can be written down: bytes of all parameters, each once, of their gradients, and of all buffers at each of their places. For each of them memory is asked for from the *caching allocator*, which takes large pieces from the driver and deals out small ones (rounded up to 512 bytes), so that 38 tensors are by no means 38 `cudaMalloc`s; then the bytes go over the bus, for ordinary memory one blocking copy after another.
 
 # %%
@@ -533,6 +616,30 @@ print(f"MiniGPT: {moved:,} bytes to copy, {rounded:,} to reserve, {len(list(trai
 tied.to("meta")
 print("still tied:", tied["head"].weight is tied["words"].weight)
 print("parameters now:", sum(p.numel() for p in tied.parameters()))
+
+# %% [markdown]
+# What has no bytes can't be copied back. A model that is to be filled from a file anyway can still begin there, at no cost, whatever its size:
+
+# %%
+with torch.device("meta"):
+    ghost = nn.Linear(3, 2)
+attempt(lambda: ghost.to("cpu"))
+ghost.to_empty(device="cpu")
+print(ghost.load_state_dict(nn.Linear(3, 2).state_dict()), ghost.weight.device)
+
+# %% [markdown]
+# `to_empty` gives every registered tensor memory, with whatever lay there before; `load_state_dict` then writes the numbers. All that is *not* in the state, such as a buffer that isn't saved or a plain attribute, is left as rubbish or on meta, and has to be made anew.
+
+# %% tags=["hide-input"]
+choice(
+    "A script has three lines: `optimizer = torch.optim.Adam(model.parameters())`, then `model.cuda()`, then the training loop. What comes of it?",
+    {
+        "it trains": "The Parameters are the same objects after the move, and before its first step Adam has noted nothing that could be left behind. The other order is the better habit all the same.",
+        "the optimizer goes on with the old weights": "There are none. A move gives each Parameter new data and keeps the object. (To meta, and from there, it does not.)",
+        "an error at the first step": "Had there been a step before the move, yes: what Adam noted then would have stayed behind.",
+    },
+    answer="it trains",
+)
 
 # %% tags=["hide-input"]
 number(
@@ -737,6 +844,7 @@ attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([Tr
 # - count the parameters of any MLP and any MiniGPT before it exists, tied or not;
 # - write Linear, Embedding, LayerNorm and Dropout, with the names and the shapes that checkpoints expect;
 # - mend a model whose parameters no optimizer knows, and one that forgets what it has seen;
+# - write a module of your own on an empty page: registered, drawn by a rule, measured, moved, copied, counted;
 # - write `Module` itself: registration, tied parameters, buffers, saving, strict loading, modes;
 # - say what `.cuda()` does, in which order, and how many bytes it copies;
 # - port a trained GPT from NumPy, agree with it to 1e-5, and hold it against a GPU.

@@ -54,11 +54,21 @@ def test_a_port_with_two_mistakes_is_told_of_neither():
 
 
 def test_a_narrow_range_is_not_taken_for_another_one():
-    check = find_check("Linear")[1]
-    half = edited(check.right, ("bound = 1 /", "bound = 0.5 /"))
+    check = find_check("MLP")[1]
+    draw = "nn.init.kaiming_normal_(layer.weight, nonlinearity='relu')"
+    half = edited(check.right, (draw, f"{draw}.data.mul_(0.5)"))
     verdict = judge(check, half, "s")
-    assert (verdict.earned, verdict.misconceptions) == (2, [])
-    assert verdict.parts[2].problem == "the fresh weight isn't drawn evenly between ±1/√in."
+    assert (verdict.earned, verdict.misconceptions) == (3, [])
+    assert "another deviation than √(2/n)." in verdict.parts[0].problem
+
+
+def test_weights_of_one_sign_are_not_taken_for_evenly_drawn_ones():
+    check = find_check("MLP")[1]
+    draw = "nn.init.kaiming_normal_(layer.weight, nonlinearity='relu')"
+    one_sign = edited(check.right, (draw, f"{draw}.data.abs_()"))
+    verdict = judge(check, one_sign, "s")
+    assert (verdict.earned, verdict.misconceptions) == (3, [])
+    assert "another mean than 0." in verdict.parts[0].problem
 
 
 def test_columns_are_not_rows():

@@ -126,6 +126,7 @@ def test_bytes_are_those_that_a_move_copies():
         "Linear",
         "LayerNorm",
         "Stack",
+        "MLP",
         "RunningNorm",
         "run_module",
         "bytes_moved",

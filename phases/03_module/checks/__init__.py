@@ -12,6 +12,7 @@ from .embedding import embedding
 from .layer_norm import layer_norm
 from .linear import linear
 from .minigpt_logits import minigpt_logits
+from .mlp import mlp
 from .run_module import run_module
 from .running_norm import running_norm
 from .stack import stack
@@ -23,6 +24,7 @@ __all__ = [
     "layer_norm",
     "dropout",
     "stack",
+    "mlp",
     "running_norm",
     "run_module",
     "bytes_moved",

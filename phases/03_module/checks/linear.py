@@ -7,11 +7,11 @@ from torch import nn
 
 from utils.checks.exercise import ByHand, Case, Check
 
-from .shared import LAYOUTS, RULE, SUMS, laid_out, places_of_pull, pull, rough, shapes_of
+from .shared import LAYOUTS, RULE, SUMS, laid_out, places_of_pull, pull, shapes_of
 
 linear = Check(
     "Linear",
-    parts={"what is registered": 1, "forward": 1, "fresh weights": 1},
+    parts={"what is registered": 1, "forward": 1},
     reads="One line of magic",
     tolerance=SUMS,
     by_hand=ByHand(
@@ -68,48 +68,6 @@ def _(draw):
         places = {"[0]": "the output", **places_of_pull("[1]", **words)}
         return Case("forward", play, shown=f"x of {x.dim()} dimensions", places=places)
 
-    def fresh(into, out):
-        def play(subject):
-            one, two = subject(into, out), subject(into, out)
-            bound = 1 / math.sqrt(into)
-            found = {}
-            for name in ("weight", "bias"):
-                signed = one.get(name).detach() / bound
-                values = signed.abs()
-                largest, mean = values.max().item(), values.mean().item()
-                found[name] = {
-                    "all their own": not any(repeats(v[:20]) for v in (signed, signed.t())),
-                    "in bounds": largest <= 1 + 1e-6,
-                    # of 250 uniform draws, the mean is near 0.5 and the largest above 0.9
-                    "mean": rough(math.log(max(mean, 1e-9)), 0.25),
-                    # of 4,000, the largest is above 0.99
-                    "reaching them": largest > (0.99 if values.numel() > 4000 else 0.9),
-                    "evenly": unevenness(signed) < 3.5,
-                    "new each time": not torch.equal(one.get(name), two.get(name)),
-                }
-            return found
-
-        places = {}
-        for name in ("weight", "bias"):
-            at = f"['{name}']"
-            places[f"{at}['in bounds']"] = f"the fresh {name} reaches beyond ±1/√in."
-            places[f"{at}['mean']"] = f"the fresh {name} isn't drawn evenly between ±1/√in."
-            places[f"{at}['reaching them']"] = f"the fresh {name} doesn't reach as far as ±1/√in."
-            places[f"{at}['evenly']"] = f"the fresh {name} isn't drawn evenly between ±1/√in."
-            places[f"{at}['all their own']"] = f"the fresh {name} repeats its numbers."
-            places[f"{at}['new each time']"] = f"two fresh layers have the same {name}."
-        return Case("fresh weights", play, places=places)
-
-    def unevenness(values):
-        """How far from evenly they lie between -1 and 1: beyond 3.5 by chance once in 10^10."""
-        found = values.flatten()[:6000].sort().values.clamp(-1, 1)
-        want = torch.linspace(-1, 1, len(found), dtype=found.dtype)
-        return ((found - want).abs().max() / 2 * math.sqrt(len(found))).item()
-
-    def repeats(values):
-        """Whether the first row is in the others again."""
-        return (values[1:] == values[:1]).float().mean().item() > 0.1
-
     for layout in LAYOUTS:
         n, t, i, o = draw.shape(4)
         weight, bias = draw.tensor((o, i)), draw.tensor((o,))
@@ -125,6 +83,3 @@ def _(draw):
     for sizes in ((i, o), (1, 1)):
         yield registered(*sizes)
         yield registered(*sizes, False)
-    # few inputs for many outputs, and the other way round: the wrong size of the two shows
-    yield fresh(draw.integer(20, 40), draw.integer(250, 300))
-    yield fresh(draw.integer(400, 500), draw.integer(250, 300))

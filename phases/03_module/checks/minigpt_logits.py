@@ -1,4 +1,4 @@
-"""Lab 03, exercise 11: MiniGPT, ported"""
+"""Lab 03, exercise 12: MiniGPT, ported"""
 
 import math
 from functools import cache

@@ -1,4 +1,4 @@
-"""Lab 03, exercise 8: Module, from nothing"""
+"""Lab 03, exercise 9: Module, from nothing"""
 
 import torch
 from torch import nn

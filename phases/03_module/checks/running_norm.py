@@ -1,4 +1,4 @@
-"""Lab 03, exercise 7: The model that forgets"""
+"""Lab 03, exercise 8: The model that forgets"""
 
 import torch
 
@@ -7,9 +7,11 @@ from utils.checks.lab_solution import lab_solution
 
 from .shared import SUMS, in_eval, places_of_pull, pull, rough
 
+MEMORY = "saved, and read in eval"
+
 running_norm = Check(
     "RunningNorm",
-    parts={"saved and restored": 1, "eval": 1, "a buffer without a graph": 1},
+    parts={"saved, and read in eval": 1, "a buffer without a graph": 1},
     reads="What is saved but not trained",
     tolerance=SUMS,
 )
@@ -42,7 +44,7 @@ def _(draw):
             "[2]": "the mean that was loaded",
             "[3]": "the variance that was loaded",
         }
-        return Case("saved and restored", play, shown=kind(momentum, batches), places=places)
+        return Case(MEMORY, play, shown=kind(momentum, batches), places=places)
 
     def evaluated(momentum, batches, x):
         def play(subject):
@@ -60,7 +62,7 @@ def _(draw):
             "[2]": "the mean after eval",
             "[3]": "the variance after eval",
         }
-        return Case("eval", play, shown=kind(momentum, batches), places=places)
+        return Case(MEMORY, play, shown=kind(momentum, batches), places=places)
 
     def memory(made):
         return made.get("mean").detach().clone(), made.get("variance").detach().clone()
@@ -104,7 +106,7 @@ def _(draw):
             "[1]": "eval changes the memory.",
             "[2]": "the output in eval",
         }
-        return Case("eval", play, shown="a fresh one", places=places)
+        return Case(MEMORY, play, shown="a fresh one", places=places)
 
     yield before_it_learns(draw.tensor((4, 3)))
     # what is special comes later, since the first case that fails is told

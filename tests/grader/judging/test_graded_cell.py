@@ -128,6 +128,15 @@ def test_a_missing_name_is_said_in_words_and_no_hidden_line_is_quoted():
     assert "verify" not in str(message)
 
 
+def test_what_nobody_has_written_is_not_attempted():
+    cell = graded_cell()
+    missing = [error("NameError", "name 'twice' is not defined")]
+    [message, _] = final_outputs(cell, [], missing, untouched=True)
+    assert message.data[VERDICT_MIME]["status"] == "not attempted"
+    [message, _] = final_outputs(cell, [], [error("TypeError", "no")], untouched=True)
+    assert message.data[VERDICT_MIME]["status"] == "not run"
+
+
 def test_an_error_of_the_visible_part_stays_readable_without_colours():
     [shown, *_] = final_outputs(graded_cell(), [error()], [report(), result("2.0")])
     assert shown.data["text/plain"] == "Traceback\nverify("

@@ -1,0 +1,279 @@
+"""Lab 03, exercise 7: A module of your own, on an empty page"""
+
+import math
+
+import torch
+
+from utils.checks.exercise import ByHand, Case, Check
+from utils.checks.lab_solution import lab_solution
+
+from .shared import LAYOUTS, SUMS, laid_out, places_of_pull, pull, rough, shapes_of
+
+mlp = Check(
+    "MLP",
+    parts={
+        "how it begins": 1,
+        "forward": 1,
+        "fit_inputs": 1,
+        "moved, copied, counted": 1,
+    },
+    reads="How a layer begins",
+    tolerance=SUMS,
+    by_hand=ByHand(
+        "`nn.Sequential` does not count here: call the layers yourself, in `forward`",
+        forbid_names=frozenset({"Sequential"}),
+    ),
+)
+mlp.reference(lab_solution(__name__, "MLP"))
+
+WEIGHTS = "hidden.weight", "output.weight"
+BIASES = "hidden.bias", "output.bias"
+BUFFERS = "centre", "scale"
+
+
+@mlp.cases
+def _(draw):
+    begins, forward, fits, rest = mlp.parts
+
+    def a_state(inputs, hidden, outputs):
+        """Numbers of a size for each tensor, the scales away from 0 and from 1."""
+        return {
+            "hidden.weight": draw.tensor((hidden, inputs)),
+            "hidden.bias": draw.tensor((hidden,)),
+            "output.weight": draw.tensor((outputs, hidden)),
+            "output.bias": draw.tensor((outputs,)),
+            "centre": draw.tensor((inputs,)) + 2,
+            "scale": draw.tensor((inputs,)).abs() + 1.5,
+        }
+
+    def computed(state, x):
+        """The forward, with the same numbers."""
+        x = (x - state["centre"]) / state["scale"]
+        hidden = (x @ state["hidden.weight"].mT + state["hidden.bias"]).relu()
+        return hidden @ state["output.weight"].mT + state["output.bias"]
+
+    def begun(*widths):
+        upstream, x = torch.ones(3, widths[-1]), draw.tensor((3, widths[0]))
+        many = min(widths) > 20
+
+        def play(subject):
+            one, two = subject(*widths), subject(*widths)
+            saved, others = (dict(made.call("state_dict")) for made in (one, two))
+            found = {
+                "saved": shapes_of(one),
+                "trained": sorted(one.gradients(upstream, x)["parameters"]),
+                "begun": {name: all_are(saved.get(name), name) for name in (*BIASES, *BUFFERS)},
+                "finite": all(bool(t.isfinite().all()) for t in saved.values()),
+            }
+            if many:
+                found["weights"] = {
+                    name: drawn(saved.get(name), others.get(name), n)
+                    for name, n in zip(WEIGHTS, widths, strict=False)
+                }
+            return found
+
+        places = {
+            "['saved']": "what is saved",
+            "['trained']": "the parameters that are registered are not the two weights and the two biases.",
+            "['finite']": "a fresh one holds an infinity or a NaN.",
+            "['begun']['scale']": "the fresh `scale` is not made of ones.",
+        }
+        for name in (*BIASES, "centre"):
+            places[f"['begun']['{name}']"] = f"the fresh `{name}` is not made of zeros."
+        for name in WEIGHTS:
+            at = f"['weights']['{name}']"
+            places[f"{at}['deviation']"] = f"the fresh `{name}` has another deviation than √(2/n)."
+            normal = "don't lie as those of a normal distribution do"
+            places[f"{at}['mean']"] = f"the fresh `{name}` has another mean than 0."
+            for key in ("tails", "normal"):
+                places[f"{at}['{key}']"] = f"the numbers of the fresh `{name}` {normal}."
+            places[f"{at}['their own']"] = f"the fresh `{name}` repeats its numbers."
+            places[f"{at}['anew']"] = f"two fresh MLPs have the same `{name}`."
+        return Case(begins, play, shown="MLP({}, {}, {})".format(*widths), places=places)
+
+    def all_are(tensor, name):
+        """Whether a fresh tensor of this name begins as it should."""
+        return tensor is not None and bool((tensor == (1 if name == "scale" else 0)).all())
+
+    def drawn(weight, other, n):
+        """What can be said of a fresh weight, of 12,000 numbers or more, as numbers and yes or no."""
+        if weight is None or other is None or weight.dim() != 2:
+            return None
+        unit = weight.double() / math.sqrt(2 / n)
+        size = max(unit.square().mean().sqrt().item(), 1e-9)
+        return {
+            "their own": not any(repeats(v[:20]) for v in (unit, unit.t())),
+            "anew": not torch.equal(weight, other),
+            # of two that are right the logarithms differ by 0.08 once in 10^9
+            "deviation": rough(math.log(size), 0.08),
+            "mean": rough(unit.mean().item() / size, 0.1),
+            # how far out they lie: 3 in a normal distribution, 1.8 where they are drawn evenly; of
+            # two that are right, 0.45 apart once in 10^11
+            "tails": rough((unit / size).pow(4).mean().item(), 0.45),
+            "normal": unevenness(unit / size) < 3.5,
+        }
+
+    def unevenness(values):
+        """How far from normally they lie: beyond 3.5 by chance once in 10^10."""
+        found = torch.special.ndtr(values.flatten()[:6000].sort().values)
+        want = torch.linspace(0, 1, len(found), dtype=found.dtype)
+        return ((found - want).abs().max() * math.sqrt(len(found))).item()
+
+    def repeats(values):
+        """Whether the first row is in the others again."""
+        return (values[1:] == values[:1]).float().mean().item() > 0.1
+
+    def through(x, state, *widths):
+        upstream = draw.tensor((*x.shape[:-1], widths[-1]))
+
+        def play(subject):
+            made = subject(*widths)
+            made.call("load_state_dict", state)
+            return made.call("__call__", x), pull(made, upstream, x, "x", *WEIGHTS, *BIASES)
+
+        words = {name: f"`{name}`" for name in (*WEIGHTS, *BIASES)}
+        places = {"[0]": "the output", **places_of_pull("[1]", x="x", **words)}
+        return Case(forward, play, shown=f"x of {x.dim()} dimensions", places=places)
+
+    def measured(shown, *several):
+        inputs = several[-1].shape[-1]
+        rows = several[-1].detach().reshape(-1, inputs).double()
+        size = rows.var(0, correction=0).sqrt()
+        size = torch.where(size > 0, size, 1.0)
+        state = a_state(inputs, 3, 2)
+        x = (rows.mean(0) + size * draw.tensor((4, inputs), torch.float64)).float()
+
+        def play(subject):
+            made = subject(inputs, 3, 2)
+            made.call("load_state_dict", state)
+            for each in several:
+                made.call("fit_inputs", each)
+            centre, scale = (made.get(name) for name in BUFFERS)
+            graph = [isinstance(t, torch.Tensor) and t.requires_grad for t in (centre, scale)]
+            values = [t.detach() if isinstance(t, torch.Tensor) else t for t in (centre, scale)]
+            kept = sorted(made.call("state_dict"))
+            return *values, any(graph), kept, made.call("__call__", x)
+
+        places = {
+            "[0]": "`centre`",
+            "[1]": "`scale`",
+            "[2]": "`centre` or `scale` has a graph.",
+            "[3]": "the names in the state are others after `fit_inputs`.",
+            "[4]": "the output after `fit_inputs`",
+        }
+        return Case(fits, play, shown=shown, places=places)
+
+    def left_alone(x):
+        def play(subject):
+            return subject.drive("modules:overwritten", (x.shape[-1], 3, 2), x)
+
+        places = {
+            f"['{name}']": f"`{name}` is another once x has been overwritten." for name in BUFFERS
+        }
+        return Case(fits, play, shown="x is overwritten afterwards", places=places)
+
+    def moved(*widths):
+        state = a_state(*widths)
+        x = draw.tensor((2, 5, widths[0]), torch.float64) / 4  # of deviations below 1
+        rows = x.flatten(0, 1)
+        exact = {name: tensor.double() for name, tensor in state.items()}
+        exact |= {"centre": rows.mean(0), "scale": rows.var(0, correction=0).sqrt()}
+        want = computed(exact, x)
+
+        def play(subject):
+            made = subject(*widths)
+            made.call("load_state_dict", state)
+            made.call("to", torch.float64)
+            dtypes = {name: t.dtype for name, t in made.call("state_dict").items()}
+            made.call("fit_inputs", x)
+            y = made.call("__call__", x)
+            fits = isinstance(y, torch.Tensor) and y.shape == want.shape
+            return dtypes, y, fits and bool(torch.allclose(y.double(), want, 1e-9, 1e-9))
+
+        places = {
+            "[0]": "moved to float64, not all six are float64.",
+            "[1]": "the output of one that was moved to float64",
+            "[2]": "moved to float64, the output is off by more than float64 rounds.",
+        }
+        return Case(rest, play, shown="moved to float64", places=places)
+
+    def loaded(*widths):
+        state, seen, x = a_state(*widths), draw.tensor((6, widths[0])) * 3, draw.tensor((4, widths[0]))
+
+        def play(subject):
+            made, again = subject(*widths), subject(*widths)
+            made.call("load_state_dict", state)
+            made.call("fit_inputs", seen)
+            again.call("load_state_dict", dict(made.call("state_dict")))
+            return again.call("__call__", x)
+
+        places = {"": "the output of one that another's state was loaded into"}
+        return Case(rest, play, shown="saved after fit_inputs, and loaded", places=places)
+
+    def driven(name, shown, places, *widths):
+        state, x = a_state(*widths), draw.tensor((4, widths[0]))
+
+        def play(subject):
+            return subject.drive(f"modules:{name}", widths, state, x)
+
+        return Case(rest, play, shown=shown, places=places)
+
+    def counts(width, frozen):
+        def play(subject):
+            return subject.drive("modules:counted", width, frozen)
+
+        places = {
+            "['fresh']": "the count of a fresh one",
+            "['frozen']": "the count with {} frozen".format(" and ".join(frozen)),
+            "['thawed']": "the count after nothing was frozen any more",
+            "['tied']": "the count of one whose two layers have one weight",
+        }
+        return Case(rest, play, shown=f"MLP({width}, {width}, {width})", places=places)
+
+    i, h, o = draw.shape(3)
+    yield begun(i, h, o)
+    yield begun(1, 1, 1)
+    # of each layer the two sizes differ, one way and the other
+    yield begun(draw.integer(40, 60), draw.integer(300, 400), draw.integer(40, 60))
+    yield begun(draw.integer(300, 400), draw.integer(40, 60), draw.integer(300, 400))
+
+    state = a_state(i, h, o)
+    for layout in LAYOUTS:
+        yield through(laid_out(draw, (4, i), layout), state, i, h, o)
+        yield through(laid_out(draw, (3, 2, i), layout), state, i, h, o)
+    for shape in ((i,), (2, 1, 3, i), (0, i), (1, i)):
+        yield through(draw.tensor(shape), state, i, h, o)
+    yield through(draw.tensor((3, 3)), a_state(3, 3, 3), 3, 3, 3)
+    yield through(draw.tensor((3, 1)), a_state(1, 1, 1), 1, 1, 1)
+
+    n, t = draw.sample(range(3, 8), 2)
+    yield measured("rows", draw.tensor((n, i)))
+    yield measured("x of 3 dimensions", draw.tensor((t, n, i)))
+    yield measured("x of 4 dimensions, transposed", draw.tensor((2, n, t, 3), layout="transposed"))
+    yield measured("a second call", draw.tensor((n, i)) * 3, draw.tensor((t, 2, i)))
+    still = draw.tensor((4, 3)) * torch.tensor([1.0, 0.0, 1.0]) + torch.tensor([0.0, 2.0, 0.0])
+    yield measured("an input that never changes", still)
+    yield measured("an input that is always 0", still - torch.tensor([0.0, 2.0, 0.0]))
+    small = draw.tensor((5, 3)) * torch.tensor([1.0, 1e-3, 100.0])
+    yield measured("inputs of different sizes", small)
+    one = torch.tensor([float(draw.integer(2, 9)) for _ in range(i)])
+    yield measured("a row alone, of one dimension", one)
+    yield measured("a batch of one row", one[None, None])
+    yield measured("one input", draw.tensor((n, 1)))
+    for shape in ((n, i), (i,), (2, n, i)):
+        x = draw.tensor(shape).requires_grad_()
+        yield measured(f"x of {len(shape)} dimensions, which requires a gradient", x)
+    yield left_alone(draw.tensor((n, i)))
+    yield left_alone(one)
+
+    yield moved(i, h, o)
+    yield loaded(i, h, o)
+    yield driven("revived", "made on the meta device", {"['output']": "the output"}, i, h, o)
+    places = {
+        "['copy']": "the output of a copy whose original has changed",
+        "['original']": "the output of an original whose copy has changed",
+    }
+    yield driven("copied", "copied", places, i, h, o)
+    yield counts(draw.integer(3, 6), ["hidden.weight", "hidden.bias"])
+    yield counts(draw.integer(3, 6), ["output.bias"])
+    yield counts(1, ["hidden.bias", "output.weight"])
