@@ -2,13 +2,33 @@
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from utils.drivers import profiling
 
 
 def mean_of_squares(logits, targets):
     return (logits * logits).mean(), (targets == 0).sum() / targets.numel()
+
+
+def test_a_step_is_profiled_by_a_drawn_clock():
+    def slowest(step, wait, warmup, active):
+        plan = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
+        with profile(activities=[ProfilerActivity.CPU], schedule=plan) as profiled:
+            for _ in range(wait + warmup + active):
+                step()
+                profiled.step()
+        return {row.key: (row.count, row.self_cpu_time_total) for row in profiled.key_averages()}
+
+    every = {words: 1 for words in profiling.WORK}
+    costs = {"aten::_softmax": 70_000, "BlendBackward": 20_000, "all of it": 5_000}
+    came = profiling.profiled(slowest, [{}, every, every, every], costs, 1, 1, 2, "all of it")
+    assert came["states"] == ["off", "warming up", "recording", "recording"]
+    for name, cost in costs.items():
+        calls, own = came["found"][name]
+        assert (calls, own) == (2, pytest.approx(2 * cost / 1000, abs=0.01))
+    inner = {"exp", "tanh", "sort", "mm", "linear", "addmm", "softmax", "stack", "cat"}
+    assert {f"aten::{name}" for name in inner} | {"Blend", "ProfilerStep*"} <= came["found"].keys()
 
 
 def test_operators_and_bytes_are_counted():
