@@ -376,7 +376,7 @@ class Lazy:
 
     def __call__(self):
         if self.kept is None:
-            self.kept = torch.linalg.inv(torch.randn(1500, 1500))
+            self.kept = torch.linalg.inv(torch.randn(1000, 1000))
         sum(range(1_500_000))
         return self.kept.abs().log()
 
@@ -397,21 +397,21 @@ with warnings.catch_warnings():
                 prof.step()
 
 # %% [markdown]
-# Without a warm-up one would go and look for a faster inverse, which the training never meets again. With it `aten::log` is the operator that takes longest. Above it, in both, stands `ProfilerStep*`, and that is no operator. It is a *label*, `is_user_annotation` in the row, which the profiler puts around each step by itself, as `record_function` does for whatever you name; its self time is all that isn't an operator, and so mostly Python. Whoever takes the first row of the table for the slowest operator will look for `ProfilerStep*` in PyTorch's sources. (And the numbers are those of both steps together: by a step it is half.)
+# Without a warm-up one would go and look for a faster inverse, which the training never meets again. With it `aten::log` is the operator that takes longest. Above it stands `ProfilerStep*`, and that is no operator. It is a *label*, `is_user_annotation` in the row, which the profiler puts around each step by itself, as `record_function` does for whatever you name; its self time is all that isn't an operator, and so mostly Python. Whoever takes the first row of the table for the slowest operator will look for `ProfilerStep*` in PyTorch's sources. (And the numbers are those of both steps together: by a step it is half.)
 #
 # One more thing about cycles. **Predict.** The same with and without `repeat=1`, read not by `on_trace_ready` but after the `with`. What is in the table?
 
 # %%
-for repeat in ({"repeat": 1}, {}):
+for words, repeat in {"with repeat=1": {"repeat": 1}, "without it": {}}.items():
     cycle = schedule(wait=0, warmup=1, active=2, **repeat)
     with profile(activities=[ProfilerActivity.CPU], schedule=cycle) as prof:
         for _ in range(3):
             loss_of(model, x[:2], y[:2])
             prof.step()
-    print(repeat, len(prof.key_averages()), "names")
+    print(f"{words:14} {len(prof.key_averages())} names")
 
 # %% [markdown]
-# Nothing, without it. When its two steps were recorded, the profiler began the next cycle, threw away what it had, and you have asked in the middle of its next warm-up. (With `wait=1` it would have idled first, and kept the last cycle until then.) In a long training that is what one wants, with an `on_trace_ready` that takes each cycle away; for a single look say `repeat=1`.
+# Nothing, without it. When two steps were recorded, the profiler began the next cycle, threw away what it had, and you have asked in the middle of its next warm-up. (With `wait=1` it would have idled first, and kept the last cycle until then.) In a long training that is what one wants, with an `on_trace_ready` that takes each cycle away; for a single look say `repeat=1`.
 #
 # Ranges of your own make a trace readable. `record_function("…")` puts a name around whatever runs inside. (A module's name doesn't stand in a trace unless you put it there.)
 

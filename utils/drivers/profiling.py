@@ -5,6 +5,7 @@ numbers that are not finite.
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -43,6 +44,7 @@ SQUARE = torch.linspace(-1.0, 1.0, 16).view(4, 4)
 # What a step can do, by words, and the operators that matter: those inside stand in brackets.
 WORK: dict[str, Callable[[], Any]] = {
     "exp": lambda: NUMBERS.exp(),  # aten::exp
+    "exp of a row": lambda: NUMBERS[0].exp(),  # aten::exp
     "tanh": lambda: NUMBERS.tanh(),  # aten::tanh
     "sort": lambda: NUMBERS.sort(stable=True),  # aten::sort
     "mm": lambda: SQUARE.mm(SQUARE),  # aten::mm
@@ -306,6 +308,20 @@ def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
 def said(met: Callable) -> Any:
     """What the learner's ``met()`` says, which no failing example may give away."""
     return met()
+
+
+def complaint(function: Callable, arguments: Sequence[Any]) -> str:
+    """The message of the RuntimeError that a call raises; empty if it raises none."""
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def numbers_in(message: str) -> set[int]:
+    """The whole numbers that stand in a message, such as 14, 5 and 6 in ``14x5 and 6x5``."""
+    return {int(digits) for digits in re.findall(r"\d+", message)}
 
 
 Table = dict[str, tuple[str, int, int, int]]

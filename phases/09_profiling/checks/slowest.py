@@ -89,6 +89,8 @@ def _(draw):
     yield asked(operator, [{"mm": 2, "exp": 2}] * 4, gaps, (1, 1, 2), "steps with a long time of their own")
     numpy = {"BlendBackward": 80, "Blend": 3, "aten::exp": 30 + n}
     yield asked(operator, [{"exp": 2, "blend": 1}] * 3, numpy, (0, 1, 2), "a node of autograd")
+    shapes = [{"exp": 3, "exp of a row": 3, "tanh": 4}] * 3
+    yield asked(operator, shapes, {"aten::exp": 10 * n, "aten::tanh": 12 * n}, (1, 1, 1), "one operator with inputs of two shapes")
     turns = [{"exp": 5}, {"exp": 5}, {"tanh": 8}]
     yield asked(operator, turns, {"aten::exp": 10, "aten::tanh": 10}, (0, 0, 3), "steps of several kinds, the last of them another than the rest")
     yield asked(operator, turns[::-1], {"aten::exp": 10, "aten::tanh": 10}, (0, 0, 3), "steps of several kinds, the first of them another than the rest")
