@@ -1,8 +1,8 @@
 """A clock for the profiler that no busy machine moves: what it has measured is replaced.
 
-``torch.profiler`` notes what ran, in which order and in what; those facts stay. Each event then gets
-the time of its own that it was given by its name, and starts and ends follow. So a profile has the
-same times wherever and whenever it is made. It is read as ever, through ``events``,
+``torch.profiler`` notes what ran, in which order and in what; those facts stay. Each event then
+gets the time of its own that it was given by its name, and starts and ends follow. So a profile has
+the same times wherever and whenever it is made. It is read as ever, through ``events``,
 ``key_averages`` or ``export_chrome_trace``.
 
 Two methods of ``torch.autograd.profiler.profile`` are wrapped for it, which is the part of PyTorch
@@ -54,7 +54,9 @@ def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
         ran = [
             event
             for event in trace["traceEvents"]
-            if event.get("ph") == "X" and event.get("cat") in HOST and not event["name"].startswith(ITSELF)
+            if event.get("ph") == "X"
+            and event.get("cat") in HOST
+            and not event["name"].startswith(ITSELF)
         ]
         spans = [(e["tid"], e["ts"], e["ts"] + e["dur"], e["name"]) for e in ran]
         for event, (start, end) in zip(ran, _retimed(spans, costs), strict=True):

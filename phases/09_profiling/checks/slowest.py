@@ -24,7 +24,7 @@ def _(step, wait, warmup, active):
                 own[event.name] = own.get(event.name, 0) + event.self_cpu_time_total
                 count[event.name] = count.get(event.name, 0) + 1
 
-    plan = schedule(wait=wait, warmup=warmup, active=active)
+    plan = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
     with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=add) as prof:
         for _ in range(wait + warmup + active):
             step()
@@ -83,8 +83,8 @@ def _(draw):
     yield asked(operator, [{"mm": 1, "tanh": 12 + n}] * 3, often, (0, 1, 2), "a few long calls, and many short ones which take longer together")
     seldom = {"aten::mm": 90 + n, "aten::tanh": 4, "aten::exp": 1}
     yield asked(operator, [{"exp": 9, "mm": 1, "tanh": 5}] * 3, seldom, (1, 1, 1), "one long call, and many short ones which take less together")
-    named = {"forward": 900, "aten::exp": 10 + n, "aten::mm": 7}
-    yield asked(operator, [{"mm": 2, "exp": 2}] * 3, named, (1, 1, 1), "in a label with a long time of its own", "forward")
+    named = {"forward": 900, "aten::softmax": small, "aten::_softmax": 10 + n, "aten::mm": 7}
+    yield asked(operator, [{"mm": 2, "softmax": 2}] * 3, named, (1, 1, 1), "softmax with _softmax inside, in a label with a long time of its own", "forward")
     gaps = {"ProfilerStep*": 700, "aten::exp": 10 + n, "aten::mm": 7}
     yield asked(operator, [{"mm": 2, "exp": 2}] * 4, gaps, (1, 1, 2), "steps with a long time of their own")
     numpy = {"BlendBackward": 80, "Blend": 3, "aten::exp": 30 + n}

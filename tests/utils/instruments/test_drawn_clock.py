@@ -7,7 +7,13 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from utils.instruments.drawn_clock import OFF, RECORDING, STEP, WARMING_UP, drawn_clock, states
 from utils.instruments.traces import of_profile
 
-COSTS = {"aten::_softmax": 40_000, "aten::softmax": 3_000, "aten::exp": 7_000, "mine": 90_000, STEP: 500}
+COSTS = {
+    "aten::_softmax": 40_000,
+    "aten::softmax": 3_000,
+    "aten::exp": 7_000,
+    "mine": 90_000,
+    STEP: 500,
+}
 
 
 def run(wait, warmup, active, state=lambda: ""):
@@ -45,7 +51,10 @@ def test_afterwards_it_is_the_machine_s_clock_again():
     before = profile._transit_action, torch.autograd.profiler.profile._parse_kineto_results
     with drawn_clock(COSTS), states():
         pass
-    assert before == (profile._transit_action, torch.autograd.profiler.profile._parse_kineto_results)
+    assert before == (
+        profile._transit_action,
+        torch.autograd.profiler.profile._parse_kineto_results,
+    )
     profiled, _ = run(0, 0, 1)
     (row,) = [row for row in profiled.key_averages() if row.key == "aten::_softmax"]
     assert row.self_cpu_time_total != 40
