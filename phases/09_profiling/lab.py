@@ -128,7 +128,7 @@ def training_step():
     F.cross_entropy(model(words).flatten(0, 1), words.flatten()).backward()
     optimizer.step()
     optimizer.zero_grad()
-print(slowest(training_step, wait=1, warmup=1, active=5))
+print(slowest(training_step, wait=0, warmup=1, active=3))
 
 # %% test="slowest" points=4
 # Graded
@@ -766,8 +766,8 @@ for function, arguments in sent.items():
 # argument there may be a mean, a transpose, or dimensions that were flattened.
 #
 # Then mend: write the six under their names without `broken_`, so that each does what its docstring
-# says. All sizes are at least 1, but the T of a cache may be 0; they may also be equal, where the
-# colleague's functions raise nothing and are as wrong as before. Tensors are float32 or float64, all of
+# says. All sizes are at least 1, but the T of a cache may be 0; they may also be equal, where most of the
+# colleague's functions raise nothing and are wrong all the same. Tensors are float32 or float64, all of
 # one dtype, and so is the result. They may lie in memory in any order. Of the targets at least one
 # counts.
 #
@@ -816,28 +816,28 @@ def head(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """(B, H, S, T): each query (B, H, S, D) by each key (B, H, T, D) of the same head."""
+    """(B, H, S, T): each query (B, H, S, D) by each key (B, H, T, D) of the same head, their dot product."""
     ### BEGIN SOLUTION
     return q @ k.transpose(-2, -1)
     ### END SOLUTION
 
 
 def word_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T)."""
+    """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T); -100 doesn't count."""
     ### BEGIN SOLUTION
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     ### END SOLUTION
 
 
 def extended(cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-    """(B, H, T + S, D): a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
+    """(B, H, T + S, D): what is in a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
     ### BEGIN SOLUTION
     return torch.cat([cache, new], dim=2)
     ### END SOLUTION
 
 
 def convolved(pictures: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w)."""
+    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), without padding; channels stay last."""
     ### BEGIN SOLUTION
     return F.conv2d(pictures.permute(0, 3, 1, 2), weight).permute(0, 2, 3, 1)
     ### END SOLUTION

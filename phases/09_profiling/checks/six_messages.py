@@ -19,14 +19,14 @@ six_messages = Check(
     tolerance=Tolerance(1e-4, 1e-5, "sums in another order"),
 )
 
-# The arguments of each function, and how many dimensions they have.
-DIMENSIONS = {
-    "centered": {"x": 2},
-    "head": {"x": 3, "weight": 2},
-    "scores": {"q": 4, "k": 4},
-    "word_loss": {"logits": 3, "targets": 2},
-    "extended": {"cache": 4, "new": 4},
-    "convolved": {"pictures": 4, "weight": 4},
+# The arguments of each function, and their shapes in the colleague's call.
+SHAPES = {
+    "centered": {"x": (3, 4)},
+    "head": {"x": (2, 7, 5), "weight": (5, 6)},
+    "scores": {"q": (2, 3, 4, 5), "k": (2, 3, 7, 5)},
+    "word_loss": {"logits": (2, 7, 6), "targets": (2, 7)},
+    "extended": {"cache": (2, 3, 7, 5), "new": (2, 3, 1, 5)},
+    "convolved": {"pictures": (2, 9, 8, 3), "weight": (4, 3, 2, 2)},
 }
 
 
@@ -65,17 +65,30 @@ class _:
         return F.conv2d(pictures.movedim(3, 1), weight).movedim(1, 3)
 
 
-def _sizes(name, pairs):
-    """The two pairs of an entry in one order, and as tuples; what is none, as it is."""
-    try:
-        found = []
-        for argument, dimension in pairs:
-            most = DIMENSIONS[name].get(argument, 0)
-            at = int(dimension) if type(dimension) is int else None
-            found.append((argument, at + most if at is not None and -most <= at < 0 else at))
-        return sorted(found)
-    except (TypeError, ValueError):
-        return pairs
+def _looked_at(said, names):
+    """What is said of some functions, in one order, and first what can't be right about it.
+
+    Whatever is no two pairs stays as it is.
+    """
+    found = {name: said[name] for name in names if name in said}
+    facts = {"missing": len(found) < len(names), "odd": False, "unknown": False, "beyond": False, "equal": False}  # fmt: skip
+    for name, pairs in found.items():
+        shapes = SHAPES[name]
+        try:
+            (a, m), (b, n) = pairs
+            if not (isinstance(a, str) and isinstance(b, str) and type(m) is type(n) is int):
+                raise TypeError
+        except (TypeError, ValueError):
+            facts["odd"] = True
+            continue
+        if not {a, b} <= shapes.keys():
+            facts["unknown"] = True
+        elif not all(-len(shapes[x]) <= at < len(shapes[x]) for x, at in ((a, m), (b, n))):
+            facts["beyond"] = True
+        else:
+            facts["equal"] |= shapes[a][m] == shapes[b][n]
+            found[name] = sorted([(a, m % len(shapes[a])), (b, n % len(shapes[b]))])
+    return facts | found
 
 
 @six_messages.cases
@@ -85,18 +98,15 @@ def _(draw):
     def sizes(part, names):
         def play(subject):
             said = subject.drive("profiling:said", of="met")
-            if not isinstance(said, dict):
-                return said
-            found = {name: _sizes(name, said.get(name)) for name in names}
-            unknown = [
-                name
-                for name in names
-                if isinstance(found[name], list)
-                and not all(argument in DIMENSIONS[name] for argument, _ in found[name])
-            ]
-            return {"unknown": unknown} | found
+            return _looked_at(said, names) if isinstance(said, dict) else said
 
-        places = {"['unknown']": "A name in it is none of the function's arguments."}
+        places = {
+            "['missing']": "There is no entry for one of the functions.",
+            "['odd']": "An entry is not two pairs of a name and a whole number.",
+            "['unknown']": "A name in an entry is none of the function's arguments.",
+            "['beyond']": "A dimension in an entry is one that the argument has not.",
+            "['equal']": "The two dimensions of an entry have one and the same size in the colleague's call.",
+        }
         for name in names:
             places |= {
                 f"['{name}']{at}": f"The two sizes of `{name}` are others."

@@ -44,25 +44,32 @@ def _(draw):
         def play(subject):
             came = subject.drive("profiling:profiled", calls, costs, *phases, label)
             if part == timing:
-                return came["states"]
+                return {"calls": len(came["states"]), "states": came["states"]}
             found = came["found"]
             if not isinstance(found, dict):
                 return found
             kept = {key: float(x) if type(x) is int else x for key, x in found.items()}
             if part == operator:
                 kept = {"operator": kept.get("operator")}
-            return {"no label": not (isinstance(name := found.get("operator"), str) and name in labels)} | kept
+            name, share = found.get("operator"), kept.get("share", 0.5)
+            facts = {"no label": not (isinstance(name, str) and name in labels)}
+            if part != operator:
+                facts["a share"] = not (type(share) is float and not 0 <= share <= 1 + 1e-6)
+            return facts | kept
 
         places = {
             "['no label']": "What is returned as the operator is a label and no operator.",
+            "['a share']": "The share does not lie between 0 and 1.",
+            "['calls']": "the operator's calls in a step",
             "['operator']": "the operator",
             "['share']": "the operator's share",
-            "['calls']": "the operator's calls in a step",
             **{
-                f"[{n}]": f"what the profiler does in call {n + 1} of the step"
+                f"['states'][{n}]": f"In call {n + 1} of the step the profiler does something else than is asked."
                 for n in range(sum(phases))
             },
         }
+        if part == timing:
+            places["['calls']"] = "The step is not called `wait + warmup + active` times."
         wait, warmup, active = phases
         words = f"wait {wait}, warmup {warmup}, active {active}; {shown}"
         return Case(part, play, shown=words, places=places)
