@@ -347,7 +347,7 @@ plan = schedule(wait=1, warmup=1, active=2, repeat=2)
 print(*(f"{number}: {plan(number).name}" for number in range(10)), sep="\n")
 
 # %% [markdown]
-# In WARMUP it records and throws away: starting a profiler disturbs, too. With RECORD_AND_SAVE a cycle ends, and `on_trace_ready` gets it. How does the profiler know where a step ends? You tell it, with `prof.step()`. **Predict.** And if one forgets?
+# In WARMUP it gets ready and keeps nothing: its own beginning disturbs, too, and so falls into a step that nobody looks at. With RECORD_AND_SAVE a cycle ends, and `on_trace_ready` gets it. How does the profiler know where a step ends? You tell it, with `prof.step()`. **Predict.** And if one forgets?
 
 # %%
 def watch(tell_it):

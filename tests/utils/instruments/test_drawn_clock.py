@@ -47,6 +47,7 @@ def test_times_are_those_that_were_given():
     assert {e.kind for e in events if e.name.startswith("ProfilerStep")} == {"range"}
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 def test_afterwards_it_is_the_machine_s_clock_again():
     before = profile._transit_action, torch.autograd.profiler.profile._parse_kineto_results
     with drawn_clock(COSTS), states():
