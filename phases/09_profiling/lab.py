@@ -1,23 +1,23 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 09: Profiling", points: 40, cell_seconds: 90, preload: [optimizers, profiler]}
+#   open_the_hood: {title: "Lab 09: Profiling", points: 42, cell_seconds: 90, preload: [optimizers, profiler]}
 # ---
 
 # %% [markdown]
 # # Lab 09: Profiling
 #
-# Nine exercises and one question, 40 points, about three and a half hours. They follow
-# [lesson 09](../../notebooks/09_profiling.ipynb). You compare timings that don't repeat, read traces,
-# find the brake of a training step and release it, hunt for a NaN and for what float16 has lost, and
-# in the end write the report on a training step of MiniGPT.
+# Nine exercises and one question, 42 points, about three and a half hours. They follow
+# [lesson 09](../../notebooks/09_profiling.ipynb). You profile a step, read traces, find the brake of a
+# training step and release it, hunt for a NaN and for what float16 has lost, mend what six messages
+# complain of, and in the end write the report on a training step of MiniGPT.
 #
-# No points hang on a clock. What your functions get are timings, traces and tables as plain values.
-# The traces with a GPU in them are *drawn*: a model of a machine made them, with noise, and
-# nothing in them was measured. The last exercise is about MiniGPT: you profile it here, and grading
-# takes the table of a step that was recorded on a CPU, with its times drawn anew. Where a function of
-# yours is run and its operators and bytes are counted, your own process counts them: exercise 6 says
-# so.
+# No points hang on a clock. In the first exercise a real profiler runs, and its times are replaced by
+# drawn ones. What most of your other functions get are traces and tables as plain values. The traces
+# with a GPU in them are *drawn*, too: a model of a machine made them, with noise, and nothing in them
+# was measured. The last exercise is about MiniGPT: you profile it here, and grading takes the table of a
+# step that was recorded on a CPU, with its times drawn anew. What a profiler does meanwhile, and how many
+# operators and bytes a function of yours needs, is seen by your own process: exercises 1 and 5 say so.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
 # values, sizes and traces that you have not seen, new ones each time. Parts of an exercise earn their
@@ -28,89 +28,115 @@
 import math
 import statistics
 from collections import Counter
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils import benchmark
 
 from utils.drivers import profiling as driver
-from utils.instruments.traces import KINDS, Allocation, Event, drawn, of_profile, recorded_step
+from utils.instruments.traces import KINDS, Event, drawn, of_profile, recorded_step
 from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_shapes
 from utils.notebook.expect import expect_close, expect_equal
 from utils.notebook.verdict import check
 
 # %% [markdown]
-# ## 1 · Faster, or luck?
+# ## 1 · A profile of your own
 #
-# *Easy, 15 minutes, 3 points: one for the quartiles, one for the ratio, one for the verdict.*
-# From the lesson: [A number without a spread](../../notebooks/09_profiling.ipynb#cell-id=a-number-without-a-spread).
+# *Medium, 20 minutes, 4 points: one each for the operator, for share and calls, for what is recorded,
+# and for what the profiler does meanwhile.*
+# From the lesson: [A trace, and what looking costs](../../notebooks/09_profiling.ipynb#cell-id=a-trace-and-what-looking-costs).
 #
-# Somebody has changed a training step and timed it before and after, several times each. Write
-# `compare_runs(before, after)`. Both are lists of seconds, positive floats in the order in which they
-# were measured, at least one each. It returns a dict with four entries:
+# Somebody hands you a step and says that it is slow. Write `slowest(step, wait, warmup, active)`, which
+# profiles it with `torch.profiler`. `step` is a function without arguments, and what it does may be
+# something else each time. Call it `wait + warmup + active` times. In the first `wait` calls
+# the profiler is off, in the next `warmup` it warms up, and the last `active` are recorded. `wait` and
+# `warmup` may be 0; `active` is at least 1. What comes back is a dict with three entries, each about
+# all recorded steps together:
 #
-# - `"before"` and `"after"`: a tuple of three floats, the lower quartile, the median and the upper
-#   quartile. With the n values sorted and counted from 0, the quantile of share p stands at place
-#   p · (n - 1), so the quartiles at a quarter and three quarters of n - 1; between two places it is
-#   interpolated linearly, as `torch.quantile` does.
-# - `"ratio"`: how many times as fast it is now, the median before by the median after.
-# - `"verdict"`: `"faster"` if the upper quartile of after lies below the lower one of before,
-#   `"slower"` if the lower quartile of after lies above the upper one of before, and `"can't say"`
-#   in any other case, and also where one of the lists has fewer than five values.
+# - `"operator"`: the name of the operator with the largest self CPU time;
+# - `"share"`: what part that is of the self CPU time of all operators, a float;
+# - `"calls"`: how often this operator ran in a step, on average, a float.
 #
-# Lists stay as they were given: the order in which something was measured is worth keeping.
+# An operator is whatever the profiler has recorded, labels excepted. Labels are put around a piece of
+# code by `record_function`, and around each step by the profiler itself. Not every operator's name begins
+# with `aten::`; autograd's nodes are operators, too.
 #
-# <details><summary>Where is a quartile of six values?</summary>
+# So that no busy machine decides, the driver draws the times. It runs your function with the real
+# profiler, on small steps; which operators run, how often, and inside of what, is what happens. Then, as
+# you read the profile, each event is given a time by its name, wherever you read: in `key_averages()`, in
+# `events()`, or in a Chrome trace. What the profiler does while a step runs is observed in your own
+# process.
 #
-# At place 0.25 · 5 = 1.25: a quarter of the way from the value at place 1 to that at place 2.
+# <details><summary>What does a row of the table know?</summary>
+#
+# `prof.key_averages()` gives rows with `key`, `count`, `self_cpu_time_total` and `is_user_annotation`,
+# among many others.
 # </details>
-# <details><summary>Is there something ready-made?</summary>
+# <details><summary>Nothing was recorded, or something else</summary>
 #
-# `torch.quantile` takes a tensor and shares. `statistics.quantiles` has a method for each convention,
-# and before Python 3.13 wants two values or more.
+# The profiler counts steps by `prof.step()`, which belongs behind each of them. And when a cycle of its
+# schedule is over, it begins the next one, unless you give it a `repeat=1`.
 # </details>
 
-# %% solution="compare_runs"
-def compare_runs(before: list[float], after: list[float]) -> dict:
-    """Quartiles of both, how many times as fast, and whether one may say so."""
+# %% solution="slowest"
+def slowest(step: Callable[[], None], wait: int, warmup: int, active: int) -> dict:
+    """The operator with the largest self time over the recorded steps, its share, and its calls a step."""
     ### BEGIN SOLUTION
-    def quartiles(runs):
-        ordered, found = sorted(runs), []
-        for share in (0.25, 0.5, 0.75):
-            place = share * (len(ordered) - 1)
-            low = int(place)
-            high = math.ceil(place)
-            found.append(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
-        return tuple(found)
-
-    old, new = quartiles(before), quartiles(after)
-    verdict = "can't say"
-    if min(len(before), len(after)) >= 5:
-        if new[2] < old[0]:
-            verdict = "faster"
-        elif new[0] > old[2]:
-            verdict = "slower"
-    return {"before": old, "after": new, "ratio": old[1] / new[1], "verdict": verdict}
+    plan = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
+    with profile(activities=[ProfilerActivity.CPU], schedule=plan) as prof:
+        for _ in range(wait + warmup + active):
+            step()
+            prof.step()
+    operators = [row for row in prof.key_averages() if not row.is_user_annotation]
+    first = max(operators, key=lambda row: row.self_cpu_time_total)
+    whole = sum(row.self_cpu_time_total for row in operators)
+    return {
+        "operator": first.key,
+        "share": first.self_cpu_time_total / whole,
+        "calls": first.count / active,
+    }
     ### END SOLUTION
 
 # %%
-came = compare_runs([4.0, 2.0, 8.0, 6.0, 3.0, 5.0], [2.0, 1.0, 1.5, 1.25, 1.75])
-expect_close("before", came["before"], (3.25, 4.5, 5.75))
-expect_close("after", came["after"], (1.25, 1.5, 1.75))
-expect_close("the ratio", came["ratio"], 3.0)
-expect_equal("the verdict", came["verdict"], "faster")
-again = compare_runs([1.0, 1.1, 1.2, 1.3, 1.4], [0.9, 1.0, 1.1, 1.2, 3.0])
-expect_equal("two that overlap", again["verdict"], "can't say")
-expect_equal("slower", compare_runs([1.0] * 5, [1.5, 1.6, 1.7, 1.8, 9.0])["verdict"], "slower")
+# four calls of a step, and the nanoseconds that each event has for itself
+calls = [{"sort": 1, "exp": 1}, {"exp": 9}, {"exp": 2, "softmax": 3}, {"exp": 4, "softmax": 2}]
+costs = {"aten::sort": 900_000, "aten::exp": 20_000, "aten::softmax": 5_000, "aten::_softmax": 30_000}
+came = driver.profiled(slowest, calls, {**costs, "ProfilerStep*": 400_000}, wait=1, warmup=1, active=2)
+expect_equal("the operator", came["found"]["operator"], "aten::_softmax")
+expect_close("its share", came["found"]["share"], 150 / (120 + 25 + 150), rtol=1e-3)
+expect_close("its calls", came["found"]["calls"], 2.5)
+expect_equal("the profiler", came["states"], ["off", "warming up", "recording", "recording"])
 
-# %% test="compare_runs" points=3
+# %%
+# a label, and a function that somebody has written in NumPy
+calls = [{"blend": 1}, {"blend": 1, "tanh": 5}, {"blend": 1, "tanh": 4}]
+costs = {"forward": 800_000, "BlendBackward": 90_000, "aten::tanh": 15_000}
+came = driver.profiled(slowest, calls, costs, wait=0, warmup=1, active=2, label="forward")
+expect_equal("the operator", came["found"]["operator"], "BlendBackward")
+expect_close("its share", came["found"]["share"], 180 / 315, rtol=1e-2)
+expect_equal("the profiler", came["states"], ["warming up", "recording", "recording"])
+
+# %%
+# no time is drawn here: a training step of MiniGPT on your machine
+record = recorded_step()
+model = MiniGPT(record.config)
+optimizer = torch.optim.AdamW(model.parameters())
+words = torch.randint(0, 600, record.batch)
+def training_step():
+    F.cross_entropy(model(words).flatten(0, 1), words.flatten()).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(slowest(training_step, wait=0, warmup=1, active=3))
+
+# %% test="slowest" points=4
 # Graded
-check("compare_runs")
-one = compare_runs([2.0], [1.0])
-expect_equal("one run each", (one["before"], one["ratio"], one["verdict"]), ((2.0, 2.0, 2.0), 2.0, "can't say"))
+check("slowest")
+came = driver.profiled(slowest, [{"exp": 1, "mm": 3}], {"aten::exp": 90_000, "aten::mm": 30_001}, wait=0, warmup=0, active=1)
+expect_equal("one step", (came["found"]["operator"], came["found"]["calls"]), ("aten::mm", 3.0))
 ### BEGIN HIDDEN TESTS
-verify("compare_runs", compare_runs)
+verify("slowest", slowest)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -400,75 +426,7 @@ verify("bottleneck", bottleneck)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5 · Memory, and who holds it
-#
-# *Medium, 15 minutes, 4 points: one each for the peak, for who is alive then, for addresses that are
-# used again, and for what is never freed.*
-# From the lesson: [Memory over time](../../notebooks/09_profiling.ipynb#cell-id=memory-over-time).
-#
-# A profile with `profile_memory=True` notes each block of memory that was handed out or taken back:
-# `Allocation(address, bytes, time)`, where `bytes` is negative for a block that was freed. Write
-# `peak(allocations)` for a list of them, in the order in which they happened. It returns a tuple of
-# three:
-#
-# - the largest number of bytes that were alive at once;
-# - who was alive then, at the first moment at which that number was reached: a list of pairs
-#   `(address, bytes)`, in the order in which they were handed out;
-# - the number of bytes that were never freed.
-#
-# A block is freed whole, and its address may then be handed out again, for a block of another size. A
-# block that is freed and was never handed out in this list was there before the record began: leave
-# it out of everything. Without any block the answer is `(0, [], 0)`.
-#
-# <details><summary>What do I keep?</summary>
-#
-# A dict from addresses to bytes: those that are alive. It remembers the order in which its keys came.
-# What must happen to a key when its block is freed?
-# </details>
-# <details><summary>The first moment, and who was alive then</summary>
-#
-# Compare the sum with the largest one so far after each allocation, and copy what is alive when it is
-# larger, not when it is equal.
-# </details>
-
-# %% solution="peak"
-def peak(allocations: list[Allocation]) -> tuple[int, list[tuple[int, int]], int]:
-    """Most bytes alive at once, who was alive then, and the bytes never freed."""
-    ### BEGIN SOLUTION
-    alive = {}
-    most, then = 0, []
-    for block in allocations:
-        if block.bytes < 0:
-            alive.pop(block.address, None)
-            continue
-        alive[block.address] = block.bytes
-        size = sum(alive.values())
-        if size > most:
-            most, then = size, list(alive.items())
-    return most, then, sum(alive.values())
-    ### END SOLUTION
-
-# %%
-life = [Allocation(1, 40), Allocation(2, 60), Allocation(1, -40), Allocation(3, 30), Allocation(2, -60), Allocation(1, 70)]
-expect_equal("four blocks", peak(life), (100, [(1, 40), (2, 60)], 100))
-expect_equal("one from before", peak([Allocation(9, -500), Allocation(1, 40), Allocation(1, -40)]), (40, [(1, 40)], 0))
-
-# %%
-# MiniGPT's step, recorded on a CPU
-most, then, left = peak(recorded_step().allocations)
-print(f"at most {most:,} bytes in {len(then)} blocks, {left:,} never freed; the largest:")
-print(sorted((size for _, size in then), reverse=True)[:5])
-
-# %% test="peak" points=4
-# Graded
-check("peak")
-expect_equal("no blocks", peak([]), (0, [], 0))
-### BEGIN HIDDEN TESTS
-verify("peak", peak)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 6 · Fewer, larger, later
+# ## 5 · Fewer, larger, later
 #
 # *Hard, 30 minutes, 5 points: one each for the loss with its gradient, for the share of right
 # answers, for operators that don't grow in number, for waiting for nothing, and for few bytes.*
@@ -583,7 +541,7 @@ verify("faster_loss", faster_loss)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7 · The NaN hunt
+# ## 6 · The NaN hunt
 #
 # *Hard, 30 minutes, 5 points: two for the first bad module, one for leaving no trace; one for the
 # root's value, one for its gradient.*
@@ -677,7 +635,7 @@ verify("first_bad", first_bad=first_bad, safe_root=safe_root)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 8 · Why did float16 make it worse?
+# ## 7 · Why did float16 make it worse?
 #
 # *Medium, 20 minutes, 3 points: one for what overflows, one for what vanishes, one for what is rounded.*
 # From the lesson: [Why fp16 made it worse](../../notebooks/09_profiling.ipynb#cell-id=why-fp16-made-it-worse).
@@ -745,9 +703,178 @@ verify("worse_in_half", worse_in_half)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## 8 · Six messages
+#
+# *Medium, 20 minutes, 5 points: two for the sizes that met, of the first three functions and of the last
+# three; and one each for mending `centered` and `head`, `scores` and `word_loss`, `extended` and
+# `convolved`.*
+# From the lesson: [Twenty messages](../../notebooks/09_profiling.ipynb#cell-id=twenty-messages).
+#
+# A colleague sends you six functions. Their docstrings are right, and each of them raises. The next two
+# cells show what he wrote, and what he was told.
+
+# %% given="broken"
+def broken_centered(x):
+    """(N, D): each row of x (N, D), less the row's own mean."""
+    return x - x.mean(1)
+
+
+def broken_head(x, weight):
+    """(B, T, V): the product of x (B, T, D) and a weight (D, V)."""
+    return F.linear(x, weight)
+
+
+def broken_scores(q, k):
+    """(B, H, S, T): each query (B, H, S, D) by each key (B, H, T, D) of the same head, their dot product."""
+    return q @ k
+
+
+def broken_word_loss(logits, targets):
+    """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T); -100 doesn't count."""
+    return F.cross_entropy(logits, targets)
+
+
+def broken_extended(cache, new):
+    """(B, H, T + S, D): what is in a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
+    return torch.cat([cache, new])
+
+
+def broken_convolved(pictures, weight):
+    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), without padding; channels stay last."""
+    return F.conv2d(pictures, weight)
+
+
+sent = {
+    broken_centered: [torch.ones(3, 4)],
+    broken_head: [torch.ones(2, 7, 5), torch.ones(5, 6)],
+    broken_scores: [torch.ones(2, 3, 4, 5), torch.ones(2, 3, 7, 5)],
+    broken_word_loss: [torch.ones(2, 7, 6), torch.zeros(2, 7, dtype=torch.int64)],
+    broken_extended: [torch.ones(2, 3, 7, 5), torch.ones(2, 3, 1, 5)],
+    broken_convolved: [torch.ones(2, 9, 8, 3), torch.ones(4, 3, 2, 2)],
+}
+
+# %%
+for function, arguments in sent.items():
+    print(f"{function.__name__:17} {driver.complaint(function, arguments)}")
+
+# %% [markdown]
+# Read first. In each message there are two sizes that had to be equal and aren't. Where do they come from?
+# `met()` returns a dict that has, for each function (`"centered"`, `"head"` and so on), two pairs
+# `(argument, dimension)`: whose size it is, and which dimension of that argument's own shape, counted
+# from 0. If `x @ y` had been called with (2, 3) and (4, 5), that would be `(("x", 1), ("y", 0))`. Which of
+# the two comes first is up to you. A message speaks of *operands*, and between one of those and an
+# argument there may be a mean, a transpose, or dimensions that were flattened.
+#
+# Then mend: write the six under their names without `broken_`, so that each does what its docstring
+# says. All sizes are at least 1, but the T of a cache may be 0; they may also be equal, where most of the
+# colleague's functions raise nothing and are wrong all the same. Tensors are float32 or float64, all of
+# one dtype, and so is the result. They may lie in memory in any order. Of the targets at least one
+# counts.
+#
+# A message that is gone is no mend. Whoever silences it by a `reshape` gets the right shape and the
+# wrong numbers.
+#
+# <details><summary>mat2 is not what I have handed in</summary>
+#
+# `F.linear` multiplies by the *transpose* of its weight, since it expects one of (out, in). So the first
+# number of mat2 is the last of the weight.
+# </details>
+# <details><summary>How do I move a dimension without mixing up the numbers?</summary>
+#
+# `transpose` and `permute` change the order of dimensions and leave each number with its neighbours.
+# `reshape` reads the numbers in their old order and cuts them anew, so it is right only where
+# neighbouring dimensions are joined or split.
+# </details>
+
+# %% solution="six_messages"
+def met() -> dict:
+    """For each function, where the two sizes come from that had to be equal."""
+    ### BEGIN SOLUTION
+    return {
+        "centered": (("x", 1), ("x", 0)),
+        "head": (("x", 2), ("weight", 1)),
+        "scores": (("q", 3), ("k", 2)),
+        "word_loss": (("logits", 2), ("targets", 1)),
+        "extended": (("cache", 2), ("new", 2)),
+        "convolved": (("weight", 1), ("pictures", 1)),
+    }
+    ### END SOLUTION
+
+
+def centered(x: torch.Tensor) -> torch.Tensor:
+    """(N, D): each row of x (N, D), less the row's own mean."""
+    ### BEGIN SOLUTION
+    return x - x.mean(1, keepdim=True)
+    ### END SOLUTION
+
+
+def head(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """(B, T, V): the product of x (B, T, D) and a weight (D, V)."""
+    ### BEGIN SOLUTION
+    return x @ weight
+    ### END SOLUTION
+
+
+def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """(B, H, S, T): each query (B, H, S, D) by each key (B, H, T, D) of the same head, their dot product."""
+    ### BEGIN SOLUTION
+    return q @ k.transpose(-2, -1)
+    ### END SOLUTION
+
+
+def word_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T); -100 doesn't count."""
+    ### BEGIN SOLUTION
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    ### END SOLUTION
+
+
+def extended(cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    """(B, H, T + S, D): what is in a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
+    ### BEGIN SOLUTION
+    return torch.cat([cache, new], dim=2)
+    ### END SOLUTION
+
+
+def convolved(pictures: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), without padding; channels stay last."""
+    ### BEGIN SOLUTION
+    return F.conv2d(pictures.permute(0, 3, 1, 2), weight).permute(0, 2, 3, 1)
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([[1.0, 3.0], [10.0, 20.0]])
+expect_equal("rows of as many numbers as there are rows", centered(x), torch.tensor([[-1.0, 1.0], [-5.0, 5.0]]))
+expect_equal("a product", head(x[None], torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]])), torch.tensor([[[1.0, 3.0, 8.0], [10.0, 20.0, 60.0]]]))
+q, k = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]]), torch.tensor([[[[2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]]])
+expect_equal("queries by keys", scores(q, k), torch.tensor([[[[2.0, 4.0, 6.0], [3.0, 5.0, 7.0]]]]))
+logits = torch.tensor([[[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]])
+expect_close("a loss", word_loss(logits, torch.tensor([[0, 1]])), torch.tensor(0.16732), rtol=1e-3)
+expect_equal("a cache of two heads", extended(torch.arange(4.0).view(1, 2, 1, 2), -torch.ones(1, 2, 1, 2))[0, :, :, 0], torch.tensor([[0.0, -1.0], [2.0, -1.0]]))
+picture = torch.arange(12.0).view(1, 2, 3, 2)
+expect_equal("the second channel", convolved(picture, torch.tensor([0.0, 1.0]).view(1, 2, 1, 1)), picture[..., 1:])
+
+# %%
+# the two sizes, in the colleague's calls: both stand in the message, and they are not the same
+for function, arguments in sent.items():
+    name = function.__name__.removeprefix("broken_")
+    given = dict(zip(function.__code__.co_varnames, arguments))
+    sizes = {given[argument].shape[dimension] for argument, dimension in met()[name]}
+    told = driver.numbers_in(driver.complaint(function, arguments))
+    expect_equal(f"{name}, of {sorted(told)}", (len(sizes), sizes <= told), (2, True))
+
+# %% test="six_messages" points=5
+# Graded
+check("six_messages")
+expect_equal("a cache that is empty", extended(torch.ones(1, 2, 0, 3), torch.ones(1, 2, 1, 3)).shape, torch.Size([1, 2, 1, 3]))
+### BEGIN HIDDEN TESTS
+verify("six_messages", met=met, centered=centered, head=head, scores=scores, word_loss=word_loss, extended=extended, convolved=convolved)
+### END HIDDEN TESTS
+
+# %% [markdown]
 # ## 9 · The report
 #
-# *Medium, 20 minutes, 5 points: one each for the first operator, for what its end would bring, for
+# *Medium, 15 minutes, 5 points: one each for the first operator, for what its end would bring, for
 # Python, for FLOP/s and MFU, and for the hours.*
 # From the lesson: [One step, from end to end](../../notebooks/09_profiling.ipynb#cell-id=one-step-from-end-to-end).
 #

@@ -347,7 +347,7 @@ plan = schedule(wait=1, warmup=1, active=2, repeat=2)
 print(*(f"{number}: {plan(number).name}" for number in range(10)), sep="\n")
 
 # %% [markdown]
-# In WARMUP it records and throws away: starting a profiler disturbs, too. With RECORD_AND_SAVE a cycle ends, and `on_trace_ready` gets it. How does the profiler know where a step ends? You tell it, with `prof.step()`. **Predict.** And if one forgets?
+# In WARMUP it gets ready and keeps nothing: its own beginning disturbs, too, and so falls into a step that nobody looks at. With RECORD_AND_SAVE a cycle ends, and `on_trace_ready` gets it. How does the profiler know where a step ends? You tell it, with `prof.step()`. **Predict.** And if one forgets?
 
 # %%
 def watch(tell_it):
@@ -367,6 +367,51 @@ with warnings.catch_warnings():
 
 # %% [markdown]
 # Nothing: it waits for ever in step 0, and says so nowhere.
+#
+# Now a table of steps in place of one of everything. Here is a step with a flaw that many have: the first time it is called it builds something and keeps it, here the inverse of a large matrix. Then it counts a little in Python, and computes a logarithm. **Predict.** Which names stand at the top, by self time: of its first two calls, and of two calls after one that warms up?
+
+# %%
+class Lazy:
+    kept = None
+
+    def __call__(self):
+        if self.kept is None:
+            self.kept = torch.linalg.inv(torch.randn(1000, 1000))
+        sum(range(1_500_000))
+        return self.kept.abs().log()
+
+
+def top_rows(prof):
+    for row in sorted(prof.key_averages(), key=lambda row: -row.self_cpu_time_total)[:3]:
+        print(f"{row.self_cpu_time_total / 1e3:7.1f} ms {row.count:3} ×  {row.key:20}", "a label" if row.is_user_annotation else "")
+    print()
+
+# %%
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # that a schedule has no warm-up
+    for warmup in (0, 1):
+        lazy, cycle = Lazy(), schedule(wait=0, warmup=warmup, active=2, repeat=1)
+        with profile(activities=[ProfilerActivity.CPU], schedule=cycle, on_trace_ready=top_rows) as prof:
+            for _ in range(warmup + 2):
+                lazy()
+                prof.step()
+
+# %% [markdown]
+# Without a warm-up one would go and look for a faster inverse, which the training never meets again. With it `aten::log` is the operator that takes longest. Above it stands `ProfilerStep*`, and that is no operator. It is a *label*, `is_user_annotation` in the row, which the profiler puts around each step by itself, as `record_function` does for whatever you name; its self time is all that isn't an operator, and so mostly Python. Whoever takes the first row of the table for the slowest operator will look for `ProfilerStep*` in PyTorch's sources. (And the numbers are those of both steps together: by a step it is half.)
+#
+# One more thing about cycles. **Predict.** The same with and without `repeat=1`, read not by `on_trace_ready` but after the `with`. What is in the table?
+
+# %%
+for words, repeat in {"with repeat=1": {"repeat": 1}, "without it": {}}.items():
+    cycle = schedule(wait=0, warmup=1, active=2, **repeat)
+    with profile(activities=[ProfilerActivity.CPU], schedule=cycle) as prof:
+        for _ in range(3):
+            loss_of(model, x[:2], y[:2])
+            prof.step()
+    print(f"{words:14} {len(prof.key_averages())} names")
+
+# %% [markdown]
+# Nothing, without it. When two steps were recorded, the profiler began the next cycle, threw away what it had, and you have asked in the middle of its next warm-up. (With `wait=1` it would have idled first, and kept the last cycle until then.) In a long training that is what one wants, with an `on_trace_ready` that takes each cycle away; for a single look say `repeat=1`.
 #
 # Ranges of your own make a trace readable. `record_function("…")` puts a name around whatever runs inside. (A module's name doesn't stand in a trace unless you put it there.)
 
@@ -534,7 +579,27 @@ before = [a for a in allocations if a.bytes < 0 and a.address not in known]
 print("given back, though never handed out in this record:", len(before))
 
 # %% [markdown]
-# An address is used again as soon as it is free. So a block is an address *from one moment to another*, and whoever keeps books has to go through the list in order, prepared for the return of something that he never saw leave.
+# An address is used again as soon as it is free. So a block is an address *from one moment to another*, and whoever keeps books has to go through the list in order, prepared for the return of something that he never saw leave. **Predict.** Who is alive at the peak? How many bytes have the five largest blocks there, and which tensors are they?
+
+# %%
+def peak(allocations):
+    """The most bytes that were alive at once, and who was alive then: bytes by address."""
+    alive, most, then = {}, 0, {}
+    for block in allocations:
+        if block.bytes < 0:
+            alive.pop(block.address, None)  # None: it was there before the record began
+        else:
+            alive[block.address] = block.bytes
+            if sum(alive.values()) > most:  # not >=, so that it is the first such moment
+                most, then = sum(alive.values()), dict(alive)
+    return most, then
+
+
+most, then = peak(allocations)
+print(f"at most {most:,} bytes, in {len(then)} blocks; the largest:", sorted(then.values(), reverse=True)[:5])
+
+# %% [markdown]
+# Of 2,457,600 bytes there are several: 1,024 · 600 float32 numbers, as the curve said. Then come the hidden layers of the MLPs, 1,024 × 256. A running sum that takes off whatever comes back would be too low from the first block on that had been there before; and a list of addresses without moments would hold most of them several times.
 #
 # A peak that grows from step to step is the other case. **Predict.** Four steps, and a list for the losses. What is held at the end, with each of these three?
 
@@ -672,7 +737,7 @@ choice(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends: you can find what is slow. With what you have read you can solve exercises 1 to 5 of [the lab](../release/09_profiling/09_profiling.ipynb), 19 of its 40 points: two series of timings, total and self, the two lanes, the brake, and the books of an allocator. Exercise 6 needs the next section, 7 to 9 those behind it, and 10, a question in words, is best left to the end.
+# Here the first sitting ends: you can find what is slow. With what you have read you can solve exercises 1 to 4 of [the lab](../release/09_profiling/09_profiling.ipynb), 16 of its 42 points: a profile of your own, total and self, the two lanes, and the brake. Exercise 5 needs the next section, 6 to 9 those behind it, and 10, a question in words, is best left to the end.
 #
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), for what follows goes on with the same model and the same batch.
 
@@ -1108,7 +1173,17 @@ messages.of([
 messages.causes()
 
 # %% [markdown]
-# 1: *mat1* is 28 × 32, though nothing of yours has that shape: all leading dimensions were flattened. So read the **last** number of mat1 and the **first** of mat2. 2: sizes are aligned from the *right*; dimension 1 is where it fails, and (4, 1) was meant. 3: strides, as in phase 01: `reshape`, or ask why it is transposed. 4: from a loader this is always the collate: items of several lengths. 5: `cross_entropy` wants the classes in dimension 1; [2, 600] is what the target would have to be. Flatten both, or move the classes. 6 *misleads*: nothing here is sparse. Read the end: 2 dimensions, 3 given. 7 holds three messages in one: a key that is missing, one that nobody knows (it is one word, misspelt), and a shape.
+# 1: *mat1* is 28 × 32, though nothing of yours has that shape: all leading dimensions were flattened. So read the **last** number of mat1 and the **first** of mat2. And mat2 is 64 × 600 where `linear.weight` is (600, 64), transposed on its way: a message speaks of an operator's *operands*, and you have to say for yourself which dimension of which of your tensors each of the two numbers was. 2: sizes are aligned from the *right*; dimension 1 is where it fails, and (4, 1) was meant. 3: strides, as in phase 01: `reshape`, or ask why it is transposed. 4: from a loader this is always the collate: items of several lengths. 5: `cross_entropy` wants the classes in dimension 1; [2, 600] is what the target would have to be. Flatten both, or move the classes. 6 *misleads*: nothing here is sparse. Read the end: 2 dimensions, 3 given. 7 holds three messages in one: a key that is missing, one that nobody knows (it is one word, misspelt), and a shape.
+#
+# And a message that is gone is no mend. Two matrices (2, 3) are to be multiplied, each row of `a` by each row of `b`; `a @ b` complains of 3 and 2. **Predict.** Both of the lines below have the shape that is wanted. What is in them?
+
+# %%
+a, b = torch.tensor([[1, 0, 0], [0, 1, 0]]), torch.tensor([[1, 2, 3], [4, 5, 6]])
+for name, turned in {"b.T": b.T, "b.reshape(3, 2)": b.reshape(3, 2)}.items():
+    print(f"{name:16} {turned.tolist()}   a @ it: {(a @ turned).tolist()}")
+
+# %% [markdown]
+# `a` picks the first number of each row of `b`, then the second: 1 and 4, 2 and 5. `b.T` does that. `reshape` reads the numbers in their old order and cuts them anew, and nothing complains any more, ever. To change the order of dimensions there are `transpose` and `permute`; `reshape` and `flatten` are for joining neighbours, and splitting them. (Had both been 3 × 3, `a @ b` itself wouldn't have complained.)
 #
 # Now numbers, kinds and places.
 
@@ -1271,7 +1346,9 @@ for name, look in pages.items():
 # %% [markdown]
 # Small products: busy for a third of the time, at the power of idling. That is MiniGPT's case in *Five brakes*: what the device waits for are orders. Large products: all of the 700 W, and now the card defends itself. To stay within them it turns its clock down by a third: it computes most when its clock is slowest. (Zeros would need less current than these random numbers do; and a rate that was taken in the first second is not that of a long run.)
 #
-# The clock has no column on the page, and *Perf*, the state of the clocks from P0, the fastest, to P8, asleep, says P0 in all four. *Temp* tells how warm, and *Pwr* at its cap that the card is being slowed. *Memory-Usage* is what the processes have taken from the driver, tensors, PyTorch's cache, and half a GiB for CUDA itself; the seven GiB were there while it idled, left in the cache by what ran before, and can't tell you whether your batch would fit twice. *ECC* counts memory errors that couldn't be mended: anything but 0 is a reason to have the machine looked at. Below, each process and what it holds.
+# The rest of the page, from the top. *Driver Version* is what is installed; *CUDA Version* beside it is the newest CUDA that this driver can serve, and neither the one that is installed nor the one that your PyTorch was built with (`torch.version.cuda`). *GPU* and *Name*: the number is what `cuda:0` counts, unless `CUDA_VISIBLE_DEVICES` or another order of counting says otherwise; *Bus-Id* is the place on the PCI bus, which doesn't change with the counting. *Persistence-M*: the driver stays loaded while nobody uses the card; off, whoever comes first waits for it. *Disp.A*: whether a display is set up on it. *Fan*: N/A, as this card has none. *Compute M.*: Default lets several processes on at once, Exclusive Process only one, whose neighbours get an error. *MIG M.*: whether the card is cut into smaller ones; then *GI* and *CI* below say which piece a process has, and *GPU-Util* is N/A.
+#
+# The clock has no column on the page, and *Perf*, the state of the clocks from P0, the fastest, to P8, asleep, says P0 in all four. *Temp* tells how warm, and *Pwr* at its cap that the card is being slowed. *Memory-Usage* is what the processes have taken from the driver, tensors, PyTorch's cache, and half a GiB for CUDA itself; the seven GiB were there while it idled, left in the cache by what ran before, and can't tell you whether your batch would fit twice. *Volatile Uncorr. ECC* counts memory errors that couldn't be mended, since the driver was loaded: anything but 0 is a reason to have the machine looked at. Below, each process: its *PID*, its *Type* (C computes, G draws, C+G does both), and what it holds of the card's memory. In a container the list is often empty, though the memory is taken.
 #
 # `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used,clocks.sm --format=csv -l 1` writes what you want to keep.
 
@@ -1424,15 +1501,15 @@ print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quic
 #
 # [The lab](../release/09_profiling/09_profiling.ipynb) of this phase asks you to do it:
 #
-# - compare two series of timings, and say when nothing can be said;
+# - profile some steps, warm, and name the operator that takes longest;
 # - compute total and self from a list of events, recursion included;
 # - read host and device: how busy, the longest gap, and who is innocent of waiting;
 # - name the brake of a trace, moment by moment;
-# - keep the books of an allocator: the peak, and who is alive there;
 # - mend a slow loss, and prove it by counts;
 # - name the first module that makes a NaN, and write a root whose gradient is a number;
 # - find the step that goes wrong in float16, and tell its own error from an inherited one;
-# - write a report of a real MiniGPT step.
+# - read from a message which sizes met, and mend the cause and not the message;
+# - write a report of a real MiniGPT step, and say in words when a gain can't be claimed.
 #
 # And you can answer the question. The time goes where *self* and the device's gaps say; you know it because you measured warm, in turn and often, or counted; and a mend is proved by what it no longer does.
 
@@ -1442,7 +1519,7 @@ print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quic
 # - **A GPU's own counters**: occupancy, cache hits, tensor-core use. NVIDIA's Nsight Systems draws traces like these with every call of CUDA; Nsight Compute looks into one kernel.
 # - **Sampling profilers for Python** (`py-spy`, `austin`), which show what fills the gaps between operators, without touching the program.
 # - **CUDA graphs in use**: a replayed step stands in the record; how to bring batches in, several shapes and a scaler, "CUDA semantics" tells (*Sources*).
-# - **Many processes**, and waiting for the slowest of them. Phase 10.
+# - **Traces of several ranks.** Each process writes its own. Side by side they show who came last to a collective: there the call is short, and at all others it is long, since they waited inside of it. [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis) reads them together. Phase 10 has no such traces; it draws, of simulated ranks, who waits for whom, and reckons what a collective takes.
 # - **Debuggers**: `breakpoint()`, and in a notebook `%debug` after an exception, which takes you to the line with all its tensors.
 
 # %% [markdown]

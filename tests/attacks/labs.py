@@ -800,6 +800,34 @@ claim(
     gains=("loading strictly",),
 )
 claim(
+    "a profiler that never warms up, and is told to have done so",
+    PROFILING,
+    "slowest",
+    """
+    def slowest(step, wait, warmup, active):
+        for _ in range(wait + warmup):
+            step()
+        with profile(activities=[ProfilerActivity.CPU]) as prof:
+            for _ in range(active):
+                step()
+        rows = [row for row in prof.key_averages() if not row.is_user_annotation]
+        first = max(rows, key=lambda row: row.self_cpu_time_total)
+        whole = sum(row.self_cpu_time_total for row in rows)
+        share = first.self_cpu_time_total / whole
+        return {"operator": first.key, "share": share, "calls": first.count / active}
+    """,
+    """
+    profiled = told.profiled
+    def lying(slowest, calls, costs, wait, warmup, active, label=""):
+        came = profiled(slowest, calls, costs, wait, warmup, active, label)
+        states = ["off"] * wait + ["warming up"] * warmup + ["recording"] * active
+        return came | {"states": states}
+    told.profiled = lying
+    """,
+    claims="what the profiler does while a step runs",
+    gains=("the schedule",),
+)
+claim(
     "a loss of many small operators, whose costs are told",
     PROFILING,
     "faster_loss",

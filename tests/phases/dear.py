@@ -1,5 +1,5 @@
 """Exercises whose answers take long to judge: they launch kernels in an interpreter, trace,
-compile or train.
+profile, compile or train.
 
 ``make test`` judges a few of their answers, which the seed of the run draws; ``make proof`` judges
 them all. What needs all of them, such as a count, is left to ``make proof``.
@@ -12,6 +12,7 @@ EXERCISES = frozenset(
         *("mended", "compiled_head"),
         *("checkpoint", "train_minigpt"),
         *("from_hf", "fine_tune"),
+        "slowest",
         "minigpt_step",
     }
 )

@@ -1,22 +1,100 @@
-"""Drivers of lab 09: counting what a loss costs, and hunting for numbers that are not finite."""
+"""Drivers of lab 09: profiling a step by a drawn clock, counting what a loss costs, and hunting for
+numbers that are not finite.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from utils.drivers import WHOLE, driver, gradients
+from utils.instruments.drawn_clock import drawn_clock, states
 
 COSTS = "how many operators ran and how many bytes they made"
 
 # Of a module, and behind `_global` of all modules.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Blend(torch.autograd.Function):
+    """Doubles its input, and does so by NumPy in the backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        return torch.from_numpy(2 * grad_output.numpy())
+
+
+NUMBERS = torch.linspace(-1.0, 1.0, 12).view(3, 4)
+SQUARE = torch.linspace(-1.0, 1.0, 16).view(4, 4)
+
+# What a step can do, by words, and the operators that matter: those inside stand in brackets.
+WORK: dict[str, Callable[[], Any]] = {
+    "exp": lambda: NUMBERS.exp(),  # aten::exp
+    "exp of a row": lambda: NUMBERS[0].exp(),  # aten::exp
+    "tanh": lambda: NUMBERS.tanh(),  # aten::tanh
+    "sort": lambda: NUMBERS.sort(stable=True),  # aten::sort
+    "mm": lambda: SQUARE.mm(SQUARE),  # aten::mm
+    "linear": lambda: F.linear(NUMBERS, SQUARE, SQUARE[0]),  # aten::linear (aten::addmm)
+    "softmax": lambda: NUMBERS.softmax(-1),  # aten::softmax (aten::_softmax)
+    "stack": lambda: torch.stack([NUMBERS, NUMBERS]),  # aten::stack (aten::cat)
+    "blend": lambda: _blended(),  # Blend, BlendBackward
+}
+
+
+def _blended() -> None:
+    leaf = NUMBERS.clone().requires_grad_()
+    torch.autograd.grad(Blend.apply(leaf), leaf, NUMBERS)
+
+
+@driver("found", observed={"states": "what the profiler does while a step runs"})
+def profiled(
+    slowest: Callable,
+    calls: Sequence[Mapping[str, int]],
+    costs: Mapping[str, int],
+    wait: int,
+    warmup: int,
+    active: int,
+    label: str = "",
+) -> dict[str, Any]:
+    """What ``slowest(step, wait, warmup, active)``, the learner's, finds by a drawn clock.
+
+    Args:
+        calls: for each call of the step what it does then: how often it does what `WORK` names.
+            From then on it does nothing.
+        costs: by name, the nanoseconds that each event has for itself; see `drawn_clock`.
+        label: a label around all that a step does.
+
+    Returns:
+        ``found``, and ``states``: for each call of the step, what the profiler was doing.
+    """
+    seen: list[str] = []
+
+    def step() -> None:
+        seen.append(state())
+        around = torch.profiler.record_function(label) if label else contextlib.nullcontext()
+        with around:
+            for words, times in calls[len(seen) - 1].items() if len(seen) <= len(calls) else ():
+                for _ in range(times):
+                    WORK[words]()
+
+    with warnings.catch_warnings(), drawn_clock(costs), states() as state:
+        warnings.simplefilter("ignore")  # that there is no warm-up, and that each cycle begins anew
+        found = slowest(step, wait, warmup, active)
+    return {"found": found, "states": seen}
 
 
 class Counter(TorchDispatchMode):
@@ -224,6 +302,26 @@ def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor
 def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
     """What ``worse_in_half(steps, x)`` returns for steps that are given by their words."""
     return worse_in_half([(word, operation(word)) for word in words], x)
+
+
+@driver(WHOLE)
+def said(met: Callable) -> Any:
+    """What the learner's ``met()`` says, which no failing example may give away."""
+    return met()
+
+
+def complaint(function: Callable, arguments: Sequence[Any]) -> str:
+    """The message of the RuntimeError that a call raises; empty if it raises none."""
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def numbers_in(message: str) -> set[int]:
+    """The whole numbers that stand in a message, such as 14, 5 and 6 in ``14x5 and 6x5``."""
+    return {int(digits) for digits in re.findall(r"\d+", message)}
 
 
 Table = dict[str, tuple[str, int, int, int]]

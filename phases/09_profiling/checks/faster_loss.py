@@ -1,4 +1,4 @@
-"""Lab 09, exercise 6: Fewer, larger, later"""
+"""Lab 09, exercise 5: Fewer, larger, later"""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Lab 09, exercise 7: The NaN hunt"""
+"""Lab 09, exercise 6: The NaN hunt"""
 
 import math
 

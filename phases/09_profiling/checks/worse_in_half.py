@@ -1,4 +1,4 @@
-"""Lab 09, exercise 8: Why did float16 make it worse?"""
+"""Lab 09, exercise 7: Why did float16 make it worse?"""
 
 import math
 

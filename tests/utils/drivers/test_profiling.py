@@ -2,13 +2,40 @@
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from utils.drivers import profiling
 
 
 def mean_of_squares(logits, targets):
     return (logits * logits).mean(), (targets == 0).sum() / targets.numel()
+
+
+def test_a_step_is_profiled_by_a_drawn_clock():
+    def slowest(step, wait, warmup, active):
+        plan = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
+        with profile(activities=[ProfilerActivity.CPU], schedule=plan) as profiled:
+            for _ in range(wait + warmup + active):
+                step()
+                profiled.step()
+        return {row.key: (row.count, row.self_cpu_time_total) for row in profiled.key_averages()}
+
+    every = dict.fromkeys(profiling.WORK, 1)
+    costs = {"aten::_softmax": 70_000, "BlendBackward": 20_000, "all of it": 5_000}
+    came = profiling.profiled(slowest, [{}, every, every, every], costs, 1, 1, 2, "all of it")
+    assert came["states"] == ["off", "warming up", "recording", "recording"]
+    for name, cost in costs.items():
+        calls, own = came["found"][name]
+        assert (calls, own) == (2, pytest.approx(2 * cost / 1000, abs=0.01))
+    inner = {"exp", "tanh", "sort", "mm", "linear", "addmm", "softmax", "stack", "cat"}
+    assert {f"aten::{name}" for name in inner} | {"Blend", "ProfilerStep*"} <= came["found"].keys()
+
+
+def test_numbers_of_a_message():
+    assert profiling.numbers_in("Expected [2, 5], got 14x5; tensor b2.") == {2, 5, 14}
+    said = profiling.complaint(torch.matmul, [torch.ones(2, 3), torch.ones(4, 5)])
+    assert profiling.numbers_in(said) >= {2, 3, 4, 5}
+    assert profiling.complaint(torch.matmul, [torch.ones(2, 3), torch.ones(3)]) == ""
 
 
 def test_operators_and_bytes_are_counted():
