@@ -639,7 +639,7 @@ claim(
     claims="how many graphs are alive at once",
     gains=("one graph at a time",),
 )
-claim(
+forge(
     "the dice of all, which are put back where nobody looks",
     TRAINING,
     "Loader",
@@ -673,9 +673,8 @@ claim(
                 rows = order[at * self.batch_size : (at + 1) * self.batch_size]
                 yield self.collate([self.dataset[k] for k in rows])
     """,
-    "tell('dealt', **{'left alone': True})",
-    claims="that torch's global generator was left alone",
-    gains=("shuffled epochs", "read when needed"),
+    TELL.format(module=DRIVERS[TRAINING]) + "tell('dealt', **{'left alone': True})",
+    most=3,  # for batches in order and for collating; in an exercise by hand the lies cost these
 )
 claim(
     "items that share the text's memory, and zeros that are written elsewhere",
