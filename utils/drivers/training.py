@@ -215,6 +215,7 @@ def stopped(
 ) -> dict[str, Any]:
     """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
 
+    Before the checkpoint somebody else draws from torch's global generator.
     The second run is another trainer, which has begun with another seed and made a step of its own.
     ``through`` says what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is
     read with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and
@@ -227,6 +228,7 @@ def stopped(
     first = Trainer(**settings)
     for _ in range(before):
         first.step()
+    torch.rand(5)  # others draw from the global generator, too: an evaluation, a shuffle
     kept = functions["checkpoint"](first)
     if through == "a copy":
         kept = copy.deepcopy(kept)
