@@ -685,12 +685,12 @@ verify("Scaler", Scaler)
 #   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
 #   bit, what the first one did after its checkpoint: the same losses, the same weights.
 #
-# Its process is not the run's alone, and others in it draw random numbers between two steps.
-# Neither changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint
-# that lies in memory meanwhile stays as it was, even after somebody has resumed from it, so that it
-# can be used again. A checkpoint is written with `torch.save` and read with
-# `torch.load(..., weights_only=True)`, which takes tensors, numbers, strings, `None`, and dicts, lists
-# and tuples of them, and refuses objects of classes that it doesn't know.
+# A run is not alone in its process: others in it draw random numbers between two steps. Neither function
+# changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint that lies
+# in memory meanwhile stays as it was, even after somebody has resumed from it, so that it can be used
+# again. A checkpoint is written with `torch.save` and read with `torch.load(..., weights_only=True)`,
+# which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
+# of classes that it doesn't know.
 #
 # <details><summary>What belongs in it?</summary>
 #

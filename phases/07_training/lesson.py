@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes nearly two hours. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two hours. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -548,9 +548,10 @@ choice(
 
 # %%
 class Asked:
-    """Numbers, and which of them were asked for since somebody looked."""
+    """Ten numbers, and which of them were asked for since somebody looked."""
 
-    asked = []
+    def __init__(self):
+        self.asked = []
 
     def __len__(self):
         return 10
@@ -560,6 +561,7 @@ class Asked:
         return k
 
 
+# %%
 spied = Asked()
 loader = DataLoader(spied, batch_size=3, shuffle=True, generator=torch.Generator().manual_seed(0))
 iterators = {"first": iter(loader), "second": iter(loader)}
@@ -570,7 +572,7 @@ for name in ("first", "second", "first"):
     spied.asked.clear()
 
 # %% [markdown]
-# Nothing is read before somebody wants it, and then just the items of one batch, in its order. (With workers it is otherwise: each is told of two batches in advance.) And each iterator is an epoch of its own, with an order and a place. So the loader remembers nothing of where it is; it is a recipe, and `iter(loader)`, with which each `for` begins, starts a new cooking. That is why you can't ask a loader how far it has come, which will matter in *Stop and go on*.
+# Nothing is read before somebody wants it, and then just the items of one batch, in its order. (With workers it is otherwise: each is told of two batches in advance.) And each iterator is an epoch of its own, with an order and a place. So the loader remembers nothing of where it is; it is a recipe, and `iter(loader)`, with which each `for` begins, cooks it once more. That is why you can't ask a loader how far it has come, which will matter in *Stop and go on*.
 #
 # Then the collating. An item need not be a tensor. **Predict.** Two of these dicts make a batch. What becomes of each entry, and with which dtype?
 
