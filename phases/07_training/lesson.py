@@ -470,7 +470,6 @@ print("again  ", [batch.tolist() for batch in loader])
 # %%
 import subprocess
 import sys
-import time
 
 SCRIPT = """
 import random, numpy, torch
@@ -625,14 +624,15 @@ def moved(batch, device):
 print(moved(together, far)["at"])
 
 # %% [markdown]
-# What does the line cost? Where nothing has to be moved, look whether anything is. And a move has a fixed price, whatever its size: the call, and on a GPU an order to the driver. A change of dtype, which also writes each number anew, can stand for it on every machine. **Predict.** 64 sentences, moved as one batch, or one by one, as where `to` stands in `__getitem__`: how many times as dear?
+# What does the line cost? Where nothing has to be moved, next to nothing, as you will see. A move has a fixed price, whatever its size: the call, and on a GPU an order to the driver. A change of dtype, which also writes each number anew, can stand for it on every machine. **Predict.** 64 sentences, moved as one batch, or one by one, as where `to` stands in `__getitem__`: how many times as dear?
 
 # %%
-def microseconds(action, times=500):
-    began = time.perf_counter()
-    for _ in range(times):
-        action()
-    return 1e6 * (time.perf_counter() - began) / times
+import timeit
+
+
+def microseconds(action, times=50):
+    """The best of twenty: whatever else runs on this machine only makes it slower."""
+    return 1e6 * min(timeit.repeat(action, number=times, repeat=20)) / times
 
 
 batch = inputs[:64]
@@ -644,7 +644,7 @@ singly = microseconds(lambda: [sentence.to(torch.int32) for sentence in sentence
 print(f"as one batch     {at_once:6.2f} µs\none by one       {singly:6.2f} µs, {singly / at_once:.0f} times as much")
 
 # %% [markdown]
-# So the line may stand in every loop: where all is there already it returns what it got. And it belongs behind the collating and not before it, for a batch and not for an item. There is a second reason: on Linux workers are forked, and CUDA refuses to work in the fork of a process that has used it. What a real move costs, and how it is hidden behind the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`), phase 09 measures on a GPU.
+# A hundred times or so, for the same numbers: what is paid for is each call with its new tensor. So the line may stand in every loop, and where all is there already it returns what it got. And it belongs behind the collating and not before it, for a batch and not for an item. There is a second reason: on Linux workers are forked, and CUDA refuses to work in the fork of a process that has used it. What a real move costs, and how it is hidden behind the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`), phase 09 measures on a GPU.
 
 # %% tags=["hide-input"]
 choice(
@@ -1047,6 +1047,9 @@ print("loss:", loss.dtype, "  gradients:", {p.grad.dtype for p in model.paramete
 # The context belongs around forward and loss alone: backward runs each operator's backward in the dtype that its forward had. Is it right, and is it fast? Both can be measured.
 
 # %%
+import time
+
+
 def passed(dtype, rows=slice(0, 256, 4)):
     """The gradient of one pass over 64 rows as a vector, and the seconds of CPU that it took."""
     began = time.process_time()
