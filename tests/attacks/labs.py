@@ -721,6 +721,7 @@ claim(
         first = told.Trainer(**settings)
         for _ in range(before):
             first.step()
+        torch.rand(5)
         whole = told._go_on(first, after)
         return {"whole": whole, "first": whole, "resumed": whole}
     told.stopped = stopped
