@@ -399,13 +399,13 @@ def dealt(
         given = {"generator": generators[seed], "collate": name and COLLATES[name]}
         made.append(loader_class(dataset=dataset, **{**settings, **given}))
     lengths = [len(loader) for loader in made]
-    for number, turn in enumerate(turns):
-        turn = tuple(turn)
+    for number, (loader, iterator) in enumerate(turns):
+        turn = loader, iterator
         left_alone &= torch.equal(before, torch.get_rng_state())
         torch.default_generator.manual_seed(number)  # torch.manual_seed looks for a GPU each time
         before = torch.get_rng_state()
         if turn not in iterators:
-            iterators[turn] = iter(made[turn[0]])
+            iterators[turn] = iter(made[loader])
         batch = next(iterators[turn], generators)  # which no loader has
         over.append(batch is generators)
         batches.append(None if batch is generators else batch)
