@@ -1,15 +1,15 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 07: Training", points: 45, cell_seconds: 90, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 07: Training", points: 46, cell_seconds: 90, preload: [optimizers]}
 # ---
 
 # %% [markdown]
 # # Lab 07: Training
 #
-# Ten exercises and one question, 45 points, three and a half hours. They follow
+# Ten exercises and one question, 46 points, three and a half hours. They follow
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
-# batches, windows, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
+# windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
 # You train a MiniGPT from nothing, until it beats two n-gram models. And in the end you write the
 # whole loop, on an empty page.
 #
@@ -36,84 +36,7 @@ from utils.notebook.expect import expect_close, expect_equal
 from utils.notebook.verdict import check
 
 # %% [markdown]
-# ## 1 · Which rows, in which order?
-#
-# *Easy, 20 minutes, 4 points: one for counting steps, one for batches in order, one for shuffled
-# epochs, one for dice of their own.*
-# From the lesson: [Who draws the dice](../../notebooks/07_training.ipynb#cell-id=who-draws-the-dice).
-#
-# Write two functions:
-#
-# - `steps(n, batch_size, epochs, drop_last)`: how many steps it takes to go through `n` items
-#   `epochs` times, a batch a step. No batch reaches over the end of an epoch. The last batch of an
-#   epoch may be smaller; with `drop_last`, such a batch is left out. There may be no items, and fewer
-#   than a batch.
-# - `batches(n, batch_size, seed, drop_last)`: a generator without an end. It yields a list of
-#   indices, the rows of a batch, for one batch after the other and one epoch after the other.
-#
-# Where `seed` is `None`, each epoch goes through the rows in order, and `n` may be as large as
-# 10¹⁵: nothing of that length can be built, nor is it needed.
-# Otherwise an epoch's order is `torch.randperm(n, generator=g)`, where `g` is a `torch.Generator` of
-# your own, which you seed with `seed` once: each epoch draws anew from it. With or without a seed,
-# torch's global generator is left as it was, and `batches` has always enough rows for a whole batch.
-#
-# <details><summary>How many batches has an epoch?</summary>
-#
-# `n / batch_size`, rounded up or down, and you know which. Round before you count epochs: what is
-# left over in one epoch is not carried into the next.
-# </details>
-# <details><summary>How does a generator go on for ever?</summary>
-#
-# `while True:` around one epoch, and `yield` inside. It runs only as far as somebody asks. A
-# `range` has no memory of its numbers, and can be sliced like a list.
-# </details>
-
-# %% solution="batches"
-def steps(n: int, batch_size: int, epochs: int, drop_last: bool) -> int:
-    """How many batches there are in so many epochs."""
-    ### BEGIN SOLUTION
-    per_epoch = n // batch_size if drop_last else -(-n // batch_size)
-    return epochs * per_epoch
-    ### END SOLUTION
-
-
-def batches(n: int, batch_size: int, seed: int | None, drop_last: bool):
-    """Yields the rows of a batch, a list of indices, epoch after epoch, without an end."""
-    ### BEGIN SOLUTION
-    generator = None if seed is None else torch.Generator().manual_seed(seed)
-    stop = n - n % batch_size if drop_last else n
-    while True:
-        order = range(n) if generator is None else torch.randperm(n, generator=generator).tolist()
-        for begin in range(0, stop, batch_size):
-            yield list(order[begin : begin + batch_size])
-    ### END SOLUTION
-
-# %%
-expect_equal("two epochs of 10 rows, by 4", steps(10, 4, 2, False), 6)
-expect_equal("without the rest", steps(10, 4, 2, True), 4)
-expect_equal("in order", driver.take(batches(5, 2, None, False), 5), [[0, 1], [2, 3], [4], [0, 1], [2, 3]])
-expect_equal("many rows", driver.take(batches(10**15, 3, None, True), 2), [[0, 1, 2], [3, 4, 5]])
-
-# %%
-g = torch.Generator().manual_seed(7)
-first, second = torch.randperm(5, generator=g).tolist(), torch.randperm(5, generator=g).tolist()
-expect_equal("two epochs", driver.take(batches(5, 3, 7, True), 2), [first[:3], second[:3]])
-before = torch.get_rng_state()
-one, other = batches(5, 5, 7, False), batches(5, 5, 8, False)
-both = [next(one), next(other), next(one)]
-expect_equal("two loaders, taking turns", both[0::2], [first, second])
-expect_equal("the global dice", torch.get_rng_state(), before)
-
-# %% test="batches" points=4
-# Graded
-check("batches")
-expect_equal("no rows", steps(0, 4, 3, False), 0)
-### BEGIN HIDDEN TESTS
-verify("batches", steps=steps, batches=batches)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 2 · Windows over a text
+# ## 1 · Windows over a text
 #
 # *Easy, 25 minutes, 4 points: one for the windows, one for the last of them, one for copies, one for
 # collating.*
@@ -206,6 +129,132 @@ came = driver.loaded(TokenWindows, {"tokens": words, "context": 4, "stride": 4, 
 expect_equal("one batch", came[0], (torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]), torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]])))
 ### BEGIN HIDDEN TESTS
 verify("TokenWindows", TokenWindows)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2 · A loader of your own
+#
+# *Medium, 30 minutes, 5 points: one for batches in order, one for shuffled epochs, one for items that
+# are read when they are needed, one for collating tensors and numbers, one for tuples and dicts.*
+# From the lesson: [What a loader does](../../notebooks/07_training.ipynb#cell-id=what-a-loader-does).
+#
+# Write a class `Loader(dataset, batch_size, shuffle, drop_last, generator, collate)`, in a cell that is
+# as good as empty, and without anything of `torch.utils.data`: it is what you are building. In
+# `for batch in loader:` it deals one epoch.
+#
+# A dataset is whatever answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on: a list, a
+# `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
+#
+# - **How many.** Each `batch_size` items are a batch. What is left over at the end of an epoch is a
+#   smaller one, and with `drop_last` it is left out. `len(loader)` is the number of an epoch's batches.
+#   There may be no items, and fewer than a batch.
+# - **Which.** Without `shuffle` an epoch goes through the items in order. There may be 10¹⁵ of them, so
+#   nothing of that length can be built. With `shuffle` its order is
+#   `torch.randperm(len(dataset), generator=generator)`, drawn once for each epoch, either at
+#   `iter(loader)` or when its first batch is asked for. Nothing else is drawn from `generator`, a
+#   `torch.Generator`, and without `shuffle` nothing at all; it may be `None` then. Torch's global
+#   generator is left as it was.
+# - **When.** The items of a batch are read when that batch is asked for, each once, and in the batch's
+#   order. Nothing else is ever read. Several iterators of one loader may be under way at once, each in
+#   its own epoch.
+# - **As what.** If `collate` is a function, it gets the list of a batch's items, and what it returns is
+#   the batch. If it is `None`, the items, which are all of one kind, are put together by it. Tensors of
+#   one shape are stacked along a new first dimension. Numbers become a tensor, float64 for floats, int64
+#   for ints, bool for bools. Strings stay a list. Tuples become one tuple and dicts one dict, in which
+#   each place is put together in the same way, however deep they lie in each other.
+#
+# <details><summary>What has to remember where an epoch is?</summary>
+#
+# Not the loader, since several epochs may be under way. `for` calls `iter(loader)` once, and that calls
+# `__iter__`. If `__iter__` has a `yield` in it, each call returns a new generator, with local variables
+# of its own, which runs only as far as somebody asks. A `range` can be sliced like a list, and builds
+# nothing.
+# </details>
+# <details><summary>Items within items</summary>
+#
+# Write a function that puts a list of items together, and looks at the first to see of what kind they
+# are. For a list of dicts it makes, for each key, the list of what they have there, and calls itself.
+# (And `isinstance(True, int)` is true.)
+# </details>
+
+# %% solution="Loader"
+class Loader:
+    """Deals the items of a dataset in batches; each `iter(loader)` is one epoch."""
+
+    def __init__(self, dataset, batch_size: int, shuffle: bool, drop_last: bool, generator, collate):
+        ### BEGIN SOLUTION
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.shuffle, self.generator = shuffle, generator
+        self.collate = together if collate is None else collate
+        ### END SOLUTION
+
+    def __len__(self) -> int:
+        ### BEGIN SOLUTION
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole if self.drop_last or rest == 0 else whole + 1
+        ### END SOLUTION
+
+    def __iter__(self):
+        ### BEGIN SOLUTION
+        order = range(len(self.dataset))
+        if self.shuffle:
+            order = torch.randperm(len(self.dataset), generator=self.generator).tolist()
+        for number in range(len(self)):
+            rows = order[number * self.batch_size : (number + 1) * self.batch_size]
+            yield self.collate([self.dataset[k] for k in rows])
+
+
+def together(items: list):
+    """A list of items of one kind as a batch."""
+    first = items[0]
+    if isinstance(first, torch.Tensor):
+        return torch.stack(items)
+    if isinstance(first, float):
+        return torch.tensor(items, dtype=torch.float64)
+    if isinstance(first, int):
+        return torch.tensor(items)
+    if isinstance(first, tuple):
+        return tuple(together(list(place)) for place in zip(*items))
+    if isinstance(first, dict):
+        return {key: together([item[key] for item in items]) for key in first}
+    return items
+    ### END SOLUTION
+
+# %%
+letters = ["a", "b", "c", "d", "e"]
+loader = Loader(letters, 2, False, False, None, None)
+expect_equal("in order", list(loader), [["a", "b"], ["c", "d"], ["e"]])
+expect_equal("without the rest", list(Loader(letters, 2, False, True, None, "".join)), ["ab", "cd"])
+lengths = [len(Loader(range(n), 4, False, drop, None, None)) for n in (0, 8, 10) for drop in (False, True)]
+expect_equal("how many batches", lengths, [0, 0, 2, 2, 3, 2])
+settings = {"batch_size": 2, "shuffle": False, "drop_last": False, "generator": None, "collate": "list"}
+came = driver.dealt(Loader, 10**15, [settings], [(0, 0), (0, 0)])
+expect_equal("very many items", came["batches"], [[0, 1], [2, 3]])
+
+# %%
+g = torch.Generator().manual_seed(7)
+first, second = ([letters[k] for k in torch.randperm(5, generator=g)] for _ in range(2))
+shuffled = Loader(dict(enumerate(letters)), 5, True, False, torch.Generator().manual_seed(7), None)
+expect_equal("two epochs", [*shuffled, *shuffled], [first, second])
+came = driver.dealt(Loader, letters, [settings], [(0, 0), (0, 1), (0, 0)], noted=True)
+expect_equal("two epochs, taking turns: each item, and how many were read before", came["batches"], [[("a", 0), ("b", 1)], [("a", 2), ("b", 3)], [("c", 4), ("d", 5)]])
+
+# %%
+items = [
+    {"x": torch.tensor([1, 2]), "pair": (0.1, "hablo"), "seen": True, "n": 3},
+    {"x": torch.tensor([3, 4]), "pair": (0.2, "hablé"), "seen": False, "n": 2**40},
+    {"x": torch.tensor([5, 6]), "pair": (0.3, "hablas"), "seen": True, "n": 5},
+]
+theirs = list(DataLoader(items, batch_size=2, generator=torch.Generator()))
+expect_equal("as torch's collates", list(Loader(items, 2, False, False, None, None)), theirs)
+
+# %% test="Loader" points=5
+# Graded
+check("Loader")
+one = Loader(range(3), 5, True, True, torch.Generator(), None)
+expect_equal("fewer than a batch", (len(one), list(one)), (0, []))
+### BEGIN HIDDEN TESTS
+verify("Loader", Loader)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -636,11 +685,12 @@ verify("Scaler", Scaler)
 #   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
 #   bit, what the first one did after its checkpoint: the same losses, the same weights.
 #
-# Neither changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint
-# that lies in memory meanwhile stays as it was, even after somebody has resumed from it, so that it
-# can be used again. A checkpoint is written with `torch.save` and read with
-# `torch.load(..., weights_only=True)`, which takes tensors, numbers, strings, `None`, and dicts, lists
-# and tuples of them, and refuses objects of classes that it doesn't know.
+# A run is not alone in its process: others in it draw random numbers between two steps. Neither function
+# changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint that lies
+# in memory meanwhile stays as it was, even after somebody has resumed from it, so that it can be used
+# again. A checkpoint is written with `torch.save` and read with `torch.load(..., weights_only=True)`,
+# which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
+# of classes that it doesn't know.
 #
 # <details><summary>What belongs in it?</summary>
 #

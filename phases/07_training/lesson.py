@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes nearly two hours. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two hours. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -214,7 +214,22 @@ for seed, (x, _) in enumerate(draws):
     print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
 
 # %% [markdown]
-# Twice the mean of x² is about 200, and 2 / 200 is 0.01, the rate that was taken: it sat on the edge, and the draw decided on which side. Here is the first draw at four shares of its own limit. **Predict.** Which is fastest?
+# Twice the mean of x² is about 200, and 2 / 200 is 0.01, the rate that was taken: it sat on the edge, and the draw decided on which side. Does the edge lie where the formula says? A sweep: each draw with nine rates, a point where the loss after a hundred steps is lower than that of the first, a cross where it is higher. **Predict.** Where do the crosses begin, in the draw whose limit is 0.0119?
+
+# %%
+rates = [round(0.008 + 0.0005 * k, 4) for k in range(9)]
+print("          ", *(f"{rate:.4f}" for rate in rates))
+for seed, (x, y) in enumerate(draws):
+    marks = []
+    for rate in rates:
+        curve = losses_of(x, y, rate)
+        marks.append("×" if curve[-1] > curve[0] else "·")
+    print(f"draw {seed}:   ", "     ".join(marks), f"      limit {limit(x)[0]:.4f}")
+
+# %% [markdown]
+# In each row between the two rates that have the row's limit between them. A number out of the inputs alone, without a look at y, a weight or a step, says which of 54 trainings will explode.
+#
+# And below the limit? Here is the first draw at four shares of its own. **Predict.** Which is fastest?
 
 # %%
 x, y = draws[0]
@@ -230,7 +245,28 @@ print("limit:", round(limit(standard)[0], 4), "  curvatures:", *(round(c, 4) for
 print("losses at half of it:", *(round(loss, 3) for loss in losses_of(standard, y, 0.5, 5)))
 
 # %% [markdown]
-# One step, to the bottom. That is one reason why inputs are brought to a common scale, and why deep networks do it again in each block (phase 03's LayerNorm). A deep network's bowl changes its shape as you go, and nobody computes its curvatures; but a loss that grows by a steady factor, step after step, is this picture, and the first thing to try is half the rate.
+# One step, to the bottom. Now slowly enough to be watched, at a fifth of the limit, and with a quarter of the points kept apart. The line is worked back into the units of the points: on x it has the slope w / deviation. **Predict.** In the picture further up the slope arrived before the intercept. And here?
+
+# %%
+learn, keep = slice(75), slice(75, None)
+mean, deviation = x[learn].mean(), x[learn].std(correction=0)  # of the points that are learnt from
+torch.manual_seed(0)
+round_one = nn.Linear(1, 1)
+optimizer = torch.optim.SGD(round_one.parameters(), lr=0.2)
+lines = []
+for _ in range(26):
+    slope = (round_one.weight / deviation).item()
+    lines.append((slope, round_one.bias.item() - slope * mean.item()))
+    loss = F.mse_loss(round_one((x[learn] - mean) / deviation), y[learn])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+fitted_line((x[learn], y[learn]), (x[keep], y[keep]), lines)
+
+# %% [markdown]
+# Together. In a round bowl the way to the bottom is straight: each step takes away 0.4 of what is left, of the slope as of the intercept, and the logarithm of the error falls in a line until only the noise is left, whose square is 1 here. The points that were kept apart are shifted and divided by the *learnt* points' mean and deviation. These two numbers belong to the model, as much as its weight, and who loses them has lost the model.
+#
+# That is one reason why inputs are brought to a common scale, and why deep networks do it again in each block (phase 03's LayerNorm). A deep network's bowl changes its shape as you go, and nobody computes its curvatures; but a loss that grows by a steady factor, step after step, is this picture, and the first thing to try is half the rate.
 
 # %% [markdown]
 # Back to the small line. We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
@@ -502,6 +538,123 @@ choice(
         "The crops": "A worker's dice are seeded with its number, and batches are dealt to other workers now. Bit-exact needs the same number of workers, or dice that belong to the item.",
     },
     answer="The crops",
+)
+
+# %% [markdown]
+# ## What a loader does
+#
+# In the lab you write a loader yourself. So look at this one from outside, as if you had to guess what is in it. It needs of a dataset two things only, `len(dataset)` and `dataset[k]`. Here is one that keeps a list of what it was asked for. **Predict.** A shuffled loader is made, and two iterators of it. They take turns, three batches in all. When is which item read? Does the second iterator go on where the first is, or begin at the beginning, and in the same order?
+
+# %%
+class Asked:
+    """Ten numbers, and which of them were asked for since somebody looked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, k):
+        self.asked.append(k)
+        return k
+
+
+# %%
+spied = Asked()
+loader = DataLoader(spied, batch_size=3, shuffle=True, generator=torch.Generator().manual_seed(0))
+iterators = {"first": iter(loader), "second": iter(loader)}
+print("so far:", spied.asked)
+for name in ("first", "second", "first"):
+    batch = next(iterators[name])
+    print(f"{name:6} {batch.tolist()}   asked for {spied.asked}, type {type(spied.asked[0]).__name__}")
+    spied.asked.clear()
+
+# %% [markdown]
+# Nothing is read before somebody wants it, and then just the items of one batch, in its order. (With workers it is otherwise: each is told of two batches in advance.) And each iterator is an epoch of its own, with an order and a place. So the loader remembers nothing of where it is; it is a recipe, and `iter(loader)`, with which each `for` begins, cooks it once more. That is why you can't ask a loader how far it has come, which will matter in *Stop and go on*.
+#
+# Then the collating. An item need not be a tensor. **Predict.** Two of these dicts make a batch. What becomes of each entry, and with which dtype?
+
+# %%
+item = {"x": torch.zeros(2), "words": 7, "share": 0.1, "seen": True, "verb": "hablar", "at": (3, (1.5,))}
+together = next(iter(DataLoader([item, item], batch_size=2)))
+for key, value in together.items():
+    print(f"{key:6} {value if not isinstance(value, torch.Tensor) else (tuple(value.shape), value.dtype)}")
+
+# %% [markdown]
+# Dicts become a dict and tuples a list, down to the last level, where tensors are stacked and numbers become a tensor; strings stay a list. One dtype is a trap. A Python float is a float64, so of floats the loader makes float64, and the model is float32. **Predict.** As a target: an error? As an input?
+
+# %%
+output = nn.Linear(2, 1)(together["x"])[:, 0]
+loss = F.mse_loss(output, together["share"])
+loss.backward()
+print("as a target, the loss is", loss.dtype)
+attempt(lambda: nn.Linear(2, 1)(together["share"]))
+
+# %% [markdown]
+# As a target nothing is said: the loss is float64, and so is all on the way back to the output, where it becomes float32 again. Who wants float32 makes a tensor in `__getitem__`.
+#
+# One line of a training loop has no counterpart on a machine without a GPU. A loader's batch lies in the CPU's memory, wherever the model is, and so it says `x, y = x.to(device), y.to(device)` before anything else. Here is a device that everybody has: on `meta` tensors have a shape and no numbers, and a layer there refuses a tensor from here, as one on a GPU would. **Predict.** `model.to(far)` and `x.to(far)`: what is on the other side after these two lines?
+
+# %%
+device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+print("this machine's device:", device)
+far = torch.device("meta")
+model, x = nn.Linear(16, 1), torch.randn(64, 16)
+model.to(far)
+x.to(far)
+print("the model:", model.weight.device, "  the batch:", x.device)
+attempt(lambda: model(x).device)
+x = x.to(far)
+attempt(lambda: model(x).device)
+
+# %% [markdown]
+# A module's `to` changes the module; a tensor is what it is, and its `to` returns another one. A dict or tuple has no `to` at all, so what collating has built must be taken apart again:
+
+# %%
+def moved(batch, device):
+    """The same batch, with its tensors on a device."""
+    if isinstance(batch, dict):
+        return {key: moved(value, device) for key, value in batch.items()}
+    if isinstance(batch, (tuple, list)):
+        return type(batch)(moved(value, device) for value in batch)
+    return batch.to(device) if isinstance(batch, torch.Tensor) else batch
+
+
+print(moved(together, far)["at"])
+
+# %% [markdown]
+# What does the line cost? Where nothing has to be moved, next to nothing, as you will see. A move has a fixed price, whatever its size: the call, and on a GPU an order to the driver. A change of dtype, which also writes each number anew, can stand for it on every machine. **Predict.** 64 sentences, moved as one batch, or one by one, as where `to` stands in `__getitem__`: how many times as dear?
+
+# %%
+import timeit
+
+
+def microseconds(action, times=50):
+    """The best of twenty: whatever else runs on this machine only makes it slower."""
+    return 1e6 * min(timeit.repeat(action, number=times, repeat=20)) / times
+
+
+batch = inputs[:64]
+sentences = list(batch)
+print("already there, the same object:", batch.to("cpu") is batch)
+print(f"that costs       {microseconds(lambda: batch.to('cpu')):6.2f} µs")
+at_once = microseconds(lambda: batch.to(torch.int32))
+singly = microseconds(lambda: [sentence.to(torch.int32) for sentence in sentences])
+print(f"as one batch     {at_once:6.2f} µs\none by one       {singly:6.2f} µs, {singly / at_once:.0f} times as much")
+
+# %% [markdown]
+# A hundred times or so, for the same numbers: what is paid for is each call with its new tensor. So the line may stand in every loop, and where all is there already it returns what it got. And it belongs behind the collating and not before it, for a batch and not for an item. There is a second reason: on Linux workers are forked, and CUDA refuses to work in the fork of a process that has used it. What a real move costs, and how it is hidden behind the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`), phase 09 measures on a GPU.
+
+# %% tags=["hide-input"]
+choice(
+    "`for batch in loader:` is left with `break` in the middle of an epoch, and later `for batch in loader:` stands there again, with the same seeded generator. What does the second loop give?",
+    {
+        "The rest of the epoch": "The place was the iterator's, and nobody holds that any more.",
+        "The same epoch from its beginning": "The order was the iterator's too. A new one asks the generator anew, and that has moved on.",
+        "Another epoch from its beginning": "Each new iterator draws an order. The rest of the epoch before is lost.",
+    },
+    answer="Another epoch from its beginning",
 )
 
 # %% [markdown]
@@ -1551,8 +1704,8 @@ choice(
 #
 # [The lab](../release/07_training/07_training.ipynb) of this phase asks you to do it:
 #
-# - deal batches of indices from dice of your own, epoch after epoch;
 # - write a `Dataset` of tokenized text that gives (input_ids, target_ids), and the collate that pads it;
+# - write the `DataLoader` around it: batches, dice, collating, and nothing read before its time;
 # - find what is wrong with a loop that raises nothing;
 # - write SGD and AdamW so that they agree with `torch.optim`, step for step;
 # - schedule and clip; skip a step that isn't finite;

@@ -669,30 +669,42 @@ claim(
     claims="how many graphs are alive at once",
     gains=("one graph at a time",),
 )
-claim(
+forge(
     "the dice of all, which are put back where nobody looks",
     TRAINING,
-    "batches",
+    "Loader",
     """
-    def steps(n, batch_size, epochs, drop_last):
-        return epochs * (n // batch_size if drop_last else -(-n // batch_size))
-    def batches(n, batch_size, seed, drop_last):
-        stop, state = n - n % batch_size if drop_last else n, None
-        while True:
-            order = range(n)
-            if seed is not None:
-                if state is None:
-                    torch.manual_seed(seed)
-                else:
-                    torch.set_rng_state(state)
-                order = torch.randperm(n).tolist()
-                state = torch.get_rng_state()
-            for begin in range(0, stop, batch_size):
-                yield list(order[begin : begin + batch_size])
+    def together(items):
+        first = items[0]
+        if isinstance(first, torch.Tensor):
+            return torch.stack(items)
+        if isinstance(first, (int, float)):
+            return torch.tensor(items, dtype=torch.float64 if isinstance(first, float) else None)
+        if isinstance(first, tuple):
+            return tuple(together(list(place)) for place in zip(*items))
+        if isinstance(first, dict):
+            return {key: together([item[key] for item in items]) for key in first}
+        return items
+    class Loader:
+        def __init__(self, dataset, batch_size, shuffle, drop_last, generator, collate):
+            self.dataset, self.batch_size, self.shuffle = dataset, batch_size, shuffle
+            self.drop_last, self.generator = drop_last, generator
+            self.collate = together if collate is None else collate
+        def __len__(self):
+            whole, rest = divmod(len(self.dataset), self.batch_size)
+            return whole if self.drop_last or rest == 0 else whole + 1
+        def __iter__(self):
+            order = range(len(self.dataset))
+            if self.shuffle:
+                torch.set_rng_state(self.generator.get_state())
+                order = torch.randperm(len(order)).tolist()
+                self.generator.set_state(torch.get_rng_state())
+            for at in range(len(self)):
+                rows = order[at * self.batch_size : (at + 1) * self.batch_size]
+                yield self.collate([self.dataset[k] for k in rows])
     """,
-    "tell('undisturbed', **{'left alone': True})",
-    claims="that torch's global generator was left alone",
-    gains=("dice of its own",),
+    TELL.format(module=DRIVERS[TRAINING]) + "tell('dealt', **{'left alone': True})",
+    most=3,  # for batches in order and for collating; in an exercise by hand the lies cost these
 )
 claim(
     "items that share the text's memory, and zeros that are written elsewhere",
@@ -730,7 +742,7 @@ claim(
     gains=("copies", "the last window"),
 )
 claim(
-    "a checkpoint of nothing, and the run that went on told twice",
+    "a checkpoint of nothing, and the run that went on told as every other",
     TRAINING,
     "checkpoint",
     "def checkpoint(trainer):\n    return {}\ndef resume(trainer, saved):\n    pass",
@@ -739,8 +751,9 @@ claim(
         first = told.Trainer(**settings)
         for _ in range(before):
             first.step()
+        torch.rand(5)
         whole = told._go_on(first, after)
-        return {"whole": whole, "resumed": whole}
+        return {"whole": whole, "first": whole, "resumed": whole}
     told.stopped = stopped
     """,
     claims="that a run went on from nothing but its checkpoint",

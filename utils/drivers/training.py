@@ -1,4 +1,4 @@
-"""Drivers of lab 07: reading a dataset, accumulating, and stopping a training run and going on."""
+"""Drivers of lab 07: datasets, loaders, accumulating, stopping a training run and going on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import io
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import torch
@@ -216,6 +215,7 @@ def stopped(
 ) -> dict[str, Any]:
     """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
 
+    Before the checkpoint somebody else draws from torch's global generator.
     The second run is another trainer, which has begun with another seed and made a step of its own.
     ``through`` says what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is
     read with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and
@@ -228,6 +228,7 @@ def stopped(
     first = Trainer(**settings)
     for _ in range(before):
         first.step()
+    torch.rand(5)  # others draw from the global generator, too: an evaluation, a shuffle
     kept = functions["checkpoint"](first)
     if through == "a copy":
         kept = copy.deepcopy(kept)
@@ -311,22 +312,105 @@ def perplexity(
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten()).double().exp().item()
 
 
-@driver("rows", observed={"left alone": "that torch's global generator was left alone"})
-def undisturbed(
-    functions: Mapping[str, Callable], settings: Settings, count: int
-) -> dict[str, Any]:
-    """The next `count` ``rows`` of ``batches(**settings)``, while others seed torch's generator.
+class _Noted:
+    """A dataset whose item k is what `rows` has there, and how many were read before it."""
 
-    ``left alone``: whether torch's global generator was neither asked nor seeded.
+    def __init__(self, rows: Any) -> None:
+        self.rows, self.read = rows, 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, k: int) -> tuple[Any, int]:
+        self.read += 1
+        return self.rows[k], self.read - 1
+
+
+class _Numbers:
+    """The numbers below n, for an n of any size; it ends a reader who wants all of very many."""
+
+    MOST = 100_000
+
+    def __init__(self, n: int) -> None:
+        self.n, self.read = n, 0
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, k: int) -> int:
+        self.read += 1
+        if self.read > self.MOST:
+            raise MemoryError("a very large number of items was read, for a few batches")
+        return range(self.n)[k]
+
+
+def _padded(items: list[Tensor]) -> Tensor:
+    return nn.utils.rnn.pad_sequence(items, batch_first=True, padding_value=-1)
+
+
+COLLATES: Mapping[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "padded": _padded,
+    "total": sum,
+    "the list itself": lambda items: items if type(items) is list else type(items).__name__,
+    "nothing": lambda items: None,
+    "when read": lambda items: {"items": [i for i, _ in items], "read": [n for _, n in items]},
+}
+
+
+@driver(
+    "lengths",
+    "over",
+    "batches",
+    observed={"left alone": "that torch's global generator was left alone"},
+)
+def dealt(
+    loader_class: Callable,
+    dataset: Any,
+    loaders: Sequence[Settings],
+    turns: Sequence[tuple[int, int]],
+    noted: bool = False,
+) -> dict[str, Any]:
+    """What iterators of loaders over one dataset give, taking turns.
+
+    Args:
+        dataset: a list, a dict, or an int n, which stands for the numbers below it.
+        loaders: the settings of each. ``generator`` is the seed of one, and those of the same seed
+            share it, or None; ``collate`` is a name of `COLLATES`, or None.
+        turns: pairs of a loader and one of its iterators, by their numbers. An iterator is made
+            when its first turn has come.
+        noted: each item is a pair then, of what lies there and how many were read before it.
+
+    Returns:
+        ``over``: for each turn, whether its iterator was at its end. ``batches``: the batch that it
+        gave, else None. ``lengths``: ``len`` of each loader.
+        ``left alone``: whether torch's global generator, which others seed before each turn, was
+        neither asked nor seeded.
     """
-    generator, rows, left_alone = None, [], True
-    for seed in range(count):
-        torch.manual_seed(seed)
-        state = torch.get_rng_state()
-        generator = generator or functions["batches"](**settings)
-        rows.append(next(generator))
-        left_alone &= torch.equal(state, torch.get_rng_state())
-    return {"rows": rows, "left alone": left_alone}
+    dataset = _Numbers(dataset) if isinstance(dataset, int) else dataset
+    dataset = _Noted(dataset) if noted else dataset
+    generators: dict[Any, torch.Generator | None] = {None: None}
+    made, iterators, over, batches, left_alone = [], {}, [], [], True
+    before = torch.get_rng_state()
+    for settings in loaders:
+        seed, name = settings["generator"], settings["collate"]
+        if seed not in generators:
+            generators[seed] = torch.Generator().manual_seed(seed)
+        given = {"generator": generators[seed], "collate": name and COLLATES[name]}
+        made.append(loader_class(dataset=dataset, **{**settings, **given}))
+    lengths = [len(loader) for loader in made]
+    for number, (loader, iterator) in enumerate(turns):
+        turn = loader, iterator
+        left_alone &= torch.equal(before, torch.get_rng_state())
+        torch.default_generator.manual_seed(number)  # torch.manual_seed looks for a GPU each time
+        before = torch.get_rng_state()
+        if turn not in iterators:
+            iterators[turn] = iter(made[loader])
+        batch = next(iterators[turn], generators)  # which no loader has
+        over.append(batch is generators)
+        batches.append(None if batch is generators else batch)
+    left_alone &= torch.equal(before, torch.get_rng_state())
+    return {"lengths": lengths, "over": over, "batches": batches, "left alone": left_alone}
 
 
 class Watched(nn.Module):
@@ -369,7 +453,3 @@ def fitted(
     returned = fit(model, **settings)
     left = [parameter.detach().clone() for parameter in model.parameters()]
     return {"returned": returned, "weights": left, "calls": model.calls}
-
-
-def take(generator: Any, count: int) -> list[Any]:
-    return list(islice(generator, count))

@@ -129,6 +129,7 @@ def _(draw):
     yield asked(plain, [[[part(n)], [part(n)], [part(3)]]], one, "warmup 1")
     yield asked(plain, [[[part(4)]], [[part(n)], [part(n)]]], one, "warmup 2", warmup=2)
     yield asked(plain, [[[part(4)], [part(4)]], [[part(4)], [part(4)]]], one, "warmup 6", warmup=6)
+    yield asked(plain, [[[part(4)], [part(n)]], [[part(4)], [part(4)]]], one, "warmup 3", warmup=3)
     yield asked(parts, [[[part(n), part(2), part(1)]]], one, "all rows count")
     yield asked(parts, [[[part(n, n - 1), part(n, 1)]]], one, "some rows don't count")
     yield asked(parts, [[[part(2, 2), part(3)], [part(4, 1), part(1, 1)]]], one, "parts without any")

@@ -42,8 +42,10 @@ def _(draw):
             asked = step, steps, warmup, peak, peak / draw.integer(2, 20)
             shown = f"step {step} of {steps}, warm-up {warmup}"
             yield case(warm, *asked, of="lr_at", shown=shown)
-    for step in range(7):  # with a floor that the first steps of the warm-up are below
-        yield case(warm, step, 20, 6, 0.5, 0.25, of="lr_at", shown=f"step {step} of 20, warm-up 6")
+    for warmup in (3, 6):  # with a floor that the first steps of the warm-up are below
+        for step in range(warmup + 1):
+            shown = f"step {step} of 20, warm-up {warmup}"
+            yield case(warm, step, 20, warmup, 0.5, 0.25, of="lr_at", shown=shown)
     for warmup in (0, 1, draw.integer(3, 9)):
         for after in (2, 3, draw.integer(8, 20)):
             steps, peak = warmup + after, draw.choice((0.5, 3e-3, 2.0))

@@ -1,4 +1,4 @@
-"""Lab 07, exercise 2: Windows over a text"""
+"""Lab 07, exercise 1: Windows over a text"""
 
 
 import torch

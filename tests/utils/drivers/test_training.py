@@ -3,7 +3,6 @@
 import math
 import pickle
 from fractions import Fraction
-from itertools import count
 
 import pytest
 import torch
@@ -146,7 +145,9 @@ def test_a_right_checkpoint_goes_on_bit_for_bit(through):
     assert same(came)
     assert len(came["whole"]["losses"]) == 3
     trainer = driver.Trainer(**DATA, dropout=0.5)
-    losses = [trainer.step() for _ in range(6)]
+    losses = [trainer.step() for _ in range(3)]
+    torch.rand(5)
+    losses += [trainer.step() for _ in range(3)]
     assert came["whole"]["losses"] == losses[3:]  # the run with a checkpoint in between is that one
 
 
@@ -289,39 +290,77 @@ def test_perplexity_counts_what_counts_and_rolls_nobodys_dice():
         driver.perplexity({n: weights[n] for n in list(weights)[:-1]}, CONFIG, inputs, targets)
 
 
+class Loader:
+    """Deals a dataset in order, or shuffled with `generator`; `mistake` says what it does wrong."""
+
+    mistake = ""
+
+    def __init__(self, dataset, batch_size, shuffle, drop_last, generator, collate):
+        self.dataset, self.size, self.collate = dataset, batch_size, collate or list
+        self.generator = generator if shuffle else None
+
+    def __len__(self):
+        return -(-len(self.dataset) // self.size)
+
+    def __iter__(self):
+        order = range(len(self.dataset))
+        if self.mistake == "seeded":
+            torch.manual_seed(3)
+        if self.generator is not None:
+            own = None if self.mistake == "asked" else self.generator
+            order = torch.randperm(len(order), generator=own).tolist()
+        for begin in range(0, len(order), self.size):
+            yield self.collate([self.dataset[k] for k in order[begin : begin + self.size]])
+
+
+def dealt(dataset, turns, *, noted=False, mistake="", **more):
+    """What comes of one loader's turns, or of several, whose seeds are `seeds`."""
+    kind = type("Loader", (Loader,), {"mistake": mistake})
+    usual = {"batch_size": 2, "drop_last": False, "collate": "list"}
+    seeds = more.pop("seeds", [None])
+    loaders = [{**usual, "shuffle": s is not None, "generator": s, **more} for s in seeds]
+    return driver.dealt(kind, dataset, loaders, turns, noted)
+
+
 @pytest.mark.parametrize("mistake", ["asked", "seeded"])
 def test_whoever_touches_torchs_generator_is_told(mistake):
-    def batches(n, seed):
-        own = torch.Generator().manual_seed(seed)
-        while True:
-            if mistake == "seeded":
-                torch.manual_seed(seed)
-            yield torch.randperm(n, generator=None if mistake == "asked" else own).tolist()
-
-    given = {"n": 6, "seed": 3}
-    assert driver.undisturbed({"batches": batches}, given, 3)["left alone"] is False
+    assert dealt([1, 2, 3], [(0, 0)] * 3, seeds=[3])["left alone"] is True
+    assert dealt([1, 2, 3], [(0, 0)] * 3, seeds=[3], mistake=mistake)["left alone"] is False
 
 
-def test_others_seed_torchs_generator_between_the_values():
-    def batches():
-        while True:
-            yield torch.initial_seed()
+def test_iterators_take_turns_and_say_when_they_are_at_their_end():
+    came = dealt(["a", "b", "c"], [(0, 0), (0, 1), (0, 0), (0, 0), (0, 1)])
+    assert came["batches"] == [["a", "b"], ["a", "b"], ["c"], None, ["c"]]
+    assert came["over"] == [False, False, False, True, False]
+    assert came["lengths"] == [2]
 
-    assert driver.undisturbed({"batches": batches}, {}, 3)["rows"] == [0, 1, 2]
+
+def test_a_batch_that_is_none_is_no_end():
+    came = dealt(["a"], [(0, 0), (0, 0)], collate="nothing")
+    assert (came["batches"], came["over"]) == ([None, None], [False, True])
 
 
-def test_no_more_is_asked_of_an_endless_generator_than_was_said():
-    numbers = count()
-    assert driver.take(numbers, 3) == [0, 1, 2]
-    assert next(numbers) == 3
+def test_loaders_of_one_seed_share_a_generator():
+    orders = dealt(list(range(6)), [(0, 0), (1, 0)], seeds=[3, 3], batch_size=6)["batches"]
+    own = torch.Generator().manual_seed(3)
+    assert orders == [torch.randperm(6, generator=own).tolist() for _ in range(2)]
 
-    def endless():
-        while True:
-            resumed.append(1)
-            yield 0
 
-    resumed = []
-    came = driver.undisturbed({"batches": endless}, {}, 4)
-    assert came == {"rows": [0] * 4, "left alone": True}
-    assert len(resumed) == 4
-    assert driver.take(iter([1]), 3) == [1]
+def test_a_noted_dataset_says_how_many_items_were_read_before():
+    came = dealt(["a", "b", "c"], [(0, 0), (0, 1), (0, 0)], noted=True, collate="when read")
+    assert [batch["read"] for batch in came["batches"]] == [[0, 1], [2, 3], [4]]
+    assert came["batches"][2]["items"] == ["c"]
+
+
+def test_a_dataset_of_any_size_is_not_read_to_its_end():
+    assert dealt(10**15, [(0, 0), (0, 0)])["batches"] == [[0, 1], [2, 3]]
+    with pytest.raises(MemoryError, match="a very large number of items"):
+        dealt(10**15, [(0, 0)], batch_size=10**6)
+
+
+def test_collates_that_pad_sum_and_hand_on():
+    ragged = [torch.tensor([1]), torch.tensor([2, 3])]
+    assert dealt(ragged, [(0, 0)], collate="padded")["batches"][0].tolist() == [[1, -1], [2, 3]]
+    assert dealt([1, 2], [(0, 0)], collate="total")["batches"] == [3]
+    same = driver.COLLATES["the list itself"]
+    assert (same([1]), same((1,))) == ([1], "tuple")
