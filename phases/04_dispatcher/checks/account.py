@@ -80,12 +80,28 @@ def _(draw):
         shown = f"an embedding{f', then {step}' * (step != 'nothing')}, then the sum"
         return Case(part, play, shown=shown, places=PLACES)
 
+    def of_two():
+        tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
+
+        def play(subject):
+            came = subject.drive("dispatch:account_of_two", tokens)
+            return came["first"], came["second"]
+
+        places = {
+            f"[{number}]{path}": f"{words}, of the {which} model"
+            for number, which in enumerate(("first", "second"))
+            for path, words in PLACES.items()
+        }
+        shown = "two models, one after the other"
+        return Case("with the backward", play, shown=shown, places=places)
+
     def drawn(layers, heads):
         return MiniGPTConfig(
             vocab_size=draw.integer(11, 30), d_model=8, n_heads=heads, n_layers=layers,
             d_ff=draw.integer(5, 20), context=9,
         )  # fmt: skip
 
+    yield of_two()
     for step in STEPS:
         whole = "whole numbers" in step or "comparison" in step  # without a gradient
         for backward in (False,) if whole else (False, True):

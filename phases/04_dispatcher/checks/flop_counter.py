@@ -45,7 +45,7 @@ class FlopCounter(TorchDispatchMode):
         self.flops += 2 * a.numel() * b.shape[-1]
 
 
-WITHOUT = ("in place", "made", "with keywords", "vectors")  # programs without such a product
+WITHOUT = ("in place", "made", "with keywords", "vectors", "a matrix and a vector")  # programs without such a product
 
 
 @flop_counter.cases
@@ -65,6 +65,15 @@ def _(draw):
         shown = f"the program {program!r}{without}{under}"
         return Case(part, play, shown=shown, places=places)
 
+    def by_two(*tensors):
+        def play(subject):
+            came = subject.drive("dispatch:count_by_two", "two layers", *tensors)
+            return came["first"], came["second"]
+
+        places = {"[0]": "the FLOPs of the first", "[1]": "the FLOPs of the second"}
+        shown = "two counters, of which each hears the program 'two layers', one after the other"
+        return Case("products", play, shown=shown, places=places)
+
     def of_minigpt(config, tokens, **how):
         def play(subject):
             return subject.drive("dispatch:flops_of_minigpt", config, tokens, **how)
@@ -81,6 +90,7 @@ def _(draw):
     wide = draw.tensor((2, a, b)), draw.tensor((c, b)), draw.tensor((c,))
     summed = draw.tensor((d, a, c)), draw.tensor((d, a, b)), draw.tensor((d, b, c))
     line = draw.tensor((1, b)), draw.tensor((c, b)), draw.tensor((c,))
+    yield by_two(*matrices)
     for inference in (False, True):
         part = "inference mode" if inference else "products"
         for program, tensors in (
@@ -101,6 +111,8 @@ def _(draw):
         yield counted(part, "two layers", *empty, inference=inference)
         inner = draw.tensor((a, 0)), draw.tensor((0, c)), draw.tensor((c, d))
         yield counted(part, "two layers", *inner, inference=inference)
+        whole = tuple(tensor.round().to(torch.int64) for tensor in matrices)
+        yield counted(part, "two layers", *whole, inference=inference)
         for program in WITHOUT:
             yield counted(part, program, draw.tensor((a, b)), inference=inference)
         double = tuple(draw.tensor(s, torch.float64) for s in ((2, a, b), (c, b), (c,)))
@@ -113,6 +125,6 @@ def _(draw):
         vocab_size=draw.integer(11, 30), d_model=8, n_heads=draw.choice((2, 4)),
         n_layers=draw.integer(1, 3), d_ff=draw.integer(5, 20), context=9,
     )  # fmt: skip
-    tokens = torch.zeros(draw.integer(1, 3), draw.integer(2, 9), dtype=torch.int64)
+    tokens = torch.zeros(draw.integer(2, 3), draw.integer(2, 9), dtype=torch.int64)
     for how in ({}, {"backward": True}, {"inference": True}):
         yield of_minigpt(config, tokens, **how)

@@ -60,6 +60,7 @@ def _(draw):
         "in place": (draw.tensor((a, b, c)),),
         "linear": (draw.tensor((a, b)), draw.tensor((c, b)), draw.tensor((c,))),
         "with keywords": (draw.tensor((a, b)),),
+        "sorted": (draw.tensor((a, b)),),
         "there and back": (draw.tensor((a, b)), draw.tensor((c, b))),
         "attention": (draw.tensor((a, b, c)), draw.tensor((a, d, c)), draw.tensor((a, d, b))),
     }
