@@ -101,7 +101,6 @@ def _(draw):
             d_ff=draw.integer(5, 20), context=9,
         )  # fmt: skip
 
-    yield of_two()
     for step in STEPS:
         whole = "whole numbers" in step or "comparison" in step  # without a gradient
         for backward in (False,) if whole else (False, True):
@@ -117,3 +116,4 @@ def _(draw):
     tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
     for backward in (False, True):
         yield shuffled(tokens, backward)
+    yield of_two()

@@ -90,7 +90,6 @@ def _(draw):
     wide = draw.tensor((2, a, b)), draw.tensor((c, b)), draw.tensor((c,))
     summed = draw.tensor((d, a, c)), draw.tensor((d, a, b)), draw.tensor((d, b, c))
     line = draw.tensor((1, b)), draw.tensor((c, b)), draw.tensor((c,))
-    yield by_two(*matrices)
     for inference in (False, True):
         part = "inference mode" if inference else "products"
         for program, tensors in (
@@ -117,6 +116,7 @@ def _(draw):
             yield counted(part, program, draw.tensor((a, b)), inference=inference)
         double = tuple(draw.tensor(s, torch.float64) for s in ((2, a, b), (c, b), (c,)))
         yield counted(part, "linear", *double, inference=inference)
+    yield by_two(*matrices)
     yield counted("the backward", "there and back", draw.tensor((a, b)), draw.tensor((c, b)))
     yield counted("the backward", "there and back", draw.tensor((2, a, b)), draw.tensor((c, b)))
     yield counted("the backward", "there and back", draw.tensor((1, b)), draw.tensor((1, b)))
