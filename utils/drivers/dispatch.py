@@ -7,6 +7,7 @@ import inspect
 import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -119,19 +120,20 @@ def put_back(thing: Any) -> Iterator[None]:
     """
     classes = [c for c in getattr(thing, "__mro__", ()) if c.__module__.split(".")[0] != "torch"]
     owned = [(c, name, value) for c in classes for name, value in vars(c).items()]
-    functions = [f for f in (thing, *(value for *_, value in owned)) if isinstance(f, FunctionType)]
     undo: list[Callable[[], Any]] = []
     for owner, name, value in owned:
         if type(value) in (int, float):
-            undo.append(lambda owner=owner, name=name, value=value: setattr(owner, name, value))
+            undo.append(partial(setattr, owner, name, value))
         undo += _restorers(value)
-    for function in functions:
+    for function in (thing, *(value for *_, value in owned)):
+        if not isinstance(function, FunctionType):
+            continue
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             undo += _restorers(default)
         scope = function.__globals__
         for name in _named(function.__code__) & scope.keys():
             if type(scope[name]) in (int, float):
-                undo.append(lambda s=scope, name=name, value=scope[name]: s.update({name: value}))
+                undo.append(partial(scope.__setitem__, name, scope[name]))
             undo += _restorers(scope[name])
     try:
         yield
@@ -330,7 +332,7 @@ def _played(dispatcher_class: type, order: Sequence[str], script: Sequence[tuple
             if what == "answer":
                 return words[0], value, sorted(keys)
             if told:  # a fallback stands for any operator, and is told which
-                return words[0], *told, go_on(*told, keys, value)
+                return words[0], told[0], go_on(told[0], keys, value)
             return words[0], go_on(own_op if what == "redispatch" else words[1], keys, value)
 
         return run
