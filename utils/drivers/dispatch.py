@@ -126,6 +126,7 @@ def put_back(thing: Any) -> Iterator[None]:
             undo.append(partial(setattr, owner, name, value))
         undo += _restorers(value)
     for function in (thing, *(value for *_, value in owned)):
+        function = inspect.unwrap(getattr(function, "fget", function))
         if not isinstance(function, FunctionType):
             continue
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):

@@ -4,6 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks.exercise import ByHand, Case, Check
+from utils.drivers import dispatch
 from utils.minigpt import MiniGPTConfig
 
 from .shared import LISTENING
@@ -45,20 +46,31 @@ class FlopCounter(TorchDispatchMode):
         self.flops += 2 * a.numel() * b.shape[-1]
 
 
+COUNTED = "Too few FLOPs are counted.", "Too many FLOPs are counted.", "the FLOPs"
+
+
+def _told(flops, right):
+    """Whether too few or too many are counted, and what came."""
+    counted = isinstance(flops, (int, float))
+    return counted and flops < right, counted and flops > right, flops
+
+
 WITHOUT = ("in place", "made", "with keywords", "vectors", "a matrix and a vector")  # programs without such a product
 
 
 @flop_counter.cases
 def _(draw):
     def counted(part, program, *tensors, inference=False):
+        right = dispatch.count_flops(FlopCounter, program, *tensors, inference=inference)["flops"]
+
         def play(subject):
             came = subject.drive("dispatch:count_flops", program, *tensors, inference=inference)
-            return came["new"], came["flops"], came["result"]
+            return came["new"], *_told(came["flops"], right), came["result"]
 
         places = {
             "[0]": "`flops` of a new counter, before it hears anything",
-            "[1]": "the FLOPs",
-            "[2]": "what the program returns",
+            **{f"[{1 + at}]": words for at, words in enumerate(COUNTED)},
+            "[4]": "what the program returns",
         }
         without = ", which has no product of matrices" if program in WITHOUT else ""
         under = " under inference mode" if inference else ""
@@ -67,20 +79,22 @@ def _(draw):
 
     def by_two(*tensors):
         def play(subject):
-            came = subject.drive("dispatch:count_by_two", "two layers", *tensors)
-            return came["first"], came["second"]
+            return subject.drive("dispatch:count_by_two", "two layers", *tensors)
 
-        places = {"[0]": "the FLOPs of the first", "[1]": "the FLOPs of the second"}
+        places = {"['first']": "the FLOPs of the first", "['second']": "the FLOPs of the second"}
         shown = "two counters, of which each hears the program 'two layers', one after the other"
         return Case("products", play, shown=shown, places=places)
 
     def of_minigpt(config, tokens, **how):
+        right = dispatch.flops_of_minigpt(FlopCounter, config, tokens, **how)
+
         def play(subject):
-            return subject.drive("dispatch:flops_of_minigpt", config, tokens, **how)
+            return _told(subject.drive("dispatch:flops_of_minigpt", config, tokens, **how), right)
 
         said = ", ".join(name for name, is_so in how.items() if is_so)
-        shown = f"the FLOPs of a MiniGPT{', ' if said else ''}{said}"
-        return Case("MiniGPT", play, shown=shown)
+        shown = f"a MiniGPT{', ' if said else ''}{said}"
+        places = {f"[{at}]": words for at, words in enumerate(COUNTED)}
+        return Case("MiniGPT", play, shown=shown, places=places)
 
     a, b, c, d = draw.shape(4)
     matrices = draw.tensor((a, b)), draw.tensor((b, c)), draw.tensor((c, d))
