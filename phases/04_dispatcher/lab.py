@@ -115,6 +115,7 @@ def winner(op: str, keys: tuple[str, ...]) -> str:
 plain = {"device": "cpu", "dtype": "float32", "requires_grad": False, "conj": False, "inference": False}
 whole, made_inside = plain | {"device": "cuda", "dtype": "int64"}, plain | {"dtype": "float64", "inference": True}
 expect_equal("a plain tensor", call_keys(plain, ()), ("AutogradCPU", "ADInplaceOrView", "CPU"))
+expect_equal("one without numbers", call_keys(plain | {"device": "meta"}, ()), ("AutogradMeta", "ADInplaceOrView", "Meta"))
 expect_equal("integers, with autocast", call_keys(whole, ("autocast",)),
              ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA"))
 expect_equal("a conjugate, no_grad and autocast", call_keys(plain | {"conj": True}, ("no_grad", "autocast")),
@@ -199,6 +200,8 @@ expect_equal("the result", heard["result"], x + 2 * x[0])
 # %% test="OpLog" points=3
 # Graded
 check("OpLog")
+both = driver.log_nested(OpLog, "two layers", x, w, w)
+expect_equal("one log inside another", (len(both["outer"]), len(both["inner"])), (5, 3))
 heard = driver.log_ops(OpLog, "joined", x, x, times=2)["ops"]
 expect_equal("a list of tensors, twice", heard[::2], 2 * [("aten.cat.default", [(2, 3), (2, 3)])])
 heard = driver.log_ops(OpLog, "joined", x, x[:0])["ops"]
@@ -293,9 +296,9 @@ verify("linear_trace", linear_trace)
 # highest to the lowest. At a key whose slot is `FALLTHROUGH` it goes on to the next. Otherwise it
 # calls what it found, returns its result, and is done:
 #
-# - an `impl` is called as `kernel(rest, value)`, where `rest` is the frozenset of those of `keys`
-#   that are *lower* than the one that won: what is left to do. A kernel that wants the next one to
-#   run makes a `call` with it. That is a *redispatch*;
+# - an `impl` is called as `kernel(rest, value)`, where `rest` is the set, frozen or not, of those of
+#   `keys` that are *lower* than the one that won: what is left to do. A kernel that wants the next
+#   one to run makes a `call` with it. That is a *redispatch*;
 # - a `fallback` stands for any operator, so it is called as `kernel(op, rest, value)`;
 # - a `composite` is called as `kernel(keys, value)`, with *all* the keys of the call: it has done
 #   nothing yet, so nothing is used up, and the operators that it calls start from the top.
@@ -360,12 +363,17 @@ script = [
     ("impl", "mm", "CPU", ("answer", "an older one")),
     ("impl", "mm", "CPU", ("answer", "multiplied")),
     ("impl", "mm", "Autograd", ("redispatch", "recorded")),
+    ("impl", "view", "CPU", ("answer", "viewed")),
+    ("impl", "view", "Autograd", ("fallthrough",)),
+    ("another", [("impl", "view", "CPU", ("answer", "of another dispatcher"))]),
+    ("call", "view", ("CPU", "Autograd"), 3),
     ("call", "mm", ("CPU", "ADInplaceOrView"), 3),
     ("call", "mm", ("CPU", "ADInplaceOrView", "Autograd"), 3),
     ("call", "mm", ("CPU", "Tracer"), 3),
     ("call", "mm", (), 3),
 ]
-below, above, hole, none = driver.play_dispatcher(Dispatcher, order, script)
+through, below, above, hole, none = driver.play_dispatcher(Dispatcher, order, script)
+expect_equal("through its own fallthrough, beside another dispatcher", through, ("viewed", 3, []))
 expect_equal("the backend's kernel, no keys left", below, ("multiplied", 3, []))
 expect_equal("an autograd key above it", above, ("recorded", ("multiplied", 3, [])))
 for name, came, words in (("a hole", hole, ("mm", "Tracer")), ("no key left", none, ("mm",))):
@@ -381,12 +389,18 @@ script = [
     ("fallback", "Autograd", ("redispatch", "anything")),
     ("impl", "linear", "CPU", ("answer", "its own")),
     ("composite", "linear", ("Autograd", "CPU"), ("call", "opened", "addmm")),
+    ("composite", "norm", ("Autograd", "CPU"), ("answer", "older")),
+    ("composite", "norm", ("Autograd",), ("answer", "newer")),
     ("call", "linear", ("CPU", "Autograd"), 7),
     ("call", "linear", ("CPU",), 7),
+    ("call", "norm", ("CPU", "Autograd"), 7),
+    ("call", "norm", ("CPU",), 7),
 ]
-opened, own = driver.play_dispatcher(Dispatcher, order, script)
+opened, own, newer, older = driver.play_dispatcher(Dispatcher, order, script)
 expect_equal("a composite starts from the top", opened, ("opened", ("recorded", ("multiplied", 7, []))))
 expect_equal("beside a kernel of its own", own, ("its own", 7, []))
+expect_equal("registered again", newer, ("newer", 7, ["Autograd", "CPU"]))
+expect_equal("registered once", older, ("older", 7, ["CPU"]))
 ### BEGIN HIDDEN TESTS
 verify("Dispatcher", Dispatcher)
 ### END HIDDEN TESTS
@@ -402,8 +416,8 @@ verify("Dispatcher", Dispatcher)
 # and in the backward as well, without a line of the model being touched. Write `FlopCounter`, a
 # `TorchDispatchMode` with an int `flops`, 0 at first. It adds 2·M·K·N for each product of (M, K)
 # with (K, N), and that for each matrix of a batch. Products arrive as `mm`, `addmm`, `bmm` and
-# `baddbmm`; of `addmm` and `baddbmm` the sum is too small to count. Nothing else counts, and the
-# program must not notice.
+# `baddbmm`; of `addmm` and `baddbmm` the sum is too small to count. Nothing else counts, neither `mv`
+# nor `dot`, which multiply by a vector, and the program must not notice.
 #
 # Under `torch.inference_mode()` composites arrive unopened, and the count must be the same: in the
 # programs here `linear` and `matmul` are the composites that hold products. `func.decompose(*args,
@@ -460,6 +474,7 @@ expect_equal("a matrix with a batch, inference mode",
 q, k = torch.ones(6, 5, 8), torch.ones(6, 7, 8)
 expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"],
              2 * (2 * 6 * 5 * 8 * 7))
+expect_equal("products with a vector", driver.count_flops(FlopCounter, "vectors", a)["flops"], 0)
 sentence = torch.zeros(1, 32, dtype=torch.int64)
 expect_equal("MiniGPT, inference mode", driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence, inference=True),
              9_273_344)
@@ -470,6 +485,8 @@ flops_by_operator(MiniGPT(MiniGPTConfig()), sentence)
 check("FlopCounter")
 expect_equal("there and back", driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"],
              2 * (2 * 2 * 3 * 7))
+expect_equal("two counters, one after the other", driver.count_by_two(FlopCounter, "two layers", a, b, c),
+             {"first": 128, "second": 128})
 ### BEGIN HIDDEN TESTS
 verify("FlopCounter", FlopCounter)
 ### END HIDDEN TESTS
@@ -578,12 +595,15 @@ class Quantity(torch.Tensor):
 given = {
     "length": (torch.tensor([3.0, 8.0]), {"m": 1}),
     "time": (torch.tensor([2.0, 4.0]), {"s": 1}),
+    "ones": (torch.tensor([1.0, 1.0]),),
 }
 program = [
     ("speed", "div", "length", "time"),
     ("twice", "mul", "speed", 2.0),
     ("mean", "mean", "twice"),
     ("pace", "reciprocal", "speed"),
+    ("rate", "div", "ones", "time"),
+    ("far", "add", "length", "length", {"alpha": 2}),
     ("a length and a time", "add", "length", "time"),
     ("a length and a number", "add", "length", 1.0),
     ("the root of a time", "sqrt", "time"),
@@ -594,6 +614,8 @@ came = driver.measure(Quantity, given, program)
 expect_equal("a speed", came["speed"], ("Quantity", torch.tensor([1.5, 2.0]), {"m": 1, "s": -1}))
 expect_equal("its mean, twice", came["mean"], ("Quantity", torch.tensor(3.5), {"m": 1, "s": -1}))
 expect_equal("one over a speed", came["pace"][2], {"m": -1, "s": 1})
+expect_equal("one over a time, by `/`", came["rate"], ("Quantity", torch.tensor([0.5, 0.25]), {"s": -1}))
+expect_equal("a length, and twice another", came["far"], ("Quantity", torch.tensor([9.0, 24.0]), {"m": 1}))
 for nonsense in ("a length and a time", "a length and a number", "the root of a time", "the logarithm of a length"):
     expect_equal(nonsense, came[nonsense], ("raised", "ValueError"))
 expect_equal("no such operator", came["the sine of a length"], ("raised", "NotImplementedError"))
@@ -601,10 +623,16 @@ expect_equal("no such operator", came["the sine of a length"], ("raised", "NotIm
 # %% test="Quantity" points=5
 # Graded
 check("Quantity")
-program = [("area", "mul", "length", "length"), ("side", "sqrt", "area"), ("ratio", "div", "side", "length")]
+program = [
+    ("area", "mul", "length", "length"),
+    ("side", "sqrt", "area"),
+    ("ratio", "div", "side", "length"),
+    ("log2 of a ratio", "log2", "ratio"),
+]
 came = driver.measure(Quantity, given, program)
 expect_equal("the side of a square", came["side"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
 expect_equal("a ratio", came["ratio"], ("Quantity", torch.tensor([1.0, 1.0]), {}))
+expect_equal("no such operator", came["log2 of a ratio"], ("raised", "NotImplementedError"))
 ### BEGIN HIDDEN TESTS
 verify("Quantity", Quantity)
 ### END HIDDEN TESTS
@@ -663,6 +691,7 @@ def read_slot(dump: str, key: str) -> tuple[str, str]:
 dump = torch._C._dispatch_dump_table("aten::mm")
 expect_equal("mm on a CPU", read_slot(dump, "CPU"), ("kernel", "RegisterCPU_0.cpp"))
 expect_equal("mm and autograd", read_slot(dump, "AutogradCPU")[0], "autograd kernel")
+expect_equal("mm without numbers", read_slot(dump, "Meta"), ("kernel", "_meta_registrations.py"))
 expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView"),
              ("fallthrough", "VariableFallbackKernel.cpp"))
 for no_key in ("Toaster", "PU", "Auto", "cpu"):
@@ -749,12 +778,16 @@ print(found)
 expect_equal("all operators of the forward, and the sum", found["launches"] + found["views"], 130)
 expect_equal("views, copies and products", (found["views"], found["copies"], found["products"]),
              (79, 8, 17))
+tokens = torch.zeros(2, 3, dtype=torch.int64)
+found = driver.account_of_one(account, "a comparison, and its transpose", tokens, False)
+expect_equal("a small model", found, {"views": 1, "copies": 0, "products": 0, "rest": 3, "launches": 3})
 
 # %% test="account" points=4
 # Graded
 check("account")
-found = driver.account_of_shuffle(account, torch.zeros(2, 3, dtype=torch.int64), True)
-expect_equal("another model, there and back", (found["views"], found["copies"]), (9, 3))
+found = driver.account_of_two(account, tokens)
+expect_equal("another model, there and back", (found["first"]["views"], found["first"]["copies"]), (9, 3))
+expect_equal("and one after it", (found["second"]["views"], found["second"]["copies"]), (2, 1))
 ### BEGIN HIDDEN TESTS
 verify("account", account)
 ### END HIDDEN TESTS

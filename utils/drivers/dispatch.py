@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -19,6 +24,10 @@ DEEPEST = 50
 
 class TooDeep(RecursionError):
     """A call was redispatched more often than there are keys."""
+
+
+class Misused(TypeError):
+    """A kernel was called in another way than its kind is called."""
 
 
 class _Fallthrough:
@@ -41,12 +50,14 @@ def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
 PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "two layers": lambda x, w1, w2: F.relu(x @ w1) @ w2,
     "joined": lambda a, b: torch.cat([a, b], dim=0).sum(dim=0, keepdim=True),
-    "with itself": lambda x: torch.cat([x, x]) * 2,
+    "with itself": lambda x: torch.mul(twice := torch.cat([x, x]), twice),
     "made": lambda x: x + torch.ones(x.shape[-1]) * torch.arange(x.shape[-1]),
     "in place": lambda x: x.clone().multiply_(2).subtract_(x, alpha=-3),
     "with keywords": lambda x: torch.add(x, x[0], alpha=2, out=torch.empty(x.shape)),
     "there and back": _there_and_back,
+    "sorted": lambda x: torch.searchsorted(x, x, sorter=x.argsort(dim=-1)),
     "vectors": lambda x: torch.mv(x, x[0]) + torch.dot(x[0], x[0]),
+    "a matrix and a vector": lambda x: x @ x[0] + x[0] @ x[0],
     "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v,
     "linear": F.linear,
     # a sum of one column, which is stretched: its sizes say nothing of the product's
@@ -96,6 +107,63 @@ class _OneStep(nn.Module):
         return self.step(self.words(tokens))
 
 
+_CONTAINERS = dict, list, set, Counter, OrderedDict, defaultdict
+
+
+@contextlib.contextmanager
+def put_back(thing: Any) -> Iterator[None]:
+    """Undo what calls leave in a class or function itself: in what all its objects and calls share.
+
+    That is what a class holds, the defaults of functions, and global containers and numbers that
+    they name. So no driver's call depends on an earlier one, and what is shared by mistake is seen
+    where two are asked one after the other.
+    """
+    classes = [c for c in getattr(thing, "__mro__", ()) if c.__module__.split(".")[0] != "torch"]
+    owned = [(c, name, value) for c in classes for name, value in vars(c).items()]
+    undo: list[Callable[[], Any]] = []
+    for owner, name, value in owned:
+        if type(value) in (int, float):
+            undo.append(partial(setattr, owner, name, value))
+        undo += _restorers(value)
+    for function in (thing, *(value for *_, value in owned)):
+        function = inspect.unwrap(getattr(function, "fget", function))
+        if not isinstance(function, FunctionType):
+            continue
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            undo += _restorers(default)
+        scope = function.__globals__
+        for name in _named(function.__code__) & scope.keys():
+            if type(scope[name]) in (int, float):
+                undo.append(partial(scope.__setitem__, name, scope[name]))
+            undo += _restorers(scope[name])
+    try:
+        yield
+    finally:
+        for step in undo:
+            step()
+
+
+def _restorers(value: Any, deepest: int = 3) -> list[Callable[[], Any]]:
+    """What puts back the content that a container has now, and that of those in it."""
+    if type(value) not in _CONTAINERS or "__builtins__" in value:  # a module's names are none
+        return []
+    kept = value.copy()
+
+    def restore() -> None:
+        value.clear()
+        value.extend(kept) if isinstance(value, list) else value.update(kept)
+
+    inner = kept.values() if isinstance(kept, dict) else kept
+    deeper = [step for one in inner for step in _restorers(one, deepest - 1)] if deepest else []
+    return [restore, *deeper]
+
+
+def _named(code: CodeType) -> set[str]:
+    """The names that a function's code, or a function in it, looks up in its module."""
+    within = (one for one in code.co_consts if inspect.iscode(one))
+    return {*code.co_names}.union(*map(_named, within))
+
+
 @driver("ops", "result")
 def log_ops(log_class: type, program: str, *tensors: Tensor, times: int = 1) -> dict:
     """Return the ``ops`` of an ``OpLog``, and the ``result`` of a program in PROGRAMS.
@@ -136,11 +204,25 @@ def count_flops(
 
     ``new`` is what it has counted before that.
     """
-    counter = counter_class()
-    new = counter.flops
-    with torch.inference_mode(inference), counter:
-        result = PROGRAMS[program](*tensors)
-    return {"flops": counter.flops, "result": result.clone(), "new": new}
+    with put_back(counter_class):
+        counter = counter_class()
+        new = counter.flops
+        with torch.inference_mode(inference), counter:
+            result = PROGRAMS[program](*tensors)
+        return {"flops": counter.flops, "result": result.clone(), "new": new}
+
+
+@driver("first", "second")
+def count_by_two(counter_class: type, program: str, *tensors: Tensor) -> dict:
+    """Return the ``flops`` of two counters, of which the first hears a program once, as does the
+    second, made after that."""
+    with put_back(counter_class):
+        counters = []
+        for _ in range(2):
+            counters.append(counter_class())
+            with counters[-1]:
+                PROGRAMS[program](*tensors)
+        return {"first": counters[0].flops, "second": counters[1].flops}
 
 
 @driver(WHOLE)
@@ -156,12 +238,13 @@ def flops_of_minigpt(
 
     With ``backward``, a backward from the sum of the logits is counted, too.
     """
-    model, counter = MiniGPT(config), counter_class()
-    with torch.inference_mode(inference), counter:
-        logits = model(tokens)
-        if backward:
-            logits.sum().backward()
-    return counter.flops
+    with put_back(counter_class):
+        model, counter = MiniGPT(config), counter_class()
+        with torch.inference_mode(inference), counter:
+            logits = model(tokens)
+            if backward:
+                logits.sum().backward()
+        return counter.flops
 
 
 @driver(WHOLE)
@@ -169,19 +252,30 @@ def account(
     function: Callable, config: MiniGPTConfig, tokens: Tensor, backward: bool
 ) -> dict[str, int]:
     """Return what the learner's ``account`` says of a MiniGPT for tokens (batch, length)."""
-    return dict(function(MiniGPT(config), tokens, backward))
+    with put_back(function):
+        return dict(function(MiniGPT(config), tokens, backward))
 
 
 @driver(WHOLE)
 def account_of_shuffle(function: Callable, tokens: Tensor, backward: bool) -> dict[str, int]:
     """The same of a small model that copies and writes in place, of tokens from 0 to 7."""
-    return dict(function(_Shuffle(), tokens, backward))
+    with put_back(function):
+        return dict(function(_Shuffle(), tokens, backward))
 
 
 @driver(WHOLE)
 def account_of_one(function: Callable, step: str, tokens: Tensor, backward: bool) -> dict[str, int]:
     """The same of an embedding and one of the STEPS after it, of tokens from 0 to 7."""
-    return dict(function(_OneStep(step), tokens, backward))
+    with put_back(function):
+        return dict(function(_OneStep(step), tokens, backward))
+
+
+@driver("first", "second")
+def account_of_two(function: Callable, tokens: Tensor) -> dict[str, dict[str, int]]:
+    """The same of two models, one after the other, there and back."""
+    with put_back(function):
+        models = {"first": _Shuffle(), "second": _OneStep("`clone`")}
+        return {name: dict(function(model, tokens, True)) for name, model in models.items()}
 
 
 @driver(WHOLE)
@@ -203,8 +297,14 @@ def play_dispatcher(
             plays its steps.
 
     Returns:
-        For each call what it returned, or ``("raised", type, message)``.
+        For each call what it returned, or ``("raised", type, message)``: of ``Misused``, where a
+        kernel was called otherwise than its kind is, the message says how it was called.
     """
+    with put_back(dispatcher_class):
+        return _played(dispatcher_class, order, script)
+
+
+def _played(dispatcher_class: type, order: Sequence[str], script: Sequence[tuple]) -> list[Any]:
     dispatcher = dispatcher_class(order)
     depth = 0
 
@@ -218,47 +318,65 @@ def play_dispatcher(
         finally:
             depth -= 1
 
-    def kernel(own_op: Any, described: Any) -> Any:
+    def kernel(kind: str, own_op: Any, described: Any) -> Any:
         what, *words = described
         if what == "fallthrough":
             return FALLTHROUGH
-        if what == "answer":
-            return lambda keys, value: (words[0], value, sorted(_a_set(keys)))
-        if what == "nothing":
-            return lambda _keys, _value: None
-        op = own_op if what == "redispatch" else words[1]
-        if op is None:  # a fallback stands for any operator, and is told which
-            return lambda op, keys, value: (words[0], op, go_on(op, _a_set(keys), value))
-        return lambda keys, value: (words[0], go_on(op, _a_set(keys), value))
+
+        def run(*given: Any) -> Any:
+            called = f"{kind}({', '.join(map(_role, given))})"
+            if called != CALLS[kind]:
+                raise Misused(called)
+            *told, keys, value = given
+            if what == "nothing":
+                return None
+            if what == "answer":
+                return words[0], value, sorted(keys)
+            if told:  # a fallback stands for any operator, and is told which
+                return words[0], told[0], go_on(told[0], keys, value)
+            return words[0], go_on(own_op if what == "redispatch" else words[1], keys, value)
+
+        return run
 
     results = []
     for step, *rest in script:
         if step == "impl":
             op, key, described = rest
-            dispatcher.impl(op, key, kernel(op, described))
+            dispatcher.impl(op, key, kernel("an impl", op, described))
         elif step == "composite":
             op, keys, described = rest
-            dispatcher.composite(op, keys, kernel(op, described))
+            dispatcher.composite(op, keys, kernel("a composite", op, described))
         elif step == "fallback":
             key, described = rest
-            dispatcher.fallback(key, kernel(None, described))
+            dispatcher.fallback(key, kernel("a fallback", None, described))
         elif step == "another":
-            play_dispatcher(dispatcher_class, order, *rest)
+            _played(dispatcher_class, order, *rest)
         else:
             op, keys, value = rest
             try:
                 results.append(dispatcher.call(op, frozenset(keys), value))
-            except TooDeep as error:
-                results.append(("raised", "TooDeep", str(error)))
+            except (TooDeep, Misused) as error:
+                results.append(("raised", type(error).__name__, str(error)))
             except NotImplementedError as error:
                 results.append(("raised", "NotImplementedError", str(error)))
     return results
 
 
-def _a_set(keys: Any) -> Any:
-    if not isinstance(keys, (frozenset, set)):
-        raise TypeError(f"a kernel expects a frozenset of keys, and got a {type(keys).__name__}")
-    return keys
+# How a kernel is called; what it is given is of these roles.
+CALLS = {
+    "an impl": "an impl(keys, value)",
+    "a composite": "a composite(keys, value)",
+    "a fallback": "a fallback(name, keys, value)",
+}
+
+
+def _role(given: Any) -> str:
+    """What an argument of a kernel is taken for."""
+    if isinstance(given, (frozenset, set)):
+        return "keys"
+    if isinstance(given, (list, tuple, dict)):
+        return "no set"
+    return "name" if isinstance(given, str) else "value"
 
 
 @driver(WHOLE)

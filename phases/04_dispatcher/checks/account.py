@@ -4,6 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks.exercise import Case, Check
+from utils.drivers import dispatch
 from utils.drivers.dispatch import STEPS
 from utils.minigpt import MiniGPTConfig
 
@@ -46,25 +47,49 @@ def _solution(model, tokens, backward):
 account.reference(_solution)
 
 
+KINDS = {
+    "views": "views are counted.",
+    "copies": "copies are counted.",
+    "products": "products are counted.",
+    "rest": "operators are counted as the rest.",
+    "launches": "launches are counted.",
+}
 PLACES = {
-    f"['{kind}']": f"the number of {kind}"
-    for kind in ("views", "copies", "products", "launches")
-} | {"['rest']": "the number of the rest"}
+    f"[0]['{kind}'][{at}]": f"{how} {words}"
+    for kind, words in KINDS.items()
+    for at, how in enumerate(("Too few", "Too many"))
+} | {"[1]": "the dict"}
+
+
+def _told(found, right):
+    """Of each kind whether it has too few or too many, and then the counts as they came."""
+    if not isinstance(found, dict):
+        return found
+    told = {}
+    for kind in KINDS:
+        count = found.get(kind)
+        counted = isinstance(count, int)
+        told[kind] = counted and count < right[kind], counted and count > right[kind]
+    return told, found
 
 
 @account.cases
 def _(draw):
     def accounted(config, tokens, backward):
+        right = dispatch.account(_solution, config, tokens, backward)
+
         def play(subject):
-            return subject.drive("dispatch:account", config, tokens, backward)
+            return _told(subject.drive("dispatch:account", config, tokens, backward), right)
 
         part = "with the backward" if backward else "the forward"
         shown = f"{config.n_layers} layer{'s' * (config.n_layers > 1)}, a batch of {len(tokens)}"
         return Case(part, play, shown=shown, places=PLACES)
 
     def shuffled(tokens, backward):
+        right = dispatch.account_of_shuffle(_solution, tokens, backward)
+
         def play(subject):
-            return subject.drive("dispatch:account_of_shuffle", tokens, backward)
+            return _told(subject.drive("dispatch:account_of_shuffle", tokens, backward), right)
 
         part = "with the backward" if backward else "the forward"
         shown = "a small model that splits, copies, multiplies and writes in place"
@@ -73,12 +98,31 @@ def _(draw):
     def of_one(step, backward):
         tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
 
+        right = dispatch.account_of_one(_solution, step, tokens, backward)
+
         def play(subject):
-            return subject.drive("dispatch:account_of_one", step, tokens, backward)
+            return _told(subject.drive("dispatch:account_of_one", step, tokens, backward), right)
 
         part = "with the backward" if backward else "the forward"
         shown = f"an embedding{f', then {step}' * (step != 'nothing')}, then the sum"
         return Case(part, play, shown=shown, places=PLACES)
+
+    def of_two():
+        tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
+
+        right = dispatch.account_of_two(_solution, tokens)
+
+        def play(subject):
+            came = subject.drive("dispatch:account_of_two", tokens)
+            return [_told(came[which], right[which]) for which in ("first", "second")]
+
+        places = {
+            f"[{number}]{path}": f"of the {which} model: {words}"
+            for number, which in enumerate(("first", "second"))
+            for path, words in PLACES.items()
+        }
+        shown = "two models, one after the other"
+        return Case("with the backward", play, shown=shown, places=places)
 
     def drawn(layers, heads):
         return MiniGPTConfig(
@@ -101,3 +145,4 @@ def _(draw):
     tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
     for backward in (False, True):
         yield shuffled(tokens, backward)
+    yield of_two()

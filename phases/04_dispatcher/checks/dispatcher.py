@@ -51,6 +51,10 @@ class Dispatcher:
         raise NotImplementedError(f"{op}: no key is left")
 
 
+MISUSED = (
+    "a kernel was called otherwise than its kind is: with other arguments, in another order, or "
+    "with keys that are no set."
+)
 ANSWER, PASS, NOTHING = "answer", "redispatch", ("fallthrough",)
 
 
@@ -74,12 +78,14 @@ def _(draw):
         def play(subject):
             *_, last = subject.drive("dispatch:play_dispatcher", ORDER, script)
             kind, message = last[1:] if last[0] == "raised" else ("", "")
-            return kind, op in message, key in message
+            misused = message if kind == "Misused" else ""
+            return misused, kind, op in message, key in message
 
         places = {
-            "[0]": "the type of the error",
-            "[1]": "the message does not name the operator.",
-            "[2]": "the message does not name the key.",
+            "[0]": MISUSED,
+            "[1]": "the type of the error",
+            "[2]": "the message does not name the operator.",
+            "[3]": "the message does not name the key.",
         }
         return Case("holes", play, shown=shown, places=places)
 
@@ -131,6 +137,9 @@ def _(draw):
          call(g, "CPU", "Tracer")],
         "a fallback that passes the call on",
     )  # fmt: skip
+    for_all = ("fallback", "Autograd", (ANSWER, "for all"))
+    yield played("fallthrough and fallbacks", [*backends, for_all, call(none, "CPU", "Autograd")],
+                 "a fallback that answers for an operator which has nothing of its own")  # fmt: skip
     spent = [
         impl(f, "Tracer", *NOTHING),
         ("fallback", "Autograd", (PASS, "anything")),
@@ -231,10 +240,11 @@ def _(draw):
 
 
 PLACES = {
-    "[0]": "which error it raised, if any",
-    "[1]": "the kernels that ran, one passing the call on to the next",
-    "[2]": "the value that the last kernel was given",
-    "[3]": "the keys that the last kernel was given",
+    "[0]": MISUSED,
+    "[1]": "which error it raised, if any",
+    "[2]": "the kernels that ran, one passing the call on to the next",
+    "[3]": "the value that the last kernel was given",
+    "[4]": "the keys that the last kernel was given",
 }
 
 
@@ -250,18 +260,20 @@ def _places(calls):
 
 
 def _told(result):
-    """What a call came to: the error's type, the kernels that ran, their last value and keys.
+    """What a call came to: how a kernel was misused, if one was, the error's type, the kernels that
+    ran, their last value and keys.
 
     What no kernel of the driver's returned stands at the end, as it came.
     """
     ran, rest = [], result
     while isinstance(rest, (tuple, list)) and len(rest) in (2, 3) and isinstance(rest[0], str):
         if rest[0] == "raised":
-            return str(rest[1]), ran, None, None
+            misused = str(rest[2]) if rest[1] == "Misused" else ""
+            return misused, str(rest[1]), ran, None, None
         last = len(rest) == 3 and isinstance(rest[2], list)
         # a fallback tells the operator, too
         ran += [rest[0], str(rest[1])] if len(rest) == 3 and not last else [rest[0]]
         if last:
-            return "", ran, rest[1], rest[2]
+            return "", "", ran, rest[1], rest[2]
         rest = rest[-1]
-    return "", ran, rest, None
+    return "", "", ran, rest, None

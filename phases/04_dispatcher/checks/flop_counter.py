@@ -4,6 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks.exercise import ByHand, Case, Check
+from utils.drivers import dispatch
 from utils.minigpt import MiniGPTConfig
 
 from .shared import LISTENING
@@ -45,33 +46,55 @@ class FlopCounter(TorchDispatchMode):
         self.flops += 2 * a.numel() * b.shape[-1]
 
 
-WITHOUT = ("in place", "made", "with keywords", "vectors")  # programs without such a product
+COUNTED = "Too few FLOPs are counted.", "Too many FLOPs are counted.", "the FLOPs"
+
+
+def _told(flops, right):
+    """Whether too few or too many are counted, and what came."""
+    counted = isinstance(flops, (int, float))
+    return counted and flops < right, counted and flops > right, flops
+
+
+WITHOUT = ("in place", "made", "with keywords", "vectors", "a matrix and a vector")  # programs without such a product
 
 
 @flop_counter.cases
 def _(draw):
     def counted(part, program, *tensors, inference=False):
+        right = dispatch.count_flops(FlopCounter, program, *tensors, inference=inference)["flops"]
+
         def play(subject):
             came = subject.drive("dispatch:count_flops", program, *tensors, inference=inference)
-            return came["new"], came["flops"], came["result"]
+            return came["new"], *_told(came["flops"], right), came["result"]
 
         places = {
             "[0]": "`flops` of a new counter, before it hears anything",
-            "[1]": "the FLOPs",
-            "[2]": "what the program returns",
+            **{f"[{1 + at}]": words for at, words in enumerate(COUNTED)},
+            "[4]": "what the program returns",
         }
         without = ", which has no product of matrices" if program in WITHOUT else ""
         under = " under inference mode" if inference else ""
         shown = f"the program {program!r}{without}{under}"
         return Case(part, play, shown=shown, places=places)
 
-    def of_minigpt(config, tokens, **how):
+    def by_two(*tensors):
         def play(subject):
-            return subject.drive("dispatch:flops_of_minigpt", config, tokens, **how)
+            return subject.drive("dispatch:count_by_two", "two layers", *tensors)
+
+        places = {"['first']": "the FLOPs of the first", "['second']": "the FLOPs of the second"}
+        shown = "two counters, of which each hears the program 'two layers', one after the other"
+        return Case("products", play, shown=shown, places=places)
+
+    def of_minigpt(config, tokens, **how):
+        right = dispatch.flops_of_minigpt(FlopCounter, config, tokens, **how)
+
+        def play(subject):
+            return _told(subject.drive("dispatch:flops_of_minigpt", config, tokens, **how), right)
 
         said = ", ".join(name for name, is_so in how.items() if is_so)
-        shown = f"the FLOPs of a MiniGPT{', ' if said else ''}{said}"
-        return Case("MiniGPT", play, shown=shown)
+        shown = f"a MiniGPT{', ' if said else ''}{said}"
+        places = {f"[{at}]": words for at, words in enumerate(COUNTED)}
+        return Case("MiniGPT", play, shown=shown, places=places)
 
     a, b, c, d = draw.shape(4)
     matrices = draw.tensor((a, b)), draw.tensor((b, c)), draw.tensor((c, d))
@@ -101,10 +124,13 @@ def _(draw):
         yield counted(part, "two layers", *empty, inference=inference)
         inner = draw.tensor((a, 0)), draw.tensor((0, c)), draw.tensor((c, d))
         yield counted(part, "two layers", *inner, inference=inference)
+        whole = tuple(tensor.round().to(torch.int64) for tensor in matrices)
+        yield counted(part, "two layers", *whole, inference=inference)
         for program in WITHOUT:
             yield counted(part, program, draw.tensor((a, b)), inference=inference)
         double = tuple(draw.tensor(s, torch.float64) for s in ((2, a, b), (c, b), (c,)))
         yield counted(part, "linear", *double, inference=inference)
+    yield by_two(*matrices)
     yield counted("the backward", "there and back", draw.tensor((a, b)), draw.tensor((c, b)))
     yield counted("the backward", "there and back", draw.tensor((2, a, b)), draw.tensor((c, b)))
     yield counted("the backward", "there and back", draw.tensor((1, b)), draw.tensor((1, b)))
@@ -113,6 +139,6 @@ def _(draw):
         vocab_size=draw.integer(11, 30), d_model=8, n_heads=draw.choice((2, 4)),
         n_layers=draw.integer(1, 3), d_ff=draw.integer(5, 20), context=9,
     )  # fmt: skip
-    tokens = torch.zeros(draw.integer(1, 3), draw.integer(2, 9), dtype=torch.int64)
+    tokens = torch.zeros(draw.integer(2, 3), draw.integer(2, 9), dtype=torch.int64)
     for how in ({}, {"backward": True}, {"inference": True}):
         yield of_minigpt(config, tokens, **how)

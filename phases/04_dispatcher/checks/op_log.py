@@ -4,7 +4,7 @@
 from utils.checks.exercise import Case, Check
 from utils.checks.lab_solution import lab_solution
 
-LONGEST = 40  # operators in a log whose places have words
+LONGEST, MOST = 40, 4  # operators in a log, and tensors of one, whose places have words
 
 op_log = Check(
     "OpLog",
@@ -14,6 +14,13 @@ op_log = Check(
 op_log.reference(lab_solution(__name__, "OpLog"))
 
 
+def _by_tensor(shapes):
+    """The shapes of one operator by tensor, so that a report can say of which."""
+    if not isinstance(shapes, (list, tuple)):
+        return shapes
+    return {f"tensor {number}": shape for number, shape in enumerate(shapes, 1)}
+
+
 @op_log.cases
 def _(draw):
     def heard(part, program, *tensors, times=1):
@@ -21,7 +28,8 @@ def _(draw):
 
         def play(subject):
             came = subject.drive("dispatch:log_ops", program, *tensors, times=times)
-            return [entry[place] for entry in came["ops"]]
+            told = [entry[place] for entry in came["ops"]]
+            return told if part == "names" else [_by_tensor(shapes) for shapes in told]
 
         places = {"": "how many operators were written down"}
         for number in range(LONGEST):
@@ -31,6 +39,8 @@ def _(draw):
                 if part == "names"
                 else f"{where}: the shapes of its tensors"
             )
+            for tensor in range(1, MOST + 1):
+                places[f"[{number}]['tensor {tensor}']"] = f"{where}: the shape of tensor {tensor}"
         return Case(part, play, shown=f"the program {program!r}", places=places)
 
     def unnoticed(program, *tensors):
@@ -60,6 +70,7 @@ def _(draw):
         "in place": (draw.tensor((a, b, c)),),
         "linear": (draw.tensor((a, b)), draw.tensor((c, b)), draw.tensor((c,))),
         "with keywords": (draw.tensor((a, b)),),
+        "sorted": (draw.tensor((a, b)),),
         "there and back": (draw.tensor((a, b)), draw.tensor((c, b))),
         "attention": (draw.tensor((a, b, c)), draw.tensor((a, d, c)), draw.tensor((a, d, b))),
     }

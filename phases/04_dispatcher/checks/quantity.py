@@ -205,10 +205,12 @@ def _(draw):
             yield one(refused, operator, *arguments)
     odd = {"q": (positive((a,)), {"m": 2, "s": -3})}
     yield measured(refused, odd, [("r", "sqrt", "q")], "the root of an odd power")
+    odd = {"q": (positive((a,)), {"m": 3, "s": 2})}
+    yield measured(refused, odd, [("r", "sqrt", "q")], "the root of an odd power above 2")
     yield one(refused, "sqrt", "length")
     yield one(refused, "exp", "length")
     yield one(refused, "log", "speed")
     yield one(refused, "sqrt", "speed")
-    for operator in ("tanh", "clone", "log2", "neg_"):
+    for operator in ("tanh", "clone", "log2", "neg_", "rsqrt", "expm1"):
         yield one(refused, operator, "ratio")
         yield one(refused, operator, "length")
