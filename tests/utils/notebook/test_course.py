@@ -124,7 +124,9 @@ def test_the_table_says_how_far_somebody_is(tmp_path):
 
 
 HOURS = {"ten minutes": 0.2, "two hours": 2, "two and a half hours": 2.5, "three hours": 3}
-HOURS |= {"three and a half hours": 3.5, "four hours": 4}
+HOURS |= {"three and a half hours": 3.5, "four hours": 4, "four and a half hours": 4.5}
+HOURS |= {"five hours": 5}
+MINUTES = re.compile(r"^# \*[^*]*?(\d+) minutes", re.MULTILINE)  # below an exercise's heading
 
 
 @pytest.mark.parametrize("phase", PHASES, ids=lambda phase: phase.name)
@@ -133,3 +135,10 @@ def test_the_table_says_of_a_lab_what_the_lab_says(phase):
     said = re.search(r"points,\s(?:#\s)?(?:about |a little over )?([\w ]*?(?:hours|minutes))", text)
     assert said is not None
     assert HOURS[said[1]] == phase.hours[1]
+
+
+@pytest.mark.parametrize("phase", PHASES, ids=lambda phase: phase.name)
+def test_a_lab_takes_as_long_as_its_exercises_together(phase):
+    text = (ROOT / "phases" / phase.name / "lab.py").read_text()
+    minutes = sum(map(int, MINUTES.findall(text)))
+    assert abs(minutes / 60 - phase.hours[1]) <= 0.25, f"{minutes} minutes"
