@@ -1023,7 +1023,7 @@ result, texts = run_and_get_code(torch.compile(rms), x)
 print([line.split()[0] for text in texts for line in text.splitlines() if "async_compile.cpp" in line])
 
 # %% [markdown]
-# Only what has been compiled by the end of the call is among them, and a backward is compiled when somebody first goes back. `TORCH_COMPILE_DEBUG=1` leaves the same texts in a folder, `torch_compile_debug`, with the graphs that came before them.
+# Only what has been compiled by the end of the call is among them, and a backward is compiled when somebody first goes back. `TORCH_COMPILE_DEBUG=1` leaves the same texts in a folder, `torch_compile_debug`, with the graphs that came before them; but here a cache is silent, and of what lies on the disk already there is nothing in that folder.
 
 # %% [markdown]
 # ## The finished step, read

@@ -124,7 +124,9 @@ def anchors():
     found = {}
     for phase in LESSONS:
         cells = jupytext.read(phase.lesson, fmt="py:percent").cells
-        heads = [re.match(r"#+ (.+)", cell.source) for cell in cells if cell.cell_type == "markdown"]
+        heads = [
+            re.match(r"#+ (.+)", cell.source) for cell in cells if cell.cell_type == "markdown"
+        ]
         found[phase.name] = {anchor(head[1]) for head in heads if head}
     return found
 

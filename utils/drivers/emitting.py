@@ -189,7 +189,10 @@ def _noted(left: list[str]) -> Iterator[None]:
 def _loggers() -> list[logging.Logger]:
     known = logging.root.manager.loggerDict
     names = [name for name in known if name.partition(".")[0] == "torch" and name != TRACE]
-    return [logging.root, *(one for name in names if isinstance(one := known[name], logging.Logger))]
+    return [
+        logging.root,
+        *(one for name in names if isinstance(one := known[name], logging.Logger)),
+    ]
 
 
 def _logs() -> dict[str, tuple[int, list[str]]]:
