@@ -1010,7 +1010,7 @@ finally:
     torch._logging.set_logs()  # silent again, and torch's handlers as they were
 
 # %% [markdown]
-# After the first and the third. What the process remembers is not compiled, and nobody says a word. What comes from the disk is logged as if it had been written just now. So whoever wants the text of a certain call lets the compiler forget first. The short messages behind it say where its file lies: it is the caches' folder once more, and you may as well read it there. Only, a file's name is a hash, and the folder is for all calls: it doesn't say whose the file is.
+# After the first and the third. What the process remembers is not compiled, and nobody says a word. What comes from the disk is logged as if it had been written just now. So whoever wants the text of a certain call lets the compiler forget first. The short messages that follow a module say where its file lies: it is the caches' folder once more, and you may as well read it there. Only, a file's name is a hash, and the folder is for all calls: it doesn't say whose the file is.
 #
 # And look at `finally`. A log that stays on, a variable of the environment that stays set, a function of torch's that stays exchanged: each makes another's afternoon strange, most of all after an error, when nobody comes to the line that would have switched it off.
 #

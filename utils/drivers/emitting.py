@@ -157,7 +157,8 @@ def _noted(left: list[str]) -> Iterator[None]:
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
     logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
-    settings = [(config, config.get_config_copy()) for config in (inductor, dynamo, functorch)]
+    configs = inductor, dynamo, functorch, torch.compiler.config  # names of the last stand in others
+    settings = [(config, config.get_config_copy()) for config in configs]
     functions = [(owner, _functions(owner)) for owner in _owners()]
     try:
         yield

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow(8)
 def careless(function, *inputs):
     torch._logging.set_logs(output_code=True)
     config.fx_graph_cache = not config.fx_graph_cache
+    config.force_disable_caches = True
     os.environ["LEFT_BEHIND"] = "1"
     GraphLowering.save_output_code = print
     return function(*inputs)
@@ -34,6 +35,7 @@ def test_what_is_left_on_is_noted_and_switched_off():
     every = [emitting.LOG, emitting.SETTING, emitting.VARIABLE, emitting.FUNCTION]
     assert came["left"] == [every]
     assert config.fx_graph_cache == before
+    assert not config.force_disable_caches
     assert "LEFT_BEHIND" not in os.environ
     assert GraphLowering.save_output_code is None
     assert not logging.getLogger("torch._inductor").isEnabledFor(logging.INFO)
