@@ -642,6 +642,7 @@ expect_equal("a module for each call", [len(texts) for texts in came["texts"]], 
 expect_equal("Python reads it", came["python"], [[True]] * 3)
 (first,), (again,), (other,) = came["texts"]
 expect_equal("two products", [text.count(" extern_kernels.mm(") for text in (first, again, other)], [2, 2, 2])
+expect_equal("from its beginning to its end", ["import torch\n" in first, "__main__" in first], [True, True])
 expect_equal("the sizes of the call", ["assert_size_stride(arg0_1, (2, 3)" in text for text in (first, again, other)], [True, True, False])
 expect_equal("nothing is left on", came["left"], [[], [], []])
 came = emitting.dumped(generated, ((2, 1), x, w), back=True)

@@ -69,6 +69,7 @@ def _facts(counts, x, w, back, texts, raised, python):
     return {
         **facts,
         "python": all(python),
+        "any": len(texts) > 0,
         "least": len(texts) >= len(due),
         "most": len(texts) <= len(due),
         "sizes": all(set(SIZES.findall(text)) == sizes for text in texts),
@@ -81,6 +82,7 @@ PLACES = {
     "let out": "A call fails, and its error did not come out.",
     "listed": "It returns no list of texts.",
     "python": "Python can't read a text as it stands, by `ast.parse`.",
+    "any": "There is no text at all.",
     "least": "There are fewer texts than the call has modules.",
     "most": "There are more texts than the call has modules.",
     "sizes": "The sizes in a text are not the numbers of this call's inputs.",
