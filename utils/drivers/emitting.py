@@ -157,7 +157,8 @@ def _noted(left: list[str]) -> Iterator[None]:
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
     logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
-    configs = inductor, dynamo, functorch, torch.compiler.config  # names of the last stand in others
+    # the last holds settings that another has under a name of its own
+    configs = inductor, dynamo, functorch, torch.compiler.config
     settings = [(config, config.get_config_copy()) for config in configs]
     functions = [(owner, _functions(owner)) for owner in _owners()]
     try:
