@@ -72,11 +72,11 @@ show_progress()
 #
 # Six things that you can do at the end of the road, on an empty page:
 #
-# 1. an MLP as an `nn.Module`, from nothing (phase 03);
-# 2. a `Dataset` and a `DataLoader` of your own (07);
-# 3. a full training loop, with mixed precision and gradient clipping (07);
-# 4. multi-head attention in under fifty lines (08);
-# 5. a Hugging Face causal language model, loaded and run (08);
-# 6. a profile of a training step, with its bottleneck named (09).
+# 1. an MLP as an `nn.Module`, from nothing ([phase 03](03_module.ipynb#cell-id=one-line-of-magic));
+# 2. a `Dataset` and a `DataLoader` of your own ([07](07_training.ipynb#cell-id=who-draws-the-dice));
+# 3. a full training loop, with mixed precision and gradient clipping ([07](07_training.ipynb#cell-id=the-five-lines));
+# 4. multi-head attention in under fifty lines ([08](08_transformer.ipynb#cell-id=attention-in-fifty-lines));
+# 5. a Hugging Face causal language model, loaded and run ([08](08_transformer.ipynb#cell-id=minigpt-as-a-hugging-face-model));
+# 6. a profile of a training step, with its bottleneck named ([09](09_profiling.ipynb#cell-id=one-step-from-end-to-end)).
 #
 # Beneath all six lies the one thing that the course is named after: when something in PyTorch surprises you, you will know which part to open.

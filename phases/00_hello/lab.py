@@ -140,5 +140,5 @@ verify("masked_block", masked_block)
 # ```
 #
 # The report tells you, part by part, what earned its point. Where something did not, it tells you
-# what your code did and which section of the lesson to read again. Phase 01 takes the first thing
+# what your code did and which section of the lesson to read again. [Phase 01](../../notebooks/01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view) takes the first thing
 # that every kernel is handed, a tensor, and asks what it is.

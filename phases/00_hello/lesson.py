@@ -114,7 +114,7 @@ choice(
 machine_report()
 
 # %% [markdown]
-# The first row is always open: PyTorch picks code written for your processor's instruction set and spreads it over some threads. (Which code, among many that would fit, is what phase 04 is about.) The second needs a GPU and a build that knows it. The course needs neither: you can learn all of it, and be graded on it, on a laptop. The last row is phase 06's: there PyTorch writes C++ for a function of yours, and your system's compiler makes machine code of it. Where there is none, the row ends in an error, and the command that opens it stands below: type it into a terminal, then run the cell again.
+# The first row is always open: PyTorch picks code written for your processor's instruction set and spreads it over some threads. (Which code, among many that would fit, is what [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) is about.) The second needs a GPU and a build that knows it. The course needs neither: you can learn all of it, and be graded on it, on a laptop. The last row is [phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)'s: there PyTorch writes C++ for a function of yours, and your system's compiler makes machine code of it. Where there is none, the row ends in an error, and the command that opens it stands below: type it into a terminal, then run the cell again.
 #
 # The third row is for code that PyTorch's authors did not write. You did. Let us open it.
 
@@ -284,7 +284,7 @@ if triton:
     kernel_ptx(add_kernel, code, line=5)
 
 # %% [markdown]
-# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which multiplies it by 128. `%tid.x` is the number of the thread; `and … 127` keeps it below 128, where it is anyway, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in phase 01.
+# The `ld.param` fetch the kernel's own arguments, three addresses and `n`, wherever the compiler found room for them. `%ctaid.x` is the number of the program, our `tl.program_id(0)`; `shl … 7` shifts it left by seven bits, which multiplies it by 128. `%tid.x` is the number of the thread; `and … 127` keeps it below 128, where it is anyway, and the `or` puts the two together: that is our `i`, one element of it. `mul.wide … 4` makes bytes of it, because a float32 has four; you will do that sum yourself in [phase 01](01_tensors.ipynb#cell-id=the-address-of-one-element).
 #
 # `setp.lt.s32 %p1` sets a *predicate*, one bit: is `i < n`? And there is the mask: `@%p1` in front of an instruction means *only if that bit is set*. No jump, no loop; a thread whose bit is off walks past the two `ld.global` and the `st.global` as if they weren't there. (The zeros that `mov` writes first are what such a thread holds in place of an element.) Between them stands the one line that does what we came for, `add.f32`.
 
@@ -314,7 +314,7 @@ if triton:
     count_loads(1024, [*pointers, "n"])
 
 # %% [markdown]
-# Each thread now has 1024 / 128 = 8 elements of `x` and 8 of `y`: sixteen loads. The last line tells the compiler one thing more, that `n` is a multiple of 16, too. Then four neighbours are always all inside or all outside of the mask, and one `v4` load can fetch them together. Not a letter of the kernel changed. What the compiler may assume decided what it wrote, and in phase 05 this will be the difference between a fast softmax and a slow one.
+# Each thread now has 1024 / 128 = 8 elements of `x` and 8 of `y`: sixteen loads. The last line tells the compiler one thing more, that `n` is a multiple of 16, too. Then four neighbours are always all inside or all outside of the mask, and one `v4` load can fetch them together. Not a letter of the kernel changed. What the compiler may assume decided what it wrote, and in [phase 05](05_custom_op.ipynb#cell-id=the-same-kernel-as-ptx) this will be the difference between a fast softmax and a slow one.
 #
 # PTX isn't the last word either. The driver, or Triton for it, turns it into what the chip truly runs, which is called *SASS*:
 
@@ -411,11 +411,11 @@ choice(
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **What the kernel is handed**: an address, and the integers that make a tensor of it. Phase 01.
-# - **How `x + y` finds its kernel** among hundreds. Phase 04.
-# - **A kernel worth writing**, with reductions, gradients and a place among PyTorch's own operators. Phase 05.
-# - **The compiler that writes Triton for you.** Phase 06.
-# - **How to measure time properly**, on a device that runs ahead of you. Phase 09.
+# - **What the kernel is handed**: an address, and the integers that make a tensor of it. [Phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view).
+# - **How `x + y` finds its kernel** among hundreds. [Phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up).
+# - **A kernel worth writing**, with reductions, gradients and a place among PyTorch's own operators. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
+# - **The compiler that writes Triton for you.** [Phase 06](06_compile.ipynb#cell-id=the-same-for-a-gpu).
+# - **How to measure time properly**, on a device that runs ahead of you. [Phase 09](09_profiling.ipynb#cell-id=two-clocks).
 # - Threads, warps, shared memory and how a GPU schedules them are a course of their own; NVIDIA's programming guide is a good one.
 
 # %% [markdown]

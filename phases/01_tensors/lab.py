@@ -771,5 +771,5 @@ verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
 # cells whose example fails.
 #
 # You can now say where every element of a tensor lies, who else is reading it, what a reshape
-# costs, what comes out of a mixed sum, and how long a forward pass must take at least. Phase 02
+# costs, what comes out of a mixed sum, and how long a forward pass must take at least. [Phase 02](../../notebooks/02_autograd.ipynb#cell-id=pytorchs-own-graph)
 # asks the next question: when this tensor changes a little, by how much does the loss?

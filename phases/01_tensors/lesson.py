@@ -110,7 +110,7 @@ print("same values:", torch.equal(best["weight"], head.weight))
 # | `storage_offset()` | at which element of the storage the reading starts |
 # | `dtype` | how many bytes make one element, and what they mean |
 # | `device` | in which memory the address lies |
-# | `requires_grad` | whether autograd is watching (phase 02) |
+# | `requires_grad` | whether autograd is watching ([phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)) |
 #
 # That record is the *view*. Here is a fresh LM head; `W` is its weight, without autograd's attention.
 #
@@ -292,7 +292,7 @@ share_map(
 #
 # - **Always a view**: `t`, `transpose`, `permute`, `view`, `narrow`, `expand`, `detach`, indexing with integers and slices. They can be written as shape, strides and offset, so that is all they write.
 # - **Always a copy**: `clone`, and indexing with a list or a mask. Rows 10, 3 and 500 have no constant step between them, so no stride can reach them.
-# - **A copy when it must**: `contiguous`, `reshape`, `to`, `float`, `cpu`. If the tensor is already what you ask for, you get it back, the same bytes and all. `W.contiguous()` is free. `W.t().contiguous()` buys 153,600 bytes and moves every number.
+# - **A copy when it must**: `contiguous`, `reshape`, `to`, `float`, `cpu`. If the tensor is already what you ask for, you get it back, the same bytes and all. `W.contiguous()` is free. `W.t().contiguous()` buys 153,600 bytes and moves every number. Which of the two it will be, `is_contiguous()` says beforehand: whether the elements, read in the order of their indices, lie one behind the other. It is asked of strides alone (`W.t()` says no, though no byte has moved), and a dimension of size 1 has no say, for nobody takes a step along it.
 #
 # The third family is where bugs live, because it does one thing on Monday and the other on Tuesday, depending on strides that no line of your code mentions.
 #
@@ -778,7 +778,7 @@ number(
 )
 
 # %% [markdown]
-# Count rather than believe. Where there is no GPU we rehearse on the device called `meta`: its tensors have the whole record and no bytes, so that every operation computes shapes and nothing else. The counter stands between Python and the kernels and writes down each copy from one device to another. (You need not read the class; how it can stand there is the subject of phase 04.)
+# Count rather than believe. Where there is no GPU we rehearse on the device called `meta`: its tensors have the whole record and no bytes, so that every operation computes shapes and nothing else. The counter stands between Python and the kernels and writes down each copy from one device to another. (You need not read the class; how it can stand there is the subject of [phase 04](04_dispatcher.ipynb#cell-id=listening-in).)
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -808,7 +808,7 @@ with Crossings():
     y.cpu()
 
 # %% [markdown]
-# Two for the parameters, once; then two for each batch, one each way. On a GPU the counts are the same. What the rehearsal can't show is *time*: a GPU works through its queue while Python runs ahead, and `.cpu()`, `.item()` and `print` make Python wait until the queue is empty. Phase 09 measures that.
+# Two for the parameters, once; then two for each batch, one each way. On a GPU the counts are the same. What the rehearsal can't show is *time*: a GPU works through its queue while Python runs ahead, and `.cpu()`, `.item()` and `print` make Python wait until the queue is empty. [Phase 09](09_profiling.ipynb#cell-id=two-clocks) measures that.
 #
 # Forget the move, and operands lie in two memories:
 
@@ -1010,18 +1010,19 @@ print(f"the fastest copy {copied:7.2f} of {3.35:5} TB/s,    {copied / 3.35:4.0%}
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **What `requires_grad` starts**: in-place writes to a view of something that autograd watches, version counters, saved tensors. Phase 02.
-# - **Parameters and buffers**, and what `.to(device)` does to a whole module, ties included. Phase 03.
-# - **How one line of Python finds a kernel**, and how `Crossings` could listen. Phase 04.
-# - **How a GPU reads memory**, and why neighbouring threads should read neighbouring bytes. Phase 05.
-# - **Mixed precision in a training loop**, `autocast` and `GradScaler`. Phase 07.
-# - **Pinned memory, asynchronous copies, the caching allocator, a memory timeline.** Phase 09.
+# - **What `requires_grad` starts**: in-place writes to a view of something that autograd watches, version counters, saved tensors. [Phase 02](02_autograd.ipynb#cell-id=written-over-while-autograd-watches).
+# - **Parameters and buffers**, and what `.to(device)` does to a whole module, ties included. [Phase 03](03_module.ipynb#cell-id=what-a-move-moves).
+# - **How one line of Python finds a kernel**, and how `Crossings` could listen. [Phase 04](04_dispatcher.ipynb#cell-id=listening-in).
+# - **How a GPU reads memory**, and why neighbouring threads should read neighbouring bytes. [Phase 05](05_custom_op.ipynb#cell-id=the-same-kernel-as-ptx).
+# - **Mixed precision in a training loop**, `autocast` and `GradScaler`. [Phase 07](07_training.ipynb#cell-id=sixteen-bits).
+# - **Pinned memory, asynchronous copies, the caching allocator, a memory timeline.** [Phase 09](09_profiling.ipynb#cell-id=memory-over-time).
 # - Sparse, quantized and nested tensors have layouts of their own, and are left to the documentation.
 
 # %% [markdown]
 # ## Sources
 #
 # Papers and essays:
+# - E. Stevens, L. Antiga, T. Viehmann, [*Deep Learning with PyTorch*](https://www.manning.com/books/deep-learning-with-pytorch), Manning, 2020, chapter 3: storage, offset and strides at a slower pace.
 # - Edward Z. Yang, "[PyTorch internals](https://blog.ezyang.com/2019/05/pytorch-internals/)" (blog.ezyang.com, 2019): the tensor, its storage and strides, drawn by one of its makers.
 # - S. van der Walt, S. C. Colbert, G. Varoquaux, "[The NumPy array: a structure for efficient numerical computation](https://arxiv.org/abs/1102.1523)", *Computing in Science & Engineering* 13(2), 2011.
 # - D. Goldberg, "[What every computer scientist should know about floating-point arithmetic](https://doi.org/10.1145/103162.103163)", *ACM Computing Surveys* 23(1), 1991.

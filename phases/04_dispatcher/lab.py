@@ -730,7 +730,7 @@ verify("read_slot", read_slot)
 #
 # <details><summary>How do I know that it is a view?</summary>
 #
-# You know it since phase 01: compare `untyped_storage().data_ptr()` of the result with that of each
+# You know it since [phase 01](../../notebooks/01_tensors.ipynb#cell-id=who-shares-bytes-with-whom): compare `untyped_storage().data_ptr()` of the result with that of each
 # tensor argument. Names mislead: `_unsafe_view` is a view in memory, and `reshape` is sometimes.
 # </details>
 # <details><summary>My counts are a few too high</summary>
@@ -836,4 +836,4 @@ verify("account", account)
 #
 # You can now say, of any call: which keys it starts with, which of them wins, which code that is,
 # and in which file of PyTorch it was registered. You have written a dispatcher, listened at the
-# real one, and answered in its place. In phase 05 you add an operator to its table.
+# real one, and answered in its place. In [phase 05](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) you add an operator to its table.

@@ -9,7 +9,7 @@
 #
 # Between `x @ w` and the loop that multiplies lies one table look-up. Everything that PyTorch does besides multiplying, recording gradients, casting, batching, compiling, pretending, is a column of that table.
 #
-# It takes an hour and a half. You need phase 02's `grad_fn` and phase 03's LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and a half. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import warnings
@@ -34,7 +34,7 @@ from utils.views import course_path, dispatch_bars, dispatch_table, flops_by_ope
 course_path(PHASES, here=4)
 
 # %% [markdown]
-# Phase 03 ended with a list of (operator, device, dtype): what is left of a model once its modules are out of the way. Each line of that list was a decision, and somebody made it.
+# [Phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) ended with a list of (operator, device, dtype): what is left of a model once its modules are out of the way. Each line of that list was a decision, and somebody made it.
 
 # %% [markdown]
 # ## Resumen en español
@@ -67,7 +67,7 @@ with Ops() as log:
 print(len(log.names), "operators; the commonest:", Counter(log.names).most_common(5))
 
 # %% [markdown]
-# 129, of which 13 are `addmm`, one for each linear layer. That seems right: it is what phase 03 promised. Then she reads that inference should run under `torch.inference_mode()`, adds the line, and runs it again.
+# 129, of which 13 are `addmm`, one for each linear layer. That seems right: it is what [phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) promised. Then she reads that inference should run under `torch.inference_mode()`, adds the line, and runs it again.
 #
 # **Predict.** Same model, same tokens, same logits. How many operators now? How many `addmm`?
 
@@ -132,7 +132,7 @@ x = torch.randn(2, 3)
 print(dispatch.keys_of(x))
 
 # %% [markdown]
-# Four, the highest first. `CPU` says where the bytes are. `AutogradCPU` says that autograd wants to be asked. `ADInplaceOrView` has to do with views and changes in place (phase 02's version counter lives there), and `AutocastCPU` with mixed precision.
+# Four, the highest first. `CPU` says where the bytes are. `AutogradCPU` says that autograd wants to be asked. `ADInplaceOrView` has to do with views and changes in place ([phase 02](02_autograd.ipynb#cell-id=written-over-while-autograd-watches)'s version counter lives there), and `AutocastCPU` with mixed precision.
 #
 # **Predict.** Which of these have other keys than `x`: a tensor that requires a gradient; one in half precision; one of integers, which can't have a gradient; a transposed view; one made under `no_grad`; one made under `inference_mode`?
 
@@ -283,7 +283,7 @@ print(leaf.grad)
 print("and a warning:", str(said[0].message)[:99], "…")
 
 # %% [markdown]
-# There is one, by accident, and PyTorch is not happy about it. At AutogradCPU our operator has only the fallback, which passes the call on without leaving autograd; so the `+` *inside* our kernel was looked up from the top, autograd included, and recorded itself: `AddBackward0`, and no `DoubleBackward` anywhere. Had the kernel been written in NumPy or Triton, there would have been nothing inside to record, and `leaf.grad` would have stayed None. In phase 05 we register a formula, as one should.
+# There is one, by accident, and PyTorch is not happy about it. At AutogradCPU our operator has only the fallback, which passes the call on without leaving autograd; so the `+` *inside* our kernel was looked up from the top, autograd included, and recorded itself: `AddBackward0`, and no `DoubleBackward` anywhere. Had the kernel been written in NumPy or Triton, there would have been nothing inside to record, and `leaf.grad` would have stayed None. In [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) we register a formula, as one should.
 
 # %% tags=["hide-input"]
 choice(
@@ -307,7 +307,7 @@ for op in (torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor, torch.ops.aten
     print(op._schema)
 
 # %% [markdown]
-# Read the small letters. `Tensor(a!)` means: this argument is written to, and the result is the same memory. `Tensor(a)` without the mark, in `t`: the result shares the argument's memory, a view. No letter: new memory. (Two exceptions: `_unsafe_view` has no letter and shares memory all the same, as its name warns; `reshape` has the letter, and its result *may* share.) The compiler of phase 06 believes these letters; an operator that lies in its schema is compiled into something wrong.
+# Read the small letters. `Tensor(a!)` means: this argument is written to, and the result is the same memory. `Tensor(a)` without the mark, in `t`: the result shares the argument's memory, a view. No letter: new memory. (Two exceptions: `_unsafe_view` has no letter and shares memory all the same, as its name warns; `reshape` has the letter, and its result *may* share.) The compiler of [phase 06](06_compile.ipynb#cell-id=forward-and-backward-in-one-graph) believes these letters; an operator that lies in its schema is compiled into something wrong.
 
 # %% tags=["hide-input"]
 choice(
@@ -390,7 +390,7 @@ with Ops() as log:
 print(*log.names)
 
 # %% [markdown]
-# `t`, `mm`, `t`: phase 02's gᵀ x, turned, for what `addmm` was given is the *transposed* weight. `sum` and `view`: the gradient of the bias, a broadcast undone, which the first `detach` puts into its `.grad`. The next `t` is the way back through `t`, and the last `detach` ends in the weight's `.grad`. And the gradient of the input? Missing! Nobody wanted it: our input required none, and autograd's kernel had noted that when it made the node.
+# `t`, `mm`, `t`: [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s gᵀ x, turned, for what `addmm` was given is the *transposed* weight. `sum` and `view`: the gradient of the bias, a broadcast undone, which the first `detach` puts into its `.grad`. The next `t` is the way back through `t`, and the last `detach` ends in the weight's `.grad`. And the gradient of the input? Missing! Nobody wanted it: our input required none, and autograd's kernel had noted that when it made the node.
 
 # %% tags=["hide-input"]
 number(
@@ -504,7 +504,7 @@ with FakeTensorMode():
 print("bytes it would have:", 512 * 32 * 600 * 4)
 
 # %% [markdown]
-# The meta key (`device="meta"`) is the older form: shape and dtype and no device to speak of. Fake tensors use it inside; they ask the Meta slot of each operator for the shape, and add the device by a rule of their own. Phase 06's compiler runs your whole model on fakes before it writes a line.
+# The meta key (`device="meta"`) is the older form: shape and dtype and no device to speak of. Fake tensors use it inside; they ask the Meta slot of each operator for the shape, and add the device by a rule of their own. [Phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row)'s compiler runs your whole model on fakes before it writes a line.
 
 # %% tags=["hide-input"]
 choice(
@@ -546,7 +546,7 @@ true_false(
 # %% [markdown]
 # ## Counting, to the last operator
 #
-# In phase 01 you *predicted* FLOPs from a config. Now you can count them, from outside, without a line of the model being changed: each product passes by with its shapes. That is how PyTorch's own counter works, and yours, in the lab.
+# In [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes) you *predicted* FLOPs from a config. Now you can count them, from outside, without a line of the model being changed: each product passes by with its shapes. That is how PyTorch's own counter works, and yours, in the lab.
 #
 # **Predict.** Most products are `addmm`, a layer's, and grow with the number of tokens. Those of attention are `bmm`, and compare every position with every other; at 32 tokens they are one part in eighteen. At which length do they overtake the layers, roughly: 100, 500, or 5,000 tokens?
 
@@ -609,17 +609,17 @@ dispatch_bars(torch.softmax, hidden, -1)
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Filling a slot properly**: schema, kernels for several devices, a gradient formula, a fake. Phase 05.
-# - **What the compiler does with all this**: functionalization, fakes, and guards that hold a key set. Phase 06.
-# - **Mixed precision in training**, with its gradient scaler. Phase 07.
-# - **The time of a call**, and a profiler read properly. Phase 09.
-# - **Subclasses that are cut over devices** (DTensor). Phase 10.
+# - **Filling a slot properly**: schema, kernels for several devices, a gradient formula, a fake. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
+# - **What the compiler does with all this**: functionalization, fakes, and guards that hold a key set. [Phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes).
+# - **Mixed precision in training**, with its gradient scaler. [Phase 07](07_training.ipynb#cell-id=sixteen-bits).
+# - **The time of a call**, and a profiler read properly. [Phase 09](09_profiling.ipynb#cell-id=total-and-self).
+# - **Subclasses that are cut over devices** (DTensor). [Phase 10](10_distributed.ipynb#cell-id=the-real-ones).
 # - `vmap` and `grad` of `torch.func` are keys, too (FuncTorchBatched, FuncTorchGradWrapper), with a stack of their own levels; that story, the PyTorch developers' wiki tells.
 
 # %% [markdown]
 # ## Sources
 #
-# - E. Yang, "[Let's talk about the PyTorch dispatcher](https://blog.ezyang.com/2020/09/lets-talk-about-the-pytorch-dispatcher/)", 2020: the order of keys, boxing, and why a table; by the person who built it.
+# - E. Yang, "[PyTorch internals](https://blog.ezyang.com/2019/05/pytorch-internals/)", 2019: a talk, drawn and written down; its second half walks from a call to a kernel. And, by the same, "[Let's talk about the PyTorch dispatcher](https://blog.ezyang.com/2020/09/lets-talk-about-the-pytorch-dispatcher/)", 2020: the order of keys, boxing, and why a table.
 # - PyTorch's documentation: "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (`__torch_function__`, `__torch_dispatch__`, modes), "[Registering a Dispatched Operator in C++](https://docs.pytorch.org/tutorials/advanced/dispatcher.html)", [`torch.library`](https://docs.pytorch.org/docs/stable/library.html), "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)" (grad modes: no_grad and inference_mode), "[Automatic Mixed Precision](https://docs.pytorch.org/docs/stable/amp.html)".
 # - In PyTorch's source: [`c10/core/DispatchKey.h`](https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/DispatchKey.h), where the keys stand in order and each has a comment; [`aten/src/ATen/native/native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), a line for each operator; [`aten/src/ATen/native/README.md`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/README.md), which explains that file.
 # - A. Paszke et al., "[PyTorch: An Imperative Style, High-Performance Deep Learning Library](https://arxiv.org/abs/1912.01703)", NeurIPS 2019.

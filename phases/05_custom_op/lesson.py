@@ -9,7 +9,7 @@
 #
 # A kernel is a loop that runs on a device. An operator is a kernel that PyTorch knows: autograd goes back through it, the compiler plans around it, a fake tensor passes through it without a number being computed. The loop is the smaller half of the work.
 #
-# It takes an hour and a half. You need phase 00's first kernel, phase 02's vector-Jacobian products and phase 04's table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and a half. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. How long they take on one that is, an H100, was recorded; towards the end you read that record. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
 
@@ -39,7 +39,7 @@ from utils.views import course_path, dispatch_table, kernel_ptx, kernel_steps, r
 course_path(PHASES, here=5)
 
 # %% [markdown]
-# In phase 04 you read the table: operators down, keys across, and code in the slots. Now you add a row.
+# In [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table) you read the table: operators down, keys across, and code in the slots. Now you add a row.
 
 # %% [markdown]
 # ## Resumen en español
@@ -52,7 +52,7 @@ course_path(PHASES, here=5)
 # %% [markdown]
 # ## The question
 #
-# A colleague has written softmax in Triton. There is one kernel for the forward and one for the backward; `run.forward` and `run.backward` launch them, and how they work doesn't matter yet. She wraps the pair in an `autograd.Function`, as you did in phase 02, and compares.
+# A colleague has written softmax in Triton. There is one kernel for the forward and one for the backward; `run.forward` and `run.backward` launch them, and how they work doesn't matter yet. She wraps the pair in an `autograd.Function`, as you did in [phase 02](02_autograd.ipynb#cell-id=a-function-of-your-own), and compares.
 
 # %%
 class Softmax(torch.autograd.Function):
@@ -104,7 +104,7 @@ attempt(lambda: torch.compile(model.probabilities, fullgraph=True, backend="aot_
 # %% [markdown]
 # Neither the class nor the model has a word of that. The compiler follows Python line by line, into our function, into the launcher, into the interpreter that plays GPU here, and somewhere there it asks a tensor without data for its address. (On a GPU it would stumble elsewhere, or recognise the launch and get by. The mistake is the same: it looks *into* a thing that it should take as a whole.)
 #
-# Why does it not take `torch.softmax` apart in this way? Listen with a mode of phase 04 to what the dispatcher hears of either.
+# Why does it not take `torch.softmax` apart in this way? Listen with a mode of [phase 04](04_dispatcher.ipynb#cell-id=listening-in) to what the dispatcher hears of either.
 
 # %%
 class Heard(TorchDispatchMode):
@@ -192,7 +192,7 @@ choice(
 # %% [markdown]
 # ## One program, one row
 #
-# In phase 00 a program took a block of elements. Now it takes a *row*, because the row must be summed, and programs know nothing of each other. Here is the whole of it, in the first form that comes to mind.
+# In [phase 00](00_hello.ipynb#cell-id=programs-blocks-and-masks) a program took a block of elements. Now it takes a *row*, because the row must be summed, and programs know nothing of each other. Here is the whole of it, in the first form that comes to mind.
 
 # %%
 @triton.jit
@@ -235,7 +235,7 @@ y = torch.empty(4, 6)
 kernel_steps(rms_first, (4,), x, y, 6, x.stride(0), EPS, BLOCK=8)
 
 # %% [markdown]
-# Now something that every kernel meets one day: x is a transposed view. No byte was moved; its strides are (1, 6), as you know from phase 01.
+# Now something that every kernel meets one day: x is a transposed view. No byte was moved; its strides are (1, 6), as you know from [phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step).
 #
 # **Predict.** `rms_1(x.t())`: an error, a NaN, or what?
 
@@ -497,7 +497,7 @@ print(f"{heard.bytes / x.nbytes:.1f} N ", *heard.names)
 # %% [markdown]
 # Nearly six times what is needed, and the forward was the smaller half.
 #
-# So we derive it by hand, as in phase 02. With $r = 1/\sqrt{\frac1n\sum x_j^2 + \varepsilon}$ and $y = r\,x$, each $x_i$ acts on its own $y_i$, and through r on all of them. Collect the terms:
+# So we derive it by hand, as in [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product). With $r = 1/\sqrt{\frac1n\sum x_j^2 + \varepsilon}$ and $y = r\,x$, each $x_i$ acts on its own $y_i$, and through r on all of them. Collect the terms:
 #
 # $$dx = r\,\bigl(g - y\cdot\tfrac1n\textstyle\sum_j g_j\,y_j\bigr)$$
 #
@@ -563,7 +563,7 @@ def rms_norm(x: torch.Tensor) -> torch.Tensor:
 print(torch.ops.hood.rms_norm.default._schema)
 
 # %% [markdown]
-# `mutates_args=()` is a promise: no argument is written to (phase 04's letters; a plain `Tensor` is the promise in the schema). A row of the table has been added, and one slot filled.
+# `mutates_args=()` is a promise: no argument is written to ([phase 04](04_dispatcher.ipynb#cell-id=schemas-and-overloads)'s letters; a plain `Tensor` is the promise in the schema). A row of the table has been added, and one slot filled.
 #
 # **Predict.** Which of these four work now? A call; a mode that hears it; a backward; `torch.compile`.
 
@@ -576,7 +576,7 @@ attempt(lambda: rms_norm(plain.clone().requires_grad_()).sum().backward(), lines
 attempt(lambda: torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain), lines=2)
 
 # %% [markdown]
-# It is heard, by its name and whole. The backward is refused: `custom_op` has put a function at the Autograd keys that knows no formula and says so. (Remember phase 04's `double`, which had no such function, and was differentiable by accident. An honest error is worth more.) And the compiler no longer looks inside. It only wants to know one thing: what will come out?
+# It is heard, by its name and whole. The backward is refused: `custom_op` has put a function at the Autograd keys that knows no formula and says so. (Remember [phase 04](04_dispatcher.ipynb#cell-id=order-fallthrough-redispatch)'s `double`, which had no such function, and was differentiable by accident. An honest error is worth more.) And the compiler no longer looks inside. It only wants to know one thing: what will come out?
 #
 # ### What comes out
 #
@@ -597,7 +597,7 @@ print(rms_norm(torch.empty(65536, 600, device="meta")).shape)
 print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain).shape)
 
 # %% [markdown]
-# 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is filled, for tensors on `meta`; the mode of fake tensors calls the same function itself.
+# 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is filled, for tensors on `meta`; the mode of fake tensors calls the same function itself. (What the compiler says without one depends on how the operator was made. Of a `custom_op` it says what stood above, “There was no fake impl registered for …”; of an operator that was put into the table by hand, as phase 04's `double` was, “Operator does not support running with fake tensors”. Both want the same.)
 #
 # Strides are part of the answer. `torch.empty_like(x)` would be shorter, and for a contiguous x it gives the same. For `x.t()` it keeps the transposed strides, while our kernel makes a contiguous result: the fake would lie, and whoever believes it plans with strides that don't come.
 #
@@ -854,7 +854,7 @@ print("same probabilities:", torch.allclose(step(tokens), before, atol=1e-6))
 print(len(graphs), "graph; its last calls:", *[str(node.target) for node in graphs[0].graph.nodes][-3:-1])
 
 # %% [markdown]
-# One graph, without `fullgraph` having to insist, and the operator stands in it under its name, behind the LM head's `linear`. In phase 06 you will rewrite such graphs.
+# One graph, without `fullgraph` having to insist, and the operator stands in it under its name, behind the LM head's `linear`. In [phase 06](06_compile.ipynb#cell-id=a-graph-is-data) you will rewrite such graphs.
 
 # %% [markdown]
 # ## The same kernel as PTX
@@ -1105,9 +1105,9 @@ for direction in ("forward", "backward"):
 # %% [markdown]
 # In the first line a softmax costs what a copy costs, whoever wrote it: the exponentials, the maximum, the sum are hidden behind the bytes. None reaches the bound, the copy neither, for a data sheet tells what the wires could carry; a tenth of that nobody gets.
 #
-# And half precision? Ours and the compiler's are halved. PyTorch's own is not: in bfloat16 it takes one and a half times as long as a copy does, and in both backwards twice as long, though it has no byte more to move. So bytes are a *bound*, and whoever reaches it has earned it: by loads that are wide enough, and enough of them under way. What those two kernels wait for, times alone don't tell; that takes a profiler (phase 09).
+# And half precision? Ours and the compiler's are halved. PyTorch's own is not: in bfloat16 it takes one and a half times as long as a copy does, and in both backwards twice as long, though it has no byte more to move. So bytes are a *bound*, and whoever reaches it has earned it: by loads that are wide enough, and enough of them under way. What those two kernels wait for, times alone don't tell; that takes a profiler ([phase 09](09_profiling.ipynb#cell-id=total-and-self)).
 #
-# The same as a roofline, which you know from phase 01: to the right the FLOPs that are done for each byte, up the FLOP/s that the machine then allows. The LM head's product is drawn in as well. Hollow marks are a bound; a filled mark was measured, where the record has a softmax of just so many rows (64, 512, 4,096 and 65,536, which are 2, 16, 128 and 2,048 sequences).
+# The same as a roofline, which you know from [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes): to the right the FLOPs that are done for each byte, up the FLOP/s that the machine then allows. The LM head's product is drawn in as well. Hollow marks are a bound; a filled mark was measured, where the record has a softmax of just so many rows (64, 512, 4,096 and 65,536, which are 2, 16, 128 and 2,048 sequences).
 #
 # **Predict.** You raise the batch. Which of the three points moves? And how near to its bound is our softmax with two sequences, how near with 2,048?
 
@@ -1133,7 +1133,7 @@ for batch in SEQUENCES:
 roofline(work, peak_flops=FLOPS, peak_bandwidth=BANDWIDTH)
 
 # %% [markdown]
-# The LM head moves: a larger batch shares the weight, and from five sequences on its arithmetic is the bound. Softmax stands still, or its bound does. What is reached climbs towards it: two sequences are 307 KB, a tenth of a microsecond's worth of bandwidth, and take two microseconds, for to begin a kernel and to end it takes its time, however little it does. (Nothing of Python's is in that yet: the launches came out of a CUDA graph. Phase 09 adds it.)
+# The LM head moves: a larger batch shares the weight, and from five sequences on its arithmetic is the bound. Softmax stands still, or its bound does. What is reached climbs towards it: two sequences are 307 KB, a tenth of a microsecond's worth of bandwidth, and take two microseconds, for to begin a kernel and to end it takes its time, however little it does. (Nothing of Python's is in that yet: the launches came out of a CUDA graph. [Phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) adds it.)
 #
 # Every row brings its own bytes and its own FLOPs, in the same proportion, whatever the batch. Fusing is the only thing that moves it, from 0.16 to 0.63 FLOP a byte, and that is four times the speed.
 
@@ -1222,8 +1222,8 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Fusing without writing a kernel**: phase 06 reads what `torch.compile` makes of `rms_plain` by itself. A kernel of one's own is for where the compiler finds nothing as good.
-# - **Time**: streams, launches, measuring properly. Phase 09.
+# - **Fusing without writing a kernel**: [phase 06](06_compile.ipynb#cell-id=fusion-and-the-code) reads what `torch.compile` makes of `rms_plain` by itself. A kernel of one's own is for where the compiler finds nothing as good.
+# - **Time**: streams, launches, measuring properly. [Phase 09](09_profiling.ipynb#cell-id=two-clocks).
 # - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: [Triton's own tutorials](https://triton-lang.org/main/getting-started/tutorials/index.html) begin where this ends.
 # - **C++ and CUDA extensions**: the same registration, in another language (`TORCH_LIBRARY`).
 # - `vmap` over your operator: `register_vmap`.

@@ -1,13 +1,13 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 06: torch.compile", points: 37, cell_seconds: 180, compile: true}
+#   open_the_hood: {title: "Lab 06: torch.compile", points: 40, cell_seconds: 180, compile: true}
 # ---
 
 # %% [markdown]
 # # Lab 06: torch.compile
 #
-# Eight exercises and one question, 37 points, about three hours. They follow
+# Nine exercises and one question, 40 points, about three hours. They follow
 # [lesson 06](../../notebooks/06_compile.ipynb). You take apart the three machines behind
 # `torch.compile`: the tracer that makes a graph of a function, the optimizer that adds a backward
 # and decides what is saved, and the emitter that fuses and writes code.
@@ -28,6 +28,8 @@ import torch
 from torch.nn import functional as F
 
 from utils.drivers import compiling as driver
+from utils.drivers import emitting
+from utils.instruments.toolchain import inductor_lacks
 from utils.minigpt import MiniGPT
 from utils.notebook.expect import expect_close, expect_equal
 from utils.notebook.verdict import check
@@ -578,7 +580,98 @@ verify("fuse", fuse=fuse, stored=stored)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7 · Read what Inductor wrote
+# ## 7 · Get the code
+#
+# *Medium, 20 minutes, 3 points: one for the way there, one for the way back, one for leaving nothing
+# switched on. Whether Python can read a text, and what is left on, is looked at in your own process.*
+# From the lesson: [How to look, anywhere](../../notebooks/06_compile.ipynb#cell-id=how-to-look-anywhere).
+#
+# The lesson's `written` hands you what Inductor writes. On another machine there is no such helper, so
+# leave it aside here, and get the text with what torch itself has: a log, a folder, a function of its
+# own. Any way is right. Write `generated(function, *inputs)`. It compiles `function` with Inductor, calls it
+# once with `inputs`, and returns the modules that Inductor has for this call, as a list of texts.
+#
+# - Each graph that Dynamo makes of the call has a module. Where the result requires a gradient, each has
+#   another one for its backward: then go back once, from the sum of the result. The order of the list
+#   is up to you.
+# - Each text is the module and nothing else, so `ast.parse` can read it.
+# - It is the code of this call, whatever was called before: another function, or the same one, with these
+#   or with other inputs. Where the code comes out of a cache, it is in the list all the same. The sizes of
+#   the inputs stand in it as numbers.
+# - What you switch on is off again afterwards, also where the call fails: logs with their handlers,
+#   torch's settings, environment variables, functions of torch that you put yours in place of. The error
+#   of a call that fails goes on to whoever called `generated`.
+#
+# `function` takes tensors and returns one. The compiler may forget what it has compiled, and what is in
+# `.grad` afterwards is up to you. You need no C++ compiler: products of matrices are called of a library,
+# and `emitting.products(2, 1)` is a function of two of them, a graph break, and one more.
+# `emitting.dumped(generated, ((2, 1), x, w), ...)` hands you such functions, one call after the other, and
+# says what came and what you left on.
+#
+# <details><summary>The second time, nothing comes</summary>
+#
+# A function that was compiled is not compiled again while the process remembers it. `torch._dynamo.reset()`
+# makes it forget. What then comes from the disk is logged as if it were new.
+# </details>
+# <details><summary>How do I catch what is logged?</summary>
+#
+# `torch._logging.set_logs(output_code=True)` lets the loggers below `"torch._inductor"` speak, and
+# `set_logs()` silences them. Give that logger a `logging.Handler` of your own: its `emit(record)` gets
+# each message whole, as `record.getMessage()`. Or look how `run_and_get_code` does it, in
+# `torch/_inductor/utils.py`: it can call any function of yours, one that goes back as well.
+# </details>
+
+# %% solution="generated"
+def generated(function, *inputs: torch.Tensor) -> list[str]:
+    """The texts of the modules that Inductor has for `function(*inputs)`, there and back."""
+    ### BEGIN SOLUTION
+    from torch._inductor.utils import run_and_get_code  # shown
+
+    def there_and_back():
+        result = torch.compile(function)(*inputs)
+        if result.requires_grad:
+            result.sum().backward()
+
+    return run_and_get_code(there_and_back)[1]
+    ### END SOLUTION
+
+# %%
+x, w = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]]), torch.eye(3)
+came = emitting.dumped(generated, ((2,), x, w), ((2,), x, w), ((2,), x[:, :2], w[:2, :2]))
+expect_equal("a module for each call", [len(texts) for texts in came["texts"]], [1, 1, 1])
+expect_equal("Python reads it", came["python"], [[True]] * 3)
+(first,), (again,), (other,) = came["texts"]
+expect_equal("two products", [text.count(" extern_kernels.mm(") for text in (first, again, other)], [2, 2, 2])
+expect_equal("from its beginning to its end", ["import torch\n" in first, "__main__" in first], [True, True])
+expect_equal("the sizes of the call", ["assert_size_stride(arg0_1, (2, 3)" in text for text in (first, again, other)], [True, True, False])
+expect_equal("nothing is left on", came["left"], [[], [], []])
+came = emitting.dumped(generated, ((2, 1), x, w), back=True)
+expect_equal("two graphs, there and back", sorted("tangents_1" in text for text in came["texts"][0]), [False, False, True, True])
+expect_equal("nothing is left on", came["left"], [[]])
+
+# %% [markdown]
+# And now the code of MiniGPT's head with a softmax behind it. (Where there is no C++ compiler, the cell says so.)
+
+# %%
+def probabilities(hidden, weight):
+    return torch.softmax(F.linear(hidden, weight), -1)
+
+
+lack = inductor_lacks()
+print(lack or generated(probabilities, torch.randn(2, 64), torch.randn(600, 64))[0])
+
+# %% test="generated" points=3
+# Graded
+check("generated")
+came = emitting.dumped(generated, ((1, 0), x, w), ((1,), x, w))
+expect_equal("a call that fails, and one that does not", came["raised"], [True, False])
+expect_equal("nothing is left on", came["left"], [[], []])
+### BEGIN HIDDEN TESTS
+verify("generated", generated)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8 · Read what Inductor wrote
 #
 # *Easy, 20 minutes, 3 points: one each for the kernels, for the libraries, and for the buffers.*
 # From the lesson: [Fusion, and the code](../../notebooks/06_compile.ipynb#cell-id=fusion-and-the-code).
@@ -675,7 +768,7 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 8 · The LM head, compiled
+# ## 9 · The LM head, compiled
 #
 # *Hard, 40 minutes, 4 points: one each for the values, for the gradients, for one graph, and for
 # Inductor.*
@@ -685,7 +778,7 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 # function of hidden states and a temperature. `head(x, temperature)` returns probabilities: the softmax
 # of the logits that `model.lm_head` makes of `x`, divided by the temperature.
 #
-# - The softmax is phase 05's operator, `softmax` of the first cell, and the function is compiled with
+# - The softmax is [phase 05](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator)'s operator, `softmax` of the first cell, and the function is compiled with
 #   `torch.compile` and the `backend` that is given: `"inductor"`, or another.
 # - `x` has the shape (..., width), the same in every call, and the temperature is a positive float, in
 #   every call another. Still there is one graph: `x` goes into it, and the operator is in it.
@@ -741,7 +834,7 @@ verify("compiled_head", compiled_head)
 ### END HIDDEN TESTS
 
 # %% [markdown] task="why_apart" points=3
-# ## 9 · Why did this not fuse?
+# ## 10 · Why did this not fuse?
 #
 # *10 minutes, 3 points, read by a person.*
 #

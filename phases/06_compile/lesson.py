@@ -9,9 +9,9 @@
 #
 # One line, and the same Python runs faster. Between that line and the machine there are a tracer, an optimizer and an emitter, and each of them hands the next a thing that you can take into your hands: a graph, two graphs, and a text in C++. This lesson opens all three on functions of yours.
 #
-# It takes an hour and a half. You need phase 02's vector-Jacobian products, phase 04's operators, and phase 05's row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and a half. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of lesson 00's picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described, and how long it takes on a real one, an H100, was recorded. (To write it takes Triton, which has no build for macOS: two sections below can only be read there.)
+# A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of [lesson 00](00_hello.ipynb#cell-id=which-python-which-pytorch-which-device)'s picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described, and how long it takes on a real one, an H100, was recorded. (To write it takes Triton, which has no build for macOS: two sections below can only be read there.)
 
 # %%
 import contextlib
@@ -51,9 +51,9 @@ def one_thread():
 course_path(PHASES, here=6)
 
 # %% [markdown]
-# In phase 05 you fused a row by hand: one kernel where there had been five. Now a compiler does it, and the question becomes when it does, when it doesn't, and who tells you.
+# In [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three) you fused a row by hand: one kernel where there had been five. Now a compiler does it, and the question becomes when it does, when it doesn't, and who tells you.
 #
-# There is a history to it. Theano and the first TensorFlow had you *describe* a computation and ran numbers through the description afterwards: a whole graph to optimise, and no way to print a tensor in the middle, or to take a Python `if`. PyTorch runs each line as it stands, and autograd's graph is written down in passing and thrown away after the backward (phase 02). That is *define by run*, and it is why you could follow everything so far with `print`. This phase wants both: the program stays Python, while something watches it run, and writes down a graph and a list of what it took for granted.
+# There is a history to it. Theano and the first TensorFlow had you *describe* a computation and ran numbers through the description afterwards: a whole graph to optimise, and no way to print a tensor in the middle, or to take a Python `if`. PyTorch runs each line as it stands, and autograd's graph is written down in passing and thrown away after the backward ([phase 02](02_autograd.ipynb#cell-id=a-graph-made-anew-each-time)). That is *define by run*, and it is why you could follow everything so far with `print`. This phase wants both: the program stays Python, while something watches it run, and writes down a graph and a list of what it took for granted.
 
 # %% [markdown]
 # ## Resumen en español
@@ -127,7 +127,7 @@ print("all twelve right:", all(torch.allclose(a, b, atol=1e-6) for a, b in zip(v
 # %% [markdown]
 # ## Three machines in a row
 #
-# We take RMS norm, the function that you know from phase 05, because it fits into two lines.
+# We take RMS norm, the function that you know from [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), because it fits into two lines.
 
 # %%
 def rms(x):
@@ -168,7 +168,7 @@ print("new:  ", *names(kept(rms)[0].code))
 print(graph.graph)
 
 # %% [markdown]
-# The second machine is **AOTAutograd**: *ahead of time*. It sends fake tensors through Dynamo's graph, through autograd and through the dispatcher of phase 04, and listens at the bottom. What it hears are operators, `aten`, and if a gradient will be wanted it hears the backward as well, before the forward has run once. So it hands on two graphs.
+# The second machine is **AOTAutograd**: *ahead of time*. It sends fake tensors through Dynamo's graph, through autograd and through the dispatcher of [phase 04](04_dispatcher.ipynb#cell-id=listening-in), and listens at the bottom. What it hears are operators, `aten`, and if a gradient will be wanted it hears the backward as well, before the forward has run once. So it hands on two graphs.
 
 # %%
 parts = split(rms, x.clone().requires_grad_())
@@ -336,7 +336,7 @@ for kind, what in kept(rms)[0].checks:
         print(textwrap.fill(told, 110, subsequent_indent=" " * 27))
 
 # %% [markdown]
-# The long line about x is a list of old friends: its dispatch keys (phase 04), dtype, whether it requires a gradient, sizes and strides (phase 01). `GLOBAL_STATE` holds what no argument tells: whether gradients are recorded, autocast, the number of threads. And your globals are in there: that `torch.rsqrt` is still the same object, and that `EPS` is still 10⁻⁶. The number of `EPS` is in the graph as a constant, and that of 600 will be one in the code that is made of it.
+# The long line about x is a list of old friends: its dispatch keys ([phase 04](04_dispatcher.ipynb#cell-id=keys-of-a-tensor)), dtype, whether it requires a gradient, sizes and strides ([phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step)). `GLOBAL_STATE` holds what no argument tells: whether gradients are recorded, autocast, the number of threads. And your globals are in there: that `torch.rsqrt` is still the same object, and that `EPS` is still 10⁻⁶. The number of `EPS` is in the graph as a constant, and that of 600 will be one in the code that is made of it.
 #
 # If one fails, Dynamo compiles another version, and keeps both. **Predict.** Rows of 6, in tensors of 3, 4, 5, 1, 0 and 7 rows, one after the other. How many graphs are there at the end?
 
@@ -597,7 +597,7 @@ choice(
 # %% [markdown]
 # ## Forward and backward in one graph
 #
-# Eager autograd learns of the backward while the forward runs, node by node (phase 02). AOTAutograd has both before anything runs, in one **joint graph**. We use a norm with a gate now, since there is more to be saved: every number is first multiplied by a share between 0 and 1.
+# Eager autograd learns of the backward while the forward runs, node by node ([phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)). AOTAutograd has both before anything runs, in one **joint graph**. We use a norm with a gate now, since there is more to be saved: every number is first multiplied by a share between 0 and 1.
 
 # %%
 def gated(x, gate):
@@ -612,7 +612,7 @@ for node in joint.nodes:
     print(f"{node.name:12} {str(node.target).replace('aten.', ''):22}", *node.all_input_nodes)
 
 # %% [markdown]
-# `primals` are the function's inputs, `tangents` the gradients that will come in from above. Read it from the top: three lines of Python are seven operators (and two `alias`, names for what is there); the backward begins where a tangent first appears. It is the chain rule of phase 02, written out. And it is in the same graph as the forward, so everything the forward computed is there to be used: `sigmoid`, `rsqrt`.
+# `primals` are the function's inputs, `tangents` the gradients that will come in from above. Read it from the top: three lines of Python are seven operators (and two `alias`, names for what is there); the backward begins where a tangent first appears. It is the chain rule of [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product), written out. And it is in the same graph as the forward, so everything the forward computed is there to be used: `sigmoid`, `rsqrt`.
 #
 # Two more things happened on the way down.
 #
@@ -709,13 +709,13 @@ print(loops(written(rms, x)[0].code))
 # %% [markdown]
 # Now with your two lines beside it.
 #
-# `x0` is the row. `#pragma omp for` deals the rows out to the threads: rows know nothing of each other, as in phase 05. Inside, there are two loops over the 600 columns.
+# `x0` is the row. `#pragma omp for` deals the rows out to the threads: rows know nothing of each other, as in [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row). Inside, there are two loops over the 600 columns.
 #
 # The first is your first line. `loadu` reads as many neighbours as fit into a register; `tmp0 * tmp0` is `pow(2)`, and the addition is `mean`'s sum. There is no tensor of squares. Then `vec_reduce_all` makes one number of the register, and the row's sum is stored: 4 bytes for 2,400.
 #
 # The second is your second line, and it begins by reading x *again*. Division by 600 (the rest of `mean`), the `EPS`, the root: on one number. Then the multiplication, and a store. Five operators, one kernel, and the only thing of x's size that is written is the result.
 #
-# **Predict.** In N, the bytes of x: what goes over the memory bus? Phase 05 counted five N op by op, and three where a row must be read twice.
+# **Predict.** In N, the bytes of x: what goes over the memory bus? [Phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three) counted five N op by op, and three where a row must be read twice.
 
 # %% tags=["hide-input"]
 number(
@@ -727,7 +727,7 @@ number(
 )
 
 # %% [markdown]
-# So fusing over rows is as good as phase 05's kernel that holds the row in registers, as long as a row fits into the cache. Let it run; here the whole compiler works, `g++` included. **Predict.** Is the result the same to the last bit?
+# So fusing over rows is as good as [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernel that holds the row in registers, as long as a row fits into the cache. Let it run; here the whole compiler works, `g++` included. **Predict.** Is the result the same to the last bit?
 
 # %%
 torch._dynamo.reset()
@@ -818,7 +818,7 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
 # %% [markdown]
 # ### The same for a GPU
 #
-# Inductor has a second pen. For a GPU it writes Triton, the language of phase 05. To *write* it needs no GPU: only some figures of one, since how it divides the work depends on them. We tell it those of an H100's data sheet (132 multiprocessors, 65,536 registers each, warps of 32), and give it fake tensors on that device. What you see is Inductor's own text, made just now on your machine. It has not run. (What was written in the same way on a real H100 has, and stands at the end of this lesson, with its times.)
+# Inductor has a second pen. For a GPU it writes Triton, the language of [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row). To *write* it needs no GPU: only some figures of one, since how it divides the work depends on them. We tell it those of an H100's data sheet (132 multiprocessors, 65,536 registers each, warps of 32), and give it fake tensors on that device. What you see is Inductor's own text, made just now on your machine. It has not run. (What was written in the same way on a real H100 has, and stands at the end of this lesson, with its times.)
 
 # %%
 described = written(rms, x, device="cuda")[0].code
@@ -826,7 +826,7 @@ kernel = described[described.index("@triton.jit"):described.index("''', device_s
 print(kernel)
 
 # %% [markdown]
-# Put phase 05's `rms_kernel` beside it. `program_id` picks the rows, XBLOCK of them at once. The block is 1,024 for 600 columns; there is a mask, `other=0.0`, a sum in float32, a store under the same mask. x is loaded **once**: the row stays in registers. Inductor calls that a *persistent reduction*. For rows of more than 1,024 it writes a loop, and a second reading; remember that for later.
+# Put [phase 05](05_custom_op.ipynb#cell-id=half-precision)'s `rms_kernel` beside it. `program_id` picks the rows, XBLOCK of them at once. The block is 1,024 for 600 columns; there is a mask, `other=0.0`, a sum in float32, a store under the same mask. x is loaded **once**: the row stays in registers. Inductor calls that a *persistent reduction*. For rows of more than 1,024 it writes a loop, and a second reading; remember that for later.
 #
 # Two differences are worth a look. The size is in the text as a number, `600*x0`, where our kernel was given a stride at run time; so Triton's compiler knows that each row begins at a multiple of 32 bytes. And there is no stride of columns: x was contiguous when it was traced, and a *guard* says so. Your kernel had to serve all strides. This one serves what was guarded, and for others there will be another.
 #
@@ -954,7 +954,7 @@ compare("product of 512 x 512", torch.matmul, torch.randn(512, 512), torch.randn
 #
 # GELU written out is eight operators, each of which reads and writes memory; compiled it is one loop. The tiny `rms` has nothing to save in bytes: its five operators cost a few microseconds each in eager mode, and compiled it pays for guards and a call. The product is the library's either way: there is nothing to fuse, and the guards come on top.
 #
-# So it doesn't pay where there is one call, or a new shape at every call; where the time goes into products that a library does; where graphs break so often that nothing is left to fuse; and where the bottleneck is something else, such as the data loader. Measure a whole step, after the compiling, against eager (phase 09 does it properly).
+# So it doesn't pay where there is one call, or a new shape at every call; where the time goes into products that a library does; where graphs break so often that nothing is left to fuse; and where the bottleneck is something else, such as the data loader. Measure a whole step, after the compiling, against eager ([phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread) does it properly).
 
 # %% tags=["hide-input"]
 number(
@@ -980,19 +980,55 @@ number(
 # | `written` | `TORCH_LOGS=fusion,output_code`; `run_and_get_code` |
 # | all of it, in a folder | `TORCH_COMPILE_DEBUG=1` |
 #
-# The last but one gives the text of what has really been built and run, forward and backward:
+# The last but one is for the text of what was really built and is run. `TORCH_LOGS=output_code python your_script.py` prints it, and so does `torch._logging.set_logs(output_code=True)` in a notebook. Printing is for eyes. To do something with the text, catch it on its way: PyTorch's logs are those of Python's `logging`, and a *handler* that hangs on the logger gets each message whole.
+#
+# **Predict.** The compiled `rms` is called, and called again. Then the process forgets it, and it is called once more, while its code still lies on the disk. After which calls is a module logged?
+
+# %%
+import logging
+
+
+class FirstLines(logging.Handler):
+    """Prints the first line of each message, and how many lines follow it."""
+
+    def emit(self, record):
+        first, *more = record.getMessage().splitlines()
+        print("   ", first.partition(":")[0], "and", len(more), "lines")
+
+# %%
+speaks, quick = logging.getLogger("torch._inductor"), torch.compile(rms)
+torch._logging.set_logs(output_code=True)
+speaks.handlers = [FirstLines()]  # in place of torch's own handler, which prints everything
+try:
+    for what in ("called", "called again", "forgotten, and called"):
+        print(what)
+        if what != "called again":
+            torch._dynamo.reset()
+        quick(x)
+finally:
+    speaks.handlers.clear()
+    torch._logging.set_logs()  # silent again, and torch's handlers as they were
+
+# %% [markdown]
+# After the first and the third. What the process remembers is not compiled, and nobody says a word. What comes from the disk is logged as if it had been written just now. So whoever wants the text of a certain call lets the compiler forget first. The short messages that follow a module say where its file lies: it is the caches' folder once more, and you may as well read it there. Only, a file's name is a hash, and the folder is for all calls: it doesn't say whose the file is.
+#
+# And look at `finally`. A log that stays on, a variable of the environment that stays set, a function of torch's that stays exchanged: each makes another's afternoon strange, most of all after an error, when nobody comes to the line that would have switched it off.
+#
+# PyTorch's own tests have all of this in one function. `run_and_get_code` forgets, exchanges the function that is handed each module, calls whatever you give it, puts everything back, and returns the result and the texts:
 
 # %%
 from torch._inductor.utils import run_and_get_code
 
-torch._dynamo.reset()
 result, texts = run_and_get_code(torch.compile(rms), x)
 print([line.split()[0] for text in texts for line in text.splitlines() if "async_compile.cpp" in line])
 
 # %% [markdown]
+# Only what has been compiled by the end of the call is among them, and a backward is compiled when somebody first goes back. `TORCH_COMPILE_DEBUG=1` leaves the same texts in a folder, `torch_compile_debug`, with the graphs that came before them; but here a cache is silent, and of what lies on the disk already there is nothing in that folder.
+
+# %% [markdown]
 # ## The finished step, read
 #
-# **Solve the lab before you read on.** Then look at what becomes of MiniGPT's LM head in both forms, with PyTorch's softmax and with phase 05's operator, behind the same temperature.
+# **Solve the lab before you read on.** Then look at what becomes of MiniGPT's LM head in both forms, with PyTorch's softmax and with [phase 05](05_custom_op.ipynb#cell-id=the-finished-softmax-read)'s operator, behind the same temperature.
 
 # %%
 from utils.softmax import softmax
@@ -1012,9 +1048,9 @@ weights = [model.lm_head.weight.detach(), model.lm_head.bias.detach(), torch.ten
 fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2048, 64), *weights, device="cuda", version=2)
 
 # %% [markdown]
-# An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in phase 05; so the multiplication before it, which could have been done while the row was in registers, is a pass of its own: a read and a write of all logits more. PyTorch's softmax is decomposed, fuses with what stands before it, and becomes one kernel.
+# An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator); so the multiplication before it, which could have been done while the row was in registers, is a pass of its own: a read and a write of all logits more. PyTorch's softmax is decomposed, fuses with what stands before it, and becomes one kernel.
 #
-# That was a described GPU. On a real one, phase 05's H100, the LM head with a softmax behind it (and no temperature) was compiled in both forms, forward and backward, and what Inductor wrote there was kept. **Predict.** What are the steps of its `call`, in either form? And in which line do you see that memory is used twice?
+# That was a described GPU. On a real one, [phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be)'s H100, the LM head with a softmax behind it (and no temperature) was compiled in both forms, forward and backward, and what Inductor wrote there was kept. **Predict.** What are the steps of its `call`, in either form? And in which line do you see that memory is used twice?
 
 # %%
 from utils.instruments import records
@@ -1057,7 +1093,7 @@ for columns in (600, 1024, 1025, 4096):
     print(f"{columns:5,} columns: loads: {text.count('tl.load(')}, loops: {text.count('for r0_offset')}")
 
 # %% [markdown]
-# There is the rule of thumb that you were to remember. Beyond 1,024 Inductor no longer keeps a row: it runs the online softmax of phase 05, and reads everything a second time. Mostly that comes out of a cache, so by count of bytes from *memory* nothing is lost, and in float32, at 4,096, nothing is lost in time. With half the bytes to wait for, it doesn't hide any more. Ours keeps a half-precision row of 4,096, and of up to 16,384, by taking more warps. Beyond that it loops as well, though it begins its second walk at the end of the row, where the caches are warm. (Keep in mind that the text above is by your version of the compiler, and the times by an earlier one.)
+# There is the rule of thumb that you were to remember. Beyond 1,024 Inductor no longer keeps a row: it runs the online softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), and reads everything a second time. Mostly that comes out of a cache, so by count of bytes from *memory* nothing is lost, and in float32, at 4,096, nothing is lost in time. With half the bytes to wait for, it doesn't hide any more. Ours keeps a half-precision row of 4,096, and of up to 16,384, by taking more warps. Beyond that it loops as well, though it begins its second walk at the end of the row, where the caches are warm. (Keep in mind that the text above is by your version of the compiler, and the times by an earlier one.)
 #
 # So a kernel of one's own pays where the compiler finds nothing as good: online softmax inside attention, a quantized product, a loss that never writes its logits; and, this year, a plain softmax of long rows. For MiniGPT's the compiler's is as good as ours, and better as soon as something stands before it. That is worth knowing, too; and you can now read both.
 
@@ -1083,6 +1119,7 @@ choice(
 # - write a backend that finds every form of softmax and replaces it where that is safe;
 # - read a joint graph: what is saved, what is computed again;
 # - fuse a toy graph, and say what must be written to memory;
+# - get the modules that Inductor wrote for a call of yours, and leave nothing switched on;
 # - read a module that Inductor wrote: launches, library calls, memory that is reused;
 # - compile MiniGPT's LM head, with your operator inside, forward and backward.
 #
@@ -1091,7 +1128,7 @@ choice(
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Time**, measured properly: phase 09. CUDA graphs (`mode="reduce-overhead"`), which spare the launches, take a GPU; phase 09 has MiniGPT's step with and without them, as the H100 timed it.
+# - **Time**, measured properly: [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread). CUDA graphs (`mode="reduce-overhead"`), which spare the launches, take a GPU; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) has MiniGPT's step with and without them, as the H100 timed it.
 # - **The optimizer**: its step is a function of tensors like any other, and can be compiled as well.
 # - **Autotuning** (`mode="max-autotune"`): products of matrices from several templates, chosen by trying; those in Triton take a GPU.
 # - **`torch.export`**: the same tracer, without Python beside it: one graph or nothing.

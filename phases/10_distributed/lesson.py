@@ -9,7 +9,7 @@
 #
 # So far a training was one process. From here on it is many, on many devices, and they share nothing: no variable, no lock, no byte of memory. All they have is messages. This lesson takes the big names apart, DDP, FSDP, tensor and pipeline parallelism, and finds in each of them the same few messages, in another order.
 #
-# It takes two sittings of an hour and a quarter each. The first is about one big batch: messages, collectives, the ring, DDP; it ends at a resting place that says so. The second cuts the model, too, and then asks the real ones, and a thousand ranks. You need phase 07's training step, and from phase 02 that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings of an hour and a quarter each. The first is about one big batch: messages, collectives, the ring, DDP; it ends at a resting place that says so. The second cuts the model, too, and then asks the real ones, and a thousand ranks. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and from [phase 02](02_autograd.ipynb#cell-id=three-lines-by-hand) that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed, and no second machine. Ranks are processes on your CPU, with *gloo*, the library by which PyTorch connects CPUs; or they are simulated, and then this is said. What 1,024 ranks would do is computed, from assumptions that stand beside it, and that is said, too.
 
@@ -39,7 +39,7 @@ from utils.views import course_path, memory_a_rank, message_lines, pipeline_gant
 course_path(PHASES, here=10)
 
 # %% [markdown]
-# The last phase. It stands on phase 07's training step, and it will need nearly everything else once: views and copies, the graph, hooks, the softmax in two passes.
+# The last phase. It stands on [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and it will need nearly everything else once: views and copies, the graph, hooks, the softmax in two passes.
 
 # %% [markdown]
 # ## Resumen en español
@@ -155,7 +155,7 @@ for name in worth:
 #
 # All processes run the *same* program. They differ in one number, the rank; besides, each knows the world, that is how many there are. There is no boss who deals out work: what rank 3 has to do, rank 3 works out by itself. To work this way is called SPMD, single program, multiple data.
 #
-# Real processes are slow to start and bad to watch. So in this lesson, and in the lab, a rank is mostly a *generator*: a function that stops at each `yield` and is resumed with an answer (in phase 07 a lazy sampler was one). What it yields is a request to the network. **Predict.** Four ranks with this program, x is 1 everywhere. What does each return?
+# Real processes are slow to start and bad to watch. So in this lesson, and in the lab, a rank is mostly a *generator*: a function that stops at each `yield` and is resumed with an answer (in [phase 07](07_training.ipynb#cell-id=who-draws-the-dice) a lazy sampler was one). What it yields is a request to the network. **Predict.** Four ranks with this program, x is 1 everywhere. What does each return?
 
 # %%
 def chain(rank, world, x):
@@ -482,7 +482,7 @@ rotated = gradients[1] + gradients[2] + gradients[3] + gradients[0]
 print(torch.equal(in_order, rotated), f"largest difference {(in_order - rotated).abs().max():.0e}")
 
 # %% [markdown]
-# Phase 01's rounding. In the ring, each chunk's sum begins at another rank, so an all-reduce isn't bit-equal to a loop over the ranks. But each chunk is summed up *once* and then copied: all ranks get the same bits. That is what counts. Copies of a model that are off by a bit are off by more in the next step.
+# [Phase 01](01_tensors.ipynb#cell-id=dtypes-how-a-number-becomes-bytes)'s rounding. In the ring, each chunk's sum begins at another rank, so an all-reduce isn't bit-equal to a loop over the ranks. But each chunk is summed up *once* and then copied: all ranks get the same bits. That is what counts. Copies of a model that are off by a bit are off by more in the next step.
 
 # %% tags=["hide-input"]
 number(
@@ -507,7 +507,7 @@ print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / length:.2g} of i
 print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in parts), "lengths")
 
 # %% [markdown]
-# Off by more than its own length. The mean of twelve words is mostly chance, 6.2 times as long as the mean of all, and it counts for a quarter here instead of a fortieth. Phase 07 all over: a mean of means is the mean only if all have the same number of words. There it was micro-batches, here it is ranks, and *the sum and the count* are what has to be added up. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, whatever they had, as we shall measure.) In the lab some shares are empty.
+# Off by more than its own length. The mean of twelve words is mostly chance, 6.2 times as long as the mean of all, and it counts for a quarter here instead of a fortieth. [Phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces) all over: a mean of means is the mean only if all have the same number of words. There it was micro-batches, here it is ranks, and *the sum and the count* are what has to be added up. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, whatever they had, as we shall measure.) In the lab some shares are empty.
 #
 # Four conditions, then, and the replicas stay together for ever: the same start, the same gradients, the same optimizer, the same number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Nothing is ever compared afterwards. (Buffers that a forward changes, such as running means, would drift apart all the same, for each rank sees other rows. Therefore DDP sends rank 0's anew before such a forward.)
 #
@@ -572,7 +572,7 @@ for both in (True, False):
 # %% [markdown]
 # The *tied* one is one parameter: `parameters()` gives it once, its two paths are added by autograd, and its hook fires once, after both. No care needed, unless you list parameters in a way of your own. The *frozen* one never gets ready: it stays out of all buckets. Those two are known beforehand. The *unused* one is not. Whether `second` gets a gradient is decided by each forward, and perhaps not the same at each rank.
 #
-# There is one place where it can be known in time: after the forward, before the backward, the graph is there. Whoever isn't in it will not get ready. Phase 02 taught you to walk it.
+# There is one place where it can be known in time: after the forward, before the backward, the graph is there. Whoever isn't in it will not get ready. [Phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph) taught you to walk it.
 
 # %%
 def reached(output, model):
@@ -660,7 +660,7 @@ forward, backward = zip(*run(adjoint, 4, Each(xs), Each(ys)).results)
 print(f"{sum(forward):.12f} {sum(backward):.12f}")
 
 # %% [markdown]
-# A reduce-scatter. Everybody got my piece; so everybody has a gradient for it, and paths add. What was one tensor used N times in phase 02 is one shard used at N ranks.
+# A reduce-scatter. Everybody got my piece; so everybody has a gradient for it, and paths add. What was one tensor used N times in [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up) is one shard used at N ranks.
 #
 # So FSDP's step is: all-gather each layer forward, all-gather each layer backward, reduce-scatter each gradient, and let the optimizer work on shares. **Predict.** DDP sends 2(N − 1)/N times the model's bytes. How much does FSDP send?
 
@@ -728,7 +728,7 @@ for logits in (torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([1.0, 2.0, 3.0, 
     print("from what was told:", sum(told).log().item(), " right:", logits.logsumexp(0).item())
 
 # %% [markdown]
-# It works until a logit is large. So there are three numbers: a rank's largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from phase 05, where the online softmax rescaled its sum whenever the maximum grew: two parts of a row with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m).
+# It works until a logit is large. So there are three numbers: a rank's largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), where the online softmax rescaled its sum whenever the maximum grew: two parts of a row with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m).
 #
 # In the lab you write this loss, with its gradient: three numbers a word on the wire in place of 600.
 #
@@ -944,7 +944,7 @@ for name, how in trials.items():
 #
 # *With* the flag it works where the walk begins at the right place. It finds tensors in lists, tuples, dicts and dataclasses (E). In an object of any other class (F) it finds none, takes *all* parameters for unused and calls them ready; and when their gradients come after all, they are ready twice. The same model without the flag is fine (G). (And in D rank 1, which didn't use `second`, got a gradient for it: rank 0's, divided by two. To take part with zeros is to be averaged with zeros.)
 #
-# What it doesn't do is mend anything: it only tells the buckets not to wait.
+# What it doesn't do is mend anything: it only tells the buckets not to wait. Nor does it help whoever runs out of memory, as is often tried: the buckets have a place for every parameter with and without it, and what it adds is a walk.
 #
 # FSDP next. `fully_shard(module)` is applied to each block, and to the model around them: each becomes a unit. Parameters become *DTensors*, tensors that know how they lie on a *mesh* of ranks (here a row of four); `to_local()` is a rank's own share, `full_tensor()` gathers it. `CommDebugMode` counts the collectives. **Predict.** MiniGPT has 179,544 parameters. How many does each of four ranks hold? How many all-gathers and reduce-scatters are there in a forward and backward, with three units (two blocks and the rest)?
 
@@ -1003,7 +1003,7 @@ for name, *cuts in (("by words", Shard(0), Replicate()), ("by inputs", Shard(1),
     print(f"{name:9}", *in_processes(real_cuts, 4, hidden, weight, *cuts)[0])
 
 # %% [markdown]
-# The placements say what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is phase 04's idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
+# The placements say what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is [phase 04](04_dispatcher.ipynb#cell-id=tensors-that-answer)'s idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
 #
 # At last, how it is really started. A training is a script, and `torchrun` runs it in as many processes as asked for, and tells each by the environment who it is. This one has the question's bug, under the strictest checking that PyTorch has, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will that say about two all-reduces in another order? And about two of unequal shapes?
 
@@ -1046,7 +1046,7 @@ memory_a_rank(seven, ranks=64, precision="bfloat16", limit=80e9)
 # %% [markdown]
 # On none. DDP needs the same 108 GB on 8 ranks as on 1,024, and no number of ranks ever helps. From ZeRO-1 on it does.
 #
-# Then time. A step needs 6 · parameters · tokens FLOPs (phase 07), shared by all ranks. What is sent *can* be hidden behind it, if it takes less: the step takes the longer of the two. **Predict.** From 64 to 1,024 ranks, 16 times as many: how many times faster is a step of FSDP?
+# Then time. A step needs 6 · parameters · tokens FLOPs ([phase 07](07_training.ipynb#cell-id=time-on-a-napkin)), shared by all ranks. What is sent *can* be hidden behind it, if it takes less: the step takes the longer of the two. **Predict.** From 64 to 1,024 ranks, 16 times as many: how many times faster is a step of FSDP?
 
 # %%
 weights, tokens, flops_a_second = sum(seven.values()), 4 * 2**20, 0.4 * 989e12
@@ -1096,7 +1096,7 @@ choice(
 #
 # And you can answer the question. A rank knows its own number, and what it was sent. What keeps the ranks together is that all of them call the same collectives in the same order, and that nobody checks it. Big batch and big model come from five collectives, which are made of send and receive.
 #
-# This was the last phase. The course began with a promise, that nothing here is magic, and with two sentences: a tensor is a storage and a view of it; a module is a registry and a forward. You can now add what came of them. A view that was laid over bytes in phase 01 is cut over a thousand machines in this one, and a gradient is still a sum over paths, some of which go through a wire. Between a line of Python and a number that comes back, there is no step left that you have not taken by hand at least once.
+# This was the last phase. The course began with a promise, that nothing here is magic, and with two sentences: a tensor is a storage and a view of it; a module is a registry and a forward. You can now add what came of them. A view that was laid over bytes in [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view) is cut over a thousand machines in this one, and a gradient is still a sum over paths, some of which go through a wire. Between a line of Python and a number that comes back, there is no step left that you have not taken by hand at least once.
 
 # %% [markdown]
 # ## What this phase leaves out
@@ -1110,8 +1110,8 @@ choice(
 # Where to go on, now that there is no phase 11:
 #
 # - *Read what you have rebuilt.* [`torch/nn/parallel/distributed.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py) and the reducer under it ([`torch/csrc/distributed/c10d/reducer.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp)), `torch/distributed/fsdp/_fully_shard`, [`torch/csrc/autograd/engine.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/autograd/engine.cpp), `torch/_dynamo`. You know what must be in there; that is the best way to read.
-# - *Train something that matters to you*, on one GPU, to the end, with phase 07's habits: overfit a batch, write the checkpoint first, look at the data. Then torchtitan or nanochat, to see the same with many.
-# - *Write kernels*: Triton's own tutorials, and GPU MODE's lectures and puzzles, on real hardware, with phase 09's rules for whatever you measure.
+# - *Train something that matters to you*, on one GPU, to the end, with [phase 07](07_training.ipynb#cell-id=overfit-one-batch-first)'s habits: overfit a batch, write the checkpoint first, look at the data. Then torchtitan or nanochat, to see the same with many.
+# - *Write kernels*: Triton's own tutorials, and GPU MODE's lectures and puzzles, on real hardware, with [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread)'s rules for whatever you measure.
 # - *Give something back.* PyTorch's issues carry labels for newcomers, and a report with ten lines that reproduce the bug is worth as much as a mend. You know how to make one.
 #
 # And when the next thing comes along that looks like magic: it has a source file.

@@ -9,7 +9,7 @@ MUTANTS = 6
 EXERCISES = frozenset(
     {
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
-        *("mended", "compiled_head"),
+        *("mended", "generated", "compiled_head"),
         *("checkpoint", "train_minigpt"),
         *("from_hf", "fine_tune"),
         "slowest",

@@ -1,4 +1,4 @@
-"""Lab 06, exercise 8: The LM head, compiled"""
+"""Lab 06, exercise 9: The LM head, compiled"""
 
 import torch
 

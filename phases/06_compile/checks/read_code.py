@@ -1,4 +1,4 @@
-"""Lab 06, exercise 7: Read what Inductor wrote"""
+"""Lab 06, exercise 8: Read what Inductor wrote"""
 
 from pathlib import Path
 

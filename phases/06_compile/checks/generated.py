@@ -1,0 +1,131 @@
+"""Lab 06, exercise 7: Get the code"""
+
+import re
+
+import torch
+
+from utils.checks.exercise import Case, Check, Place
+from utils.drivers.compiling import capture
+from utils.drivers.emitting import FUNCTION, LOG, SETTING, VARIABLE
+
+generated = Check(
+    "generated",
+    parts={"there": 1, "and back": 1, "nothing left on": 1},
+    reads="How to look, anywhere",
+)
+
+
+# lines of each module that Inductor writes, before its function `call` and behind it
+BEGINS, ENDS = "async_compile = AsyncCompile()", 'if __name__ == "__main__":'
+SIZES = re.compile(r"assert_size_stride\(\w+, \(([^()]*)\), \(")
+PRODUCTS = re.compile(r"^ *(?:\w+ = )?extern_kernels\.\w+\(", re.M)
+
+
+@generated.reference
+def _(function, *inputs):
+    """Inductor is not asked: what must stand in a module is made of Dynamo's graphs."""
+    back = any(one.requires_grad for one in inputs)
+    texts = []
+    with torch.no_grad():
+        graphs = capture(function, *inputs)
+    for graph in graphs:
+        count = sum(node.op == "call_function" for node in graph.gm.graph.nodes)
+        for start in ("arg", "tangents_") if back else ("arg",):
+            sizes = [tuple(one.shape) for one in graph.inputs]
+            lines = [f"assert_size_stride({start}{at}, {one}, ())" for at, one in enumerate(sizes)]
+            lines += ["extern_kernels.mm(out=buf0)"] * count
+            body = "\n    ".join(["def call(args):", *lines])
+            texts.append(f"{BEGINS}\n\n{body}\n\n{ENDS}\n    pass")
+    return texts
+
+
+LEFT = {
+    LOG: "A log is not as it was before: its level, or its handlers.",
+    SETTING: "A setting of torch is not as it was before.",
+    VARIABLE: "An environment variable is not as it was before.",
+    FUNCTION: "In place of one of torch's own functions there is another than before.",
+}
+
+
+def _said(text):
+    """Of a module: how many products it calls of a library, and whether it is a backward."""
+    return len(PRODUCTS.findall(text)), "tangents_1" in text or "tangents_0" in text
+
+
+def _is_whole(text):
+    begins, _, rest = text.partition("def call(")
+    return BEGINS in begins and ENDS in rest
+
+
+def _facts(counts, x, w, back, texts, raised, python):
+    """What must hold of the texts of a call, the plainest thing first."""
+    fails = 0 in counts
+    listed = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+    facts = {"let out": raised or not fails, "listed": listed or fails}
+    if fails or not listed:
+        return facts
+    due = [(count, way) for count in counts for way in ((False, True) if back else (False,))]
+    sizes = {", ".join(map(str, one.shape)) for one in (x, w)}
+    return {
+        **facts,
+        "python": all(python),
+        "any": len(texts) > 0,
+        "least": len(texts) >= len(due),
+        "most": len(texts) <= len(due),
+        "sizes": all(set(SIZES.findall(text)) == sizes for text in texts),
+        "products": sorted(map(_said, texts)) == sorted(due),
+        "whole": all(_is_whole(text) for text in texts),
+    }
+
+
+PLACES = {
+    "let out": "A call fails, and its error did not come out.",
+    "listed": "It returns no list of texts.",
+    "python": "Python can't read a text as it stands, by `ast.parse`.",
+    "any": "There is no text at all.",
+    "least": "There are fewer texts than the call has modules.",
+    "most": "There are more texts than the call has modules.",
+    "sizes": "The sizes in a text are not the numbers of this call's inputs.",
+    "whole": "A text is no whole module: its beginning or its end is missing.",
+    "products": "The products in the texts are not those of this call's modules.",
+}
+
+
+@generated.cases
+def _(draw):
+    there, back, switched = generated.parts
+
+    def asked(part, *all_counts, again=False, before=False):
+        m, n = draw.sample(range(2, 9), 2)
+        w = draw.tensor((n, n))
+        calls = [(counts, draw.tensor((m + at, n)), w) for at, counts in enumerate(all_counts)]
+        if again:  # with other sizes between the two
+            calls.append(calls[0])
+
+        def play(subject):
+            came = subject.drive("emitting:dumped", *calls, back=part == back, before=before)
+            found = []
+            for at, given in enumerate(calls):
+                facts = _facts(*given, part == back, *(came[key][at] for key in ("texts", "raised", "python")))
+                left = {word: word in came["left"][at] for word in LEFT} if part == switched else {}
+                found.append({**facts, **left})
+            return found
+
+        places = {}
+        for at in range(len(calls)):
+            which = f"Call {at + 1}: " if len(calls) > 1 else ""
+            for key, words in {**PLACES, **LEFT}.items():
+                words = which + words[0].lower() + words[1:] if which else words
+                places[f"[{at}]['{key}']"] = Place(words, returned=False)
+        words = [f"emitting.products{counts} of {tuple(x.shape)}" for counts, x, _ in calls]
+        shown = f"calls, one after the other: {'; '.join(words)}"
+        shown += ", going back" if part == back else ""
+        shown += ", compiled before" if before else ""
+        return Case(part, play, shown=shown, places=places)
+
+    one, two, three = draw.sample((1, 2, 3, 4), 3)
+    yield asked(there, (one,), (one,), again=True)
+    yield asked(there, (one, two), before=True)
+    yield asked(back, (two, one))
+    yield asked(back, (two,), before=True)
+    yield asked(switched, (two, 0), (three, one))

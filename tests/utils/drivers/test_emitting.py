@@ -1,0 +1,52 @@
+"""What a function that gets Inductor's code leaves switched on is seen, and switched off."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+import torch
+from torch._inductor import config
+from torch._inductor.graph import GraphLowering
+from torch._inductor.utils import run_and_get_code
+
+from utils.drivers import emitting
+
+pytestmark = pytest.mark.slow(8)
+
+
+def careless(function, *inputs):
+    torch._logging.set_logs(output_code=True)
+    config.fx_graph_cache = not config.fx_graph_cache
+    config.force_disable_caches = True
+    os.environ["LEFT_BEHIND"] = "1"
+    GraphLowering.save_output_code = print
+    return function(*inputs)
+
+
+def careful(function, *inputs):
+    return run_and_get_code(emitting.call, torch.compile(function), *inputs)[1]
+
+
+def test_what_is_left_on_is_noted_and_switched_off():
+    before = config.fx_graph_cache
+    came = emitting.dumped(careless, ((1,), torch.ones(2, 3), torch.ones(3, 3)))
+    every = [emitting.LOG, emitting.SETTING, emitting.VARIABLE, emitting.FUNCTION]
+    assert came["left"] == [every]
+    assert config.fx_graph_cache == before
+    assert not config.force_disable_caches
+    assert "LEFT_BEHIND" not in os.environ
+    assert GraphLowering.save_output_code is None
+    assert not logging.getLogger("torch._inductor").isEnabledFor(logging.INFO)
+
+
+def test_the_texts_of_each_graph_there_and_back_and_the_error_of_a_call_that_fails():
+    x, w = torch.ones(2, 3), torch.ones(3, 3)
+    came = emitting.dumped(careful, ((2, 1), x, w), ((1, 0), x, w), ((2, 1), x, w), back=True)
+    assert came["raised"] == [False, True, False]
+    assert came["left"] == [[], [], []]
+    for at in (0, 2):
+        counts = [text.count(" extern_kernels.mm(") for text in came["texts"][at]]
+        assert sorted(counts) == [1, 1, 2, 2]
+        assert came["python"][at] == [True] * 4

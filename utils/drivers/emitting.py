@@ -1,0 +1,226 @@
+"""Driver of lab 06 for functions that get the code that Inductor wrote for a call."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import io
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+
+from utils.drivers import driver
+from utils.drivers.compiling import fresh
+
+# What may be left on, in words, as a report says it.
+LOG, SETTING = "a log", "a setting"
+VARIABLE, FUNCTION = "an environment variable", "a function of torch"
+TRACE = "torch.__trace"  # every `set_logs` gives this logger a handler, and never takes it away
+
+
+class CallFails(Exception):
+    """What a call raises that is meant to fail."""
+
+
+@functools.lru_cache(maxsize=64)
+def products(*counts: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a function of x (M, N) and w (N, N): a chain of products, in up to three graphs.
+
+    Each graph has a count of products; where it is 0, the function raises CallFails. Inductor has a
+    library compute them, so for M and N from 2 up no C++ is compiled, there or back to x.
+    """
+
+    def multiply(x: Tensor, w: Tensor, count: int) -> Tensor:
+        for _ in range(count):
+            x = x @ w
+        return x
+
+    def run(x: Tensor, w: Tensor) -> Tensor:
+        x = multiply(x, w, counts[0])
+        if len(counts) > 1:  # not in a loop: a break there makes Dynamo leave the whole function
+            torch._dynamo.graph_break()
+            x = multiply(x, w, counts[1])
+        if len(counts) > 2:
+            torch._dynamo.graph_break()
+            x = multiply(x, w, counts[2])
+        if 0 in counts:
+            raise CallFails
+        return x
+
+    return run
+
+
+@driver(
+    "texts",
+    "raised",
+    observed={
+        "python": "that Python can read the texts",
+        "left": "that nothing is left switched on",
+    },
+)
+def dumped(
+    generated: Callable,
+    *calls: tuple[Sequence[int], Tensor, Tensor],
+    back: bool = False,
+    before: bool = False,
+) -> dict[str, list[Any]]:
+    """Let the learner's ``generated(function, *inputs)`` get the code of some calls, in turn.
+
+    Inductor's folder is an empty one. What is left switched on is noted, and switched off. What is
+    written to stderr is not shown.
+
+    Args:
+        calls: the counts of :func:`products`, x and w. Where the counts are the same, so is the
+            function.
+        back: x requires a gradient.
+        before: each function is compiled and called before it is handed in.
+
+    Returns:
+        for each call: ``texts``, what was returned, None where the call's error came out;
+        ``raised``, whether it did; ``python``, whether Python can read each text; ``left``, what is
+        not as it was before.
+    """
+    found: dict[str, list[Any]] = {"texts": [], "raised": [], "python": [], "left": []}
+    with _empty_folder():
+        _first_call()
+        torch._dynamo.reset()
+        for counts, x, w in calls:
+            function, leaf = products(*counts), x.detach().clone().requires_grad_(back)
+            if before:
+                torch._dynamo.reset()
+                call(torch.compile(function), leaf, w)
+            left: list[str] = []
+            texts, raised = None, False
+            with _noted(left), contextlib.redirect_stderr(io.StringIO()):
+                try:
+                    texts = generated(function, leaf, w)
+                except CallFails:
+                    raised = True
+            listed = texts if isinstance(texts, list | tuple) else []
+            found["texts"].append(texts)
+            found["raised"].append(raised)
+            found["python"].append([_is_python(text) for text in listed])
+            found["left"].append(left)
+        torch._dynamo.reset()
+    return found
+
+
+def call(function: Callable, *inputs: Tensor) -> None:
+    """Call a function of tensors, and go back from the sum of its result if there is a graph."""
+    result = function(*inputs)
+    if result.requires_grad:
+        result.sum().backward()
+
+
+@functools.cache
+def _first_call() -> None:
+    """Compile something: a process's first call imports modules that set variables and more."""
+    with fresh():
+        call(torch.compile(products(1)), torch.ones(2, 2), torch.ones(2, 2))
+
+
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[None]:
+    with (
+        tempfile.TemporaryDirectory(prefix="inductor") as folder,
+        mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder),
+    ):
+        yield
+
+
+def _is_python(text: Any) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, TypeError, ValueError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _noted(left: list[str]) -> Iterator[None]:
+    """Append to ``left`` what is not as it was when the context is closed, and put it right.
+
+    Logs are switched off first, so that it tells nothing against a function that somebody has
+    switched them on outside of it.
+    """
+    from torch._dynamo import config as dynamo
+    from torch._functorch import config as functorch
+    from torch._inductor import config as inductor
+
+    torch._logging.set_logs()
+    log_state = torch._logging._internal.log_state
+    logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
+    # the last holds settings that another has under a name of its own
+    configs = inductor, dynamo, functorch, torch.compiler.config
+    settings = [(config, config.get_config_copy()) for config in configs]
+    functions = [(owner, _functions(owner)) for owner in _owners()]
+    try:
+        yield
+    finally:
+        now = _logs()
+        if any(now.get(name) != one for name, one in logs.items()) or log_state.artifact_names:
+            left.append(LOG)
+        log_state.clear()
+        for logger, level, before in handlers:
+            logger.setLevel(level)
+            logger.handlers[:] = before
+        for config, before in settings:
+            copy = config.get_config_copy()
+            changed = [name for name, value in before.items() if copy[name] != value]
+            left.extend([SETTING] if changed and SETTING not in left else [])
+            for name in changed:
+                setattr(config, name, before[name])
+        if dict(os.environ) != environment:
+            left.append(VARIABLE)
+            os.environ.clear()
+            os.environ.update(environment)
+        for owner, before in functions:
+            changed = [name for name, value in before.items() if vars(owner).get(name) is not value]
+            left.extend([FUNCTION] if changed and FUNCTION not in left else [])
+            for name in changed:
+                setattr(owner, name, before[name])
+
+
+def _loggers() -> list[logging.Logger]:
+    known = logging.root.manager.loggerDict
+    names = [name for name in known if name.partition(".")[0] == "torch" and name != TRACE]
+    return [
+        logging.root,
+        *(one for name in names if isinstance(one := known[name], logging.Logger)),
+    ]
+
+
+def _logs() -> dict[str, tuple[int, list[str]]]:
+    """Of each logger its level, and the classes of its handlers."""
+    return {
+        logger.name: (logger.level, sorted(type(one).__qualname__ for one in logger.handlers))
+        for logger in _loggers()
+    }
+
+
+def _handlers() -> list[tuple[logging.Logger, int, list[logging.Handler]]]:
+    return [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
+
+
+def _owners() -> list[Any]:
+    """The classes and modules in which somebody may listen to what Inductor writes."""
+    from torch._inductor import codecache, compile_fx, graph
+
+    return [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
+
+
+def _functions(owner: Any) -> dict[str, Any]:
+    """The functions of a class or module, and the places that are empty until one is put there."""
+    kinds = (staticmethod, classmethod, property, type(None))
+    return {
+        name: value
+        for name, value in vars(owner).items()
+        if not name.startswith("__") and (callable(value) or isinstance(value, kinds))
+    }
