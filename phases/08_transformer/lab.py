@@ -666,7 +666,7 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # Return `(texts, looks)`, two lists with an entry for each prompt, in their order:
 #
 # - In `texts`, what the model writes after the prompt, a string: the likeliest token each time, at most
-#   `limit` of them. An eos token among the new ones ends it. The text has only what is new, and no
+#   `limit` of them. An eos token among them ends the text. The text has only what is new, and no
 #   special tokens.
 # - In `looks`, where the prompt's last token looks when the prompt is read: its attention in the last
 #   layer, the mean over the heads. It is a list of floats, one for each token of the prompt, in their
@@ -983,5 +983,5 @@ verify("fine_tune", fine_tune)
 # from top to bottom, then save it.
 #
 # You have written the whole way from a batch of sentences to the next word, carried a model from one
-# library into another, let that library speak for you, changed it, and taught it something new without breaking what it knew. In
-# phase 09 you find out where its time goes.
+# library into another, let that library write for you, changed it, and taught it something new
+# without breaking what it knew. In phase 09 you find out where its time goes.

@@ -149,7 +149,7 @@ def _(draw):
     yield asked(one, [1], draw.integer(5, 6), biased=True)
     yield asked(one, [n], 5, at=1)
     yield asked(one, [4], 4, words="one of them eos", holds=True)
-    yield asked(several, [4, 2], 4)
+    yield asked(several, [4, 2], 4, biased=True)
     yield asked(several, [1, n, 3], 5)
     yield asked(several, [2, 4], 5, at=1)
     yield asked(several, [3, 1], 1)
