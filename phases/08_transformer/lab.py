@@ -730,6 +730,7 @@ for prompt, row in zip(prompts, looks):
 # %%
 drawing = driver.completed(complete, {"seed": 7, "draws": True, "half": True}, ["a b c", "c"], 5)
 expect_equal("it asks for draws", drawing["texts"], ["i j j i", "i i"])
+expect_close("in float32", torch.tensor(drawing["looks"][0]), torch.tensor([0.1119, 0.1157, 0.7725]), atol=3e-4)
 expect_equal("prompts in a call", drawing["rows"], [2])
 bare = driver.completed(complete, {"kind": "gpt2", "seed": 4, "pad": False}, ["a b c", "d e f a b"], 5)
 expect_equal("no pad token", bare["texts"], ["g g b g g", "g b g g g"])

@@ -76,6 +76,8 @@ def _mistakes(model, rows, limit, says, eos):
             yield [[eos] * (width - len(row)) + row for row in rows]  # and nothing hides it
     if says.get("holds"):
         yield [[word for word in row if word != eos] for row in rows]
+    if says.get("begins"):
+        yield [row[1:] for row in rows]
     if says.get("biased"):
         with torch.no_grad():
             model.lm_head.bias.zero_()
@@ -153,7 +155,8 @@ def _(draw):
     yield asked(several, [1, n, 3], 5)
     yield asked(several, [2, 4], 5, at=1)
     yield asked(several, [3, 1], 1)
-    yield asked(looking, [n], 3, what="looks")
+    words = "a bos token before each text"
+    yield asked(looking, [n], 3, what="looks", words=words, begins=True)
     yield asked(looking, [4, 1, n], 3, what="looks")
     yield asked(looking, [3, n], 2, what="looks", words="weights in bfloat16", half=True)
     yield asked(folder, [3, 4], 4, words="GPT-2's, code in the folder", kind="gpt2", code=True)
@@ -170,5 +173,6 @@ def _facts(looks, lengths, says):
     """What must hold of the shares, whatever they are."""
     rows = looks if isinstance(looks, list) else []
     lists = all(isinstance(row, list) and all(isinstance(x, float) for x in row) for row in rows)
-    counted = lists and [len(row) for row in rows] == lengths
+    counts = [n + says.get("begins", False) for n in lengths]
+    counted = lists and [len(row) for row in rows] == counts
     return {"counts": counted, "sums": not counted or all(abs(sum(row) - 1) < 1e-3 for row in rows)}
