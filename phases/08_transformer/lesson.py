@@ -54,8 +54,7 @@ course_path(PHASES, here=8)
 # La atención es una media ponderada: cada palabra pregunta (*query*), las anteriores ofrecen una etiqueta (*key*) y un contenido (*value*), y el softmax reparte. Las cabezas son una vista del mismo tensor; la máscara decide quién puede mirar a quién.
 # Como nadie mira hacia delante, las claves y los valores ya calculados no cambian: se guardan (*KV cache*) y cada palabra nueva cuesta una palabra, no todas.
 # Elegir la palabra siguiente es otra cosa: temperatura, top-k, top-p y un número al azar. En un lote, las frases cortas se rellenan por la izquierda y las posiciones se cuentan desde la primera palabra de verdad.
-# Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits.
-# Un modelo del hub cambia cuando su autor quiere: se fija con `revision` y un *commit*; también importan el `dtype` y no ejecutar código ajeno. En ocho bits MiniGPT dice lo mismo; en cuatro es bueno todavía, pero es otro.
+# Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits. Un modelo del hub cambia cuando su autor quiere: se fija con `revision` y un *commit*; también importan el `dtype` y no ejecutar código ajeno. En ocho bits MiniGPT dice lo mismo; en cuatro es bueno todavía, pero es otro.
 # Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda.
 
 # %% [markdown]

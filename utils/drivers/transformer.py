@@ -374,6 +374,14 @@ def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     return folder
 
 
+@functools.cache
+def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
+    """Return the files of a :func:`small_folder` by name: many answers are asked for the same."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = small_folder(Path(place), dict(says))
+        return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
 @contextlib.contextmanager
 def _counted_rows() -> Any:
     """Give a set of how many rows the calls of causal models have; code of folders is undone."""
@@ -418,7 +426,10 @@ def completed(
     """
     given = list(prompts)
     with tempfile.TemporaryDirectory() as place, _quiet(), _counted_rows() as rows:
-        folder = small_folder(Path(place) / "model", says)
+        folder = Path(place) / "model"
+        folder.mkdir()
+        for name, content in _files_of(tuple(sorted(says.items()))).items():
+            (folder / name).write_bytes(content)
         texts, looks = complete(folder, given, limit)
     return {"texts": texts, "looks": looks, "rows": sorted(rows), "prompts": given}
 

@@ -165,7 +165,7 @@ def _(draw):
     yield asked(folder, [n, 1], 5, words="a folder that asks for draws", draws=True)
     words = "no pad token, an eos in a prompt"
     yield asked(folder, [4, 2], 4, words=words, pad=False, holds=True)
-    yield asked(folder, [4, 2], 4, at=1, words="padding on the left", side="left")
+    yield asked(folder, [4, 2], 4, at=0, words="padding on the left", side="left")
     yield asked(batch, [3, n, 1], 3, what="rows prompts")
 
 
