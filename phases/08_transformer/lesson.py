@@ -1038,7 +1038,7 @@ for how in ({}, {"revision": "main"}, {"revision": OLD}, {"revision": OLD[:7]}):
     print(str(how).replace(OLD, "0a0a…"), said, sep="  ")
 
 # %% [markdown]
-# By the name alone you get whatever `main` is. Nobody has changed a line of your notebook, and it says something else than last week: there is the friend's model again, and this time not even the report has anything to say. With the hub on, the library asks it at each load where `main` is now; with `HF_HUB_OFFLINE=1`, or `local_files_only=True`, it takes the note in `refs`. A **commit** can't move. Whoever publishes a number writes `revision=` beside the name, all forty digits. (A tag or a branch is good as well, as long as its owner leaves it where it is. Seven digits are looked for as a tag, and here, where none is in the cache, that ends in words about a connection.)
+# By the name alone you get whatever `main` is. Nobody has changed a line of your notebook, and it says something else than last week: there is the friend's model again, and this time not even the report has anything to say. With the hub on, the library asks it at each load where `main` is now; with `HF_HUB_OFFLINE=1`, or `local_files_only=True`, it takes the note in `refs`. A **commit** can't move. Whoever publishes a number writes `revision=` beside the name, all forty digits. (A tag or a branch is good as well, as long as its owner leaves it where it is. Seven digits are no commit to the library: it looks for a branch or a tag of that name, and offline that ends in words about a connection.)
 #
 # Then the **dtype**. Today's weights are stored in 16 bits. **Predict.** Of a folder in bfloat16, what comes back if you say nothing? And does `dtype=torch.float32` bring back what had been rounded away?
 
@@ -1068,7 +1068,7 @@ except ValueError as error:
     print(textwrap.fill(str(error).splitlines()[0].replace(str(own), "own"), 100))
 
 # %% [markdown]
-# Anything, and at once: to get at the class the file is imported, and an import runs every line of it, as you, before a weight has been read. So the library refuses. If you don't say `trust_remote_code` at all, it asks, *y* or *N*, and takes fifteen seconds of silence for a no. `True` answers for ever after, also for the file that its owner puts there next week, unless a commit stands beside it. And it is not only about new architectures: a folder that says `gpt2` *and* brings a class gets the library's class without `True`, and its own with it. That is no line to copy from a forum.
+# Anything, and at once: to get at the class the file is imported, and an import runs every line of it, as you, before a weight has been read. So the library refuses. If you don't say `trust_remote_code` at all, it asks, *y* or *N*, and takes fifteen seconds of silence for a no. `True` is also said of the file that its owner puts there next week, unless a commit stands beside it. And it is not only about new architectures: a folder that says `gpt2` *and* brings a class gets the library's class without `True`, and its own with it. That is no line to copy from a forum.
 
 # %% tags=["hide-input"]
 choice(

@@ -278,30 +278,29 @@ def loaded_strictly(
 LETTERS = "abcdefghij"  # the words of a small folder, beside pad, bos and eos
 
 
-def small_model(kind: str, seed: int, eos: int = 2) -> Any:
-    """Return a causal model with drawn weights, of 13 words, 24 places and 2 layers, in eval mode.
+def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
+    """Return a causal model with drawn weights, of 13 words and 24 places, in eval mode.
 
     ``kind``: ``"minigpt"``, ``"gpt2"`` or ``"llama"``; ``eos``: the id of the token that ends.
     """
     from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
 
-    sizes = {"vocab_size": len(SPECIAL) + len(LETTERS)}
+    vocab_size = len(SPECIAL) + len(LETTERS)
     ends: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": eos, "pad_token_id": 0}
     model: Any
     with torch.random.fork_rng(devices=[]):  # the first weights are replaced: no seed is spent
         if kind == "minigpt":
-            model = hf_model(
-                MiniGPT(MiniGPTConfig(**sizes, d_model=8, n_heads=2, d_ff=12, context=24))
-            )
+            model = hf_model(MiniGPT(MiniGPTConfig(vocab_size, 8, 2, layers, 12, 24)))
             for config in (model.config, model.generation_config):
                 config.eos_token_id = eos
         elif kind == "gpt2":
-            sizes |= {"n_positions": 24, "n_embd": 8, "n_layer": 2, "n_head": 2}
-            model = GPT2LMHeadModel(GPT2Config(**sizes, **ends))
+            sizes = {"n_positions": 24, "n_embd": 8, "n_layer": layers, "n_head": 2}
+            model = GPT2LMHeadModel(GPT2Config(vocab_size=vocab_size, **sizes, **ends))
         else:
-            sizes |= {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2}
+            sizes = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": layers}
             sizes |= {"num_attention_heads": 2, "num_key_value_heads": 1}
-            model = LlamaForCausalLM(LlamaConfig(**sizes, max_position_embeddings=24, **ends))
+            sizes |= {"vocab_size": vocab_size, "max_position_embeddings": 24}
+            model = LlamaForCausalLM(LlamaConfig(**sizes, **ends))
     draw_into(model.parameters(), seed)
     return model.eval()
 
@@ -333,12 +332,12 @@ def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
 
     Args:
         folder: where they are written.
-        says: ``kind``, ``seed`` and ``eos`` of the model; ``side``, on which the tokenizer pads,
-            ``"right"`` if it isn't said. True or False are ``pad``, whether it has a pad token
-            (True if not said); and, False if not said, ``begins``, whether it puts a bos token
-            before each text; ``draws``, whether the generation config asks for draws, and for one
-            token; ``half``, whether the weights are bfloat16; ``code``, whether a class for the
-            model lies in the folder.
+        says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model; ``side``, on which the
+            tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``, whether it has
+            a pad token (True if not said); and, False if not said, ``begins``, whether it puts a
+            bos token before each text; ``draws``, whether the generation config asks for draws, and
+            for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for
+            the model lies in the folder.
     """
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -346,7 +345,8 @@ def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     from tokenizers.processors import TemplateProcessing
 
     eos_id = says.get("eos", 2)
-    model = small_model(says.get("kind", "minigpt"), says["seed"], eos_id)
+    kind, layers = says.get("kind", "minigpt"), says.get("layers", 2)
+    model = small_model(kind, says["seed"], eos_id, layers)
     pads = says.get("pad", True)
     if not pads:
         model.config.pad_token_id = model.generation_config.pad_token_id = None

@@ -91,11 +91,13 @@ def _(draw):
     def told(lengths, limit, says, at):
         """Prompts and a model: no rounding decides a word, and mistakes are heard.
 
-        ``at``: which word of the first prompt's continuation is the one that ends; None for none.
+        ``at``: which word of the first prompt's continuation is the one that ends, or of the last
+        prompt's, if ``says`` has ``last``; None for none.
         """
         first = draw.integer(0, 10**6)
         for attempt in range(ATTEMPTS):
-            model = small_model(says.get("kind", "minigpt"), first + attempt)
+            kind, layers = says.get("kind", "minigpt"), says.get("layers", 2)
+            model = small_model(kind, first + attempt, layers=layers)
             dice = torch.Generator().manual_seed(first + attempt)
             rows = [torch.randint(2, WORDS, (n,), generator=dice).tolist() for n in lengths]
             begun = [[BOS] * says.get("begins", False) + row for row in rows]
@@ -106,16 +108,15 @@ def _(draw):
                 used = {word for row in rows for word in row}
                 eos = next((word for word in range(2, WORDS) if word not in used), None)
             said, lead = _walk(model, begun, limit)
+            ends = len(rows) - 1 if says.get("last") else 0
             if at is not None:
-                eos = said[0][at]
+                eos = said[ends][at]
             heard = [_cut(words, eos) for words in said]
-            goes_on = all(len(words) == limit for words in heard[at is not None :])
-            if (
-                lead < 0.02
-                or not goes_on
-                or eos in (None, PAD, BOS, *used)
-                or (at is not None and len(heard[0]) != at + 1)
-            ):
+            goes_on = all(
+                len(words) == (at + 1 if at is not None and row == ends else limit)
+                for row, words in enumerate(heard)
+            )
+            if lead < 0.02 or not goes_on or eos in (None, PAD, BOS, *used):
                 continue
             wrong = [
                 _walk(model, rows, limit)[0] for rows in _mistakes(model, begun, limit, says, eos)
@@ -128,7 +129,7 @@ def _(draw):
 
     def asked(part, lengths, limit, at=None, what="texts", words="", **says):
         found, prompts = told(lengths, limit, says, at)
-        given = found | {key: says[key] for key in says if key not in ("holds", "biased")}
+        given = found | {key: says[key] for key in says if key not in ("holds", "biased", "last")}
 
         def play(subject):
             came = subject.drive("transformer:completed", given, prompts, limit)
@@ -156,16 +157,16 @@ def _(draw):
     yield asked(several, [2, 4], 5, at=1)
     yield asked(several, [3, 1], 1)
     words = "a bos token before each text"
-    yield asked(looking, [n], 3, what="looks", words=words, begins=True)
+    yield asked(looking, [n], 3, what="looks", words=words, begins=True, layers=3)
     yield asked(looking, [4, 1, n], 3, what="looks")
-    yield asked(looking, [3, n], 2, what="looks", words="weights in bfloat16", half=True)
+    yield asked(looking, [3, n], 2, what="looks", words="weights in bfloat16", half=True, layers=1)
     yield asked(folder, [3, 4], 4, words="GPT-2's, code in the folder", kind="gpt2", code=True)
     words = "a Llama, a bos token before each text"
     yield asked(folder, [4, 3], 4, words=words, kind="llama", begins=True)
     yield asked(folder, [n, 1], 5, words="a folder that asks for draws", draws=True)
     words = "no pad token, an eos in a prompt"
     yield asked(folder, [4, 2], 4, words=words, pad=False, holds=True)
-    yield asked(folder, [4, 2], 4, at=0, words="padding on the left", side="left")
+    yield asked(folder, [4, 2], 3, at=0, words="padding on the left", side="left", last=True)
     yield asked(batch, [3, n, 1], 3, what="rows prompts")
 
 
