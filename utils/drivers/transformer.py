@@ -287,6 +287,7 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
 
     vocab_size = len(SPECIAL) + len(LETTERS)
     ends: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": eos, "pad_token_id": 0}
+    sizes: dict[str, Any]
     model: Any
     with torch.random.fork_rng(devices=[]):  # the first weights are replaced: no seed is spent
         if kind == "minigpt":
