@@ -116,7 +116,9 @@ def _(draw):
                 len(words) == (at + 1 if at is not None and row == ends else limit)
                 for row, words in enumerate(heard)
             )
-            if lead < 0.02 or not goes_on or eos in (None, PAD, BOS, *used):
+            # what is special is not in a text, and would leave nothing to compare
+            special = any({PAD, BOS} & {*words} for words in heard)
+            if lead < 0.02 or special or not goes_on or eos in (None, PAD, BOS, *used):
                 continue
             wrong = [
                 _walk(model, rows, limit)[0] for rows in _mistakes(model, begun, limit, says, eos)
