@@ -117,7 +117,11 @@ def _(draw):
                 for row, words in enumerate(heard)
             )
             # what is special is not in a text, and would leave nothing to compare
-            special = any({PAD, BOS} & {*words} for words in heard)
+            special = any({PAD, BOS} & {*words} for words in heard) or any(
+                {*words[len(short) :]} <= {PAD, BOS, eos}
+                for words, short in zip(said, heard)
+                if len(short) < limit
+            )
             if lead < 0.02 or special or not goes_on or eos in (None, PAD, BOS, *used):
                 continue
             wrong = [
