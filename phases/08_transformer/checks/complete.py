@@ -122,7 +122,8 @@ def _(draw):
                 for words, short in zip(said, heard)
                 if len(short) < limit
             )
-            if lead < 0.02 or special or not goes_on or eos in (None, PAD, BOS, *used):
+            alike = len({*map(tuple, heard)}) < len(rows)
+            if lead < 0.02 or special or alike or not goes_on or eos in (None, PAD, BOS, *used):
                 continue
             wrong = [
                 _walk(model, rows, limit)[0] for rows in _mistakes(model, begun, limit, says, eos)
