@@ -242,7 +242,7 @@ loss = (y * y).sum()
 autograd_graph(loss, W=W, b=b)
 
 # %% [markdown]
-# A sum needs to remember nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the weight's gradient; it does not keep `W`, because `x` doesn't require a gradient and nobody will ask. These are the *activations* of phase 01's memory bars: what a training step holds between forward and backward. (They come to 140 bytes. Both factors of the product and the result of tanh are one tensor, `y`, whose 80 bytes are kept once; the other 60 are `x`.)
+# A sum needs to remember nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the weight's gradient; it does not keep `W`, because `x` doesn't require a gradient and nobody will ask. These are the *activations* of [phase 01](01_tensors.ipynb#cell-id=where-the-memory-goes)'s memory bars: what a training step holds between forward and backward. (They come to 140 bytes. Both factors of the product and the result of tanh are one tensor, `y`, whose 80 bytes are kept once; the other 60 are `x`.)
 #
 # They go away when they have been used.
 
@@ -302,7 +302,7 @@ print(names(f(torch.tensor([1.0], requires_grad=True)).grad_fn))
 print(names(f(torch.tensor([-1.0], requires_grad=True)).grad_fn))
 
 # %% [markdown]
-# The comparison itself left no trace: a Python `if` is not differentiable, and autograd never hears of it. That is convenient, and it has a price. Every forward pays for its graph again, and nothing can look ahead. Phase 06 (`torch.compile`) is about getting that back.
+# The comparison itself left no trace: a Python `if` is not differentiable, and autograd never hears of it. That is convenient, and it has a price. Every forward pays for its graph again, and nothing can look ahead. [Phase 06](06_compile.ipynb#cell-id=forward-and-backward-in-one-graph) (`torch.compile`) is about getting that back.
 
 # %% [markdown]
 # ## Leaves, and gradients that add up
@@ -430,7 +430,7 @@ h.register_hook(lambda g: print("on its way to h:   ", g) or g.clamp(max=5.0))
 (h * h).backward()
 
 # %% [markdown]
-# In the order in which the gradient travels, whatever the order of registration. `h`'s hook returned something, so that is what went on: 5 in place of 12, and the node made 10 of it. `w`'s first hook sees the gradient of *this* backward, before `AccumulateGrad` adds it; the last one sees `.grad` as it is afterwards, and may already step and free it. DDP's exchange of gradients (phase 10) hangs on such a hook, at every parameter.
+# In the order in which the gradient travels, whatever the order of registration. `h`'s hook returned something, so that is what went on: 5 in place of 12, and the node made 10 of it. `w`'s first hook sees the gradient of *this* backward, before `AccumulateGrad` adds it; the last one sees `.grad` as it is afterwards, and may already step and free it. DDP's exchange of gradients ([phase 10](10_distributed.ipynb#cell-id=one-big-batch)) hangs on such a hook, at every parameter.
 #
 # A hook stands at a *value*, not at a name. **Predict.** Two hooks on `h`, and between them `h` is written over. What does each of them see?
 
@@ -554,7 +554,7 @@ choice(
 # %% [markdown]
 # ## Broadcasting's adjoint is a sum
 #
-# A bias of 4 numbers is added to 5 rows. In phase 01 you saw how: stride 0, one number read in five places. Read in five places means *used* five times, and paths add.
+# A bias of 4 numbers is added to 5 rows. In [phase 01](01_tensors.ipynb#cell-id=broadcasting-a-view-with-stride-0) you saw how: stride 0, one number read in five places. Read in five places means *used* five times, and paths add.
 
 # %%
 rows, bias = torch.randn(5, 4), torch.zeros(4, requires_grad=True)
@@ -730,7 +730,7 @@ attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 # %% [markdown]
 # There it is: one line, a fraction of a second, and the silent bug has a voice. "Jacobian mismatch for output 0 with respect to input 0." Whoever writes a backward writes this line below it.
 #
-# (What if you have the forward in tensor operations, and no wish for a backward? Then don't write one. A `Function` is for what autograd can't see, such as a kernel of your own in phase 05, and for saving memory.)
+# (What if you have the forward in tensor operations, and no wish for a backward? Then don't write one. A `Function` is for what autograd can't see, such as a kernel of your own in [phase 05](05_custom_op.ipynb#cell-id=the-backward-is-a-kernel-too), and for saving memory.)
 
 # %% [markdown]
 # ## Kept, or computed again
@@ -887,12 +887,12 @@ print("mended:", x.grad)
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Where parameters live**, and how a module finds them all. Phase 03.
-# - **Where in the dispatcher autograd sits**: why `no_grad` changes no key, and its kernel decides inside. Phase 04.
-# - **A backward for a kernel of your own**, registered with `torch.library`. Phase 05.
-# - **The joint graph of forward and backward**, made ahead of time, and what a partitioner saves. Phase 06.
-# - **Gradient accumulation, clipping and scaling** in a training loop. Phase 07.
-# - **What hooks are for** when many processes train: DDP overlaps communication with backward. Phase 10.
+# - **Where parameters live**, and how a module finds them all. [Phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it).
+# - **Where in the dispatcher autograd sits**: why `no_grad` changes no key, and its kernel decides inside. [Phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread).
+# - **A backward for a kernel of your own**, registered with `torch.library`. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
+# - **The joint graph of forward and backward**, made ahead of time, and what a partitioner saves. [Phase 06](06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
+# - **Gradient accumulation, clipping and scaling** in a training loop. [Phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces).
+# - **What hooks are for** when many processes train: DDP overlaps communication with backward. [Phase 10](10_distributed.ipynb#cell-id=one-big-batch).
 # - Forward mode (`torch.func.jvp`), complex derivatives and `vmap` are left to the documentation.
 
 # %% [markdown]

@@ -212,7 +212,7 @@ verify("Linear", Linear)
 #
 # <details><summary>Which operation is a look-up?</summary>
 #
-# Indexing with a tensor of integers: phase 01, "Who shares bytes with whom".
+# Indexing with a tensor of integers: [phase 01](../../notebooks/01_tensors.ipynb#cell-id=who-shares-bytes-with-whom), "Who shares bytes with whom".
 # </details>
 # <details><summary>How do I look for bad tokens without a loop?</summary>
 #
@@ -731,7 +731,7 @@ verify("MLP", MLP)
 # </details>
 # <details><summary>What about the graph?</summary>
 #
-# Phase 02, "When nothing is recorded". It concerns the update of the memory, and neither the output
+# [Phase 02](../../notebooks/02_autograd.ipynb#cell-id=when-nothing-is-recorded), "When nothing is recorded". It concerns the update of the memory, and neither the output
 # nor the mean and the variance that the output is made with.
 # </details>
 
@@ -1315,4 +1315,4 @@ verify("minigpt_logits", minigpt_logits)
 #
 # You have written `Module`, the layers that stand on it, and the model that stands on those; and
 # you can say which byte goes where when all of it moves to a GPU. What you have not seen yet is
-# the moment between `x @ weight.T` and the kernel that multiplies. Phase 04 goes there.
+# the moment between `x @ weight.T` and the kernel that multiplies. [Phase 04](../../notebooks/04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) goes there.

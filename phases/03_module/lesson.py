@@ -9,7 +9,7 @@
 #
 # Everybody inherits from it, and its whole work is done while you are not looking: in an assignment. This lesson looks.
 #
-# It takes an hour and a half. You need phase 01's storages and phase 02's leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import copy
@@ -121,7 +121,7 @@ print(isinstance(p, torch.Tensor), p.requires_grad, p.is_leaf)
 print("a Parameter times 2 is a", type(p * 2).__name__, "and no leaf:", (p * 2).is_leaf)
 
 # %% [markdown]
-# The second line is a trap that you know from phase 02: `self.gain = 0.1 * nn.Parameter(...)` is a product, and a product is a plain tensor. The Parameter goes last: `nn.Parameter(0.1 * ...)`.
+# The second line is a trap that you know from [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up): `self.gain = 0.1 * nn.Parameter(...)` is a product, and a product is a plain tensor. The Parameter goes last: `nn.Parameter(0.1 * ...)`.
 #
 # The dicts are made in `Module.__init__`. **Predict.** What happens in a class that assigns before it calls `super().__init__()`? And does it matter what it assigns?
 
@@ -515,7 +515,7 @@ attempt(lambda: nn.Linear(4, 4)(torch.zeros(2, 4, dtype=torch.float64)))
 # 3. Words are whole numbers, int64 as a rule. Something turned them into floats: a mean, a division, a NumPy default.
 # 4. Two dtypes in one product. The parameters are float32; NumPy's default is float64.
 #
-# The fifth, "expected all tensors to be on the same device", you met in phase 01; you are about to see where it comes from.
+# The fifth, "expected all tensors to be on the same device", you met in [phase 01](01_tensors.ipynb#cell-id=devices-what-moves-and-when); you are about to see where it comes from.
 
 # %% [markdown]
 # ## What a move moves
@@ -652,7 +652,7 @@ number(
 # %% [markdown]
 # ## A forward is a list of decisions
 #
-# Now run it. What is left of a module in the moment of the call? The dispatch mode of the last section (phase 04 takes it apart) sees every operator, after autograd and before the kernel. For each of them PyTorch has decided on a kernel, by what the tensors are: their *device* and *dtype*.
+# Now run it. What is left of a module in the moment of the call? The dispatch mode of the last section ([phase 04](04_dispatcher.ipynb#cell-id=listening-in) takes it apart) sees every operator, after autograd and before the kernel. For each of them PyTorch has decided on a kernel, by what the tensors are: their *device* and *dtype*.
 
 # %%
 class Decisions(TorchDispatchMode):
@@ -672,7 +672,7 @@ for where, dtype in (("cpu", torch.float32), ("cpu", torch.bfloat16), ("meta", t
             net(batch)
 
 # %% [markdown]
-# No module is to be seen any more: five operators, the same each time. `aten::t` is a view, `addmm` a product and a sum in one. On the GPU the list would read the same with `cuda:0` in the second column. The registry told us *where the numbers are*, the forward in *which order* to use them; all else is a table look-up for each op, and phase 04 is about that table.
+# No module is to be seen any more: five operators, the same each time. `aten::t` is a view, `addmm` a product and a sum in one. On the GPU the list would read the same with `cuda:0` in the second column. The registry told us *where the numbers are*, the forward in *which order* to use them; all else is a table look-up for each op, and [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) is about that table.
 
 # %% [markdown]
 # ## Who multiplies
@@ -854,12 +854,12 @@ attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([Tr
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **How an operator finds its kernel**: keys, their order, and what turns each on. Phase 04.
-# - **An operator of your own** in place of the softmax in MiniGPT's head. Phase 05.
-# - **What `torch.compile` makes of a module**: which attributes become guards. Phase 06.
-# - **Optimizers, checkpoints with optimizer state, mixed precision**. Phase 07.
-# - **Attention itself**, in under fifty lines, and the same model in Hugging Face's form. Phase 08.
-# - **Modules cut over several devices**: what DDP and FSDP do with the registry. Phase 10.
+# - **How an operator finds its kernel**: keys, their order, and what turns each on. [Phase 04](04_dispatcher.ipynb#cell-id=keys-of-a-tensor).
+# - **An operator of your own** in place of the softmax in MiniGPT's head. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
+# - **What `torch.compile` makes of a module**: which attributes become guards. [Phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes).
+# - **Optimizers, checkpoints with optimizer state, mixed precision**. [Phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers).
+# - **Attention itself**, in under fifty lines, and the same model in Hugging Face's form. [Phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines).
+# - **Modules cut over several devices**: what DDP and FSDP do with the registry. [Phase 10](10_distributed.ipynb#cell-id=who-holds-what).
 # - Lazy modules, parametrizations (`torch.nn.utils.parametrize`), `torch.func.functional_call` and backward hooks are left to the documentation.
 
 # %% [markdown]

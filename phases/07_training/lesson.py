@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes two hours. You need phase 02's gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two hours. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -266,7 +266,7 @@ fitted_line((x[learn], y[learn]), (x[keep], y[keep]), lines)
 # %% [markdown]
 # Together. In a round bowl the way to the bottom is straight: each step takes away 0.4 of what is left, of the slope as of the intercept, and the logarithm of the error falls in a line until only the noise is left, whose square is 1 here. The points that were kept apart are shifted and divided by the *learnt* points' mean and deviation. These two numbers belong to the model, as much as its weight, and who loses them has lost the model.
 #
-# That is one reason why inputs are brought to a common scale, and why deep networks do it again in each block (phase 03's LayerNorm). A deep network's bowl changes its shape as you go, and nobody computes its curvatures; but a loss that grows by a steady factor, step after step, is this picture, and the first thing to try is half the rate.
+# That is one reason why inputs are brought to a common scale, and why deep networks do it again in each block ([phase 03](03_module.ipynb#cell-id=layers-are-shapes)'s LayerNorm). A deep network's bowl changes its shape as you go, and nobody computes its curvatures; but a loss that grows by a steady factor, step after step, is this picture, and the first thing to try is half the rate.
 
 # %% [markdown]
 # Back to the small line. We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
@@ -315,7 +315,7 @@ for order in ORDERS.replace("\n", " ").split(", "):
 #
 # `step zero backward` is the sly one. It steps with the gradient of the *last* batch, at weights that have moved since; the first step does nothing, and the last gradient is never used. Here, where each step has the same 48 points, it learns as well; with a new batch each time it is one step late for ever, and nobody will look.
 #
-# `backward step` never forgets, as in phase 02: gradients add up, like a momentum without friction. The loss swings, and would swing for ever.
+# `backward step` never forgets, as in [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up): gradients add up, like a momentum without friction. The loss swings, and would swing for ever.
 #
 # Another mistake of the same family concerns shapes. **Predict.** The model's output is (48, 1). If y were (48,), what would be learnt?
 
@@ -337,7 +337,7 @@ print(f"mean of y {flat.mean():.2f}   variance {flat.var(correction=0):.2f}")
 print(str(said[0].message)[:128], "…")
 
 # %% [markdown]
-# (48, 1) against (48,) is (48, 48), the broadcast of phase 01: each prediction is compared with every y. What suits all y best is their mean, and so that is what it learns, whatever x says. A loss that falls and then rests at the variance of the targets is the sign of it. `mse_loss` warns; your own `((a - b) ** 2).mean()` will not.
+# (48, 1) against (48,) is (48, 48), the broadcast of [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug): each prediction is compared with every y. What suits all y best is their mean, and so that is what it learns, whatever x says. A loss that falls and then rests at the variance of the targets is the sign of it. `mse_loss` warns; your own `((a - b) ** 2).mean()` will not.
 
 # %% tags=["hide-input"]
 choice(
@@ -931,7 +931,7 @@ number(
 # %% [markdown]
 # ## A big batch in pieces
 #
-# A batch of 256 doesn't fit into memory, so one takes four of 64 and lets the gradients add up: `backward` four times, one `step`. Phase 02's accumulation, for once on purpose.
+# A batch of 256 doesn't fit into memory, so one takes four of 64 and lets the gradients add up: `backward` four times, one `step`. [Phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s accumulation, for once on purpose.
 #
 # The loss is a mean, so each part's loss is divided by 4. **Predict.** Is the gradient then that of the whole batch?
 
@@ -1007,7 +1007,7 @@ choice(
 # %% [markdown]
 # ## Sixteen bits
 #
-# Phase 01's ruler: float16 has 5 bits of exponent and 10 of fraction, bfloat16 8 and 7. On a GPU with tensor cores a product of matrices in either is many times as fast as in float32. So: all in 16 bits?
+# [Phase 01](01_tensors.ipynb#cell-id=dtypes-how-a-number-becomes-bytes)'s ruler: float16 has 5 bits of exponent and 10 of fraction, bfloat16 8 and 7. On a GPU with tensor cores a product of matrices in either is many times as fast as in float32. So: all in 16 bits?
 #
 # **Predict.** A weight of 1 in bfloat16, and a thousand updates of 0.001. What is it in the end?
 
@@ -1019,7 +1019,7 @@ for dtype in (torch.float32, torch.bfloat16):
     print(dtype, w.item())
 
 # %% [markdown]
-# Still 1. The next number above 1 is 1.0078, and 1.001 is rounded back, a thousand times over. Late in a training, updates are that small beside their weights. So the weights stay in float32, and only what is computed *from* them is done in 16 bits. That is *mixed* precision, and `autocast` is phase 04's dispatcher at work: a key before autograd's which casts the inputs of some operators.
+# Still 1. The next number above 1 is 1.0078, and 1.001 is rounded back, a thousand times over. Late in a training, updates are that small beside their weights. So the weights stay in float32, and only what is computed *from* them is done in 16 bits. That is *mixed* precision, and `autocast` is [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatcher at work: a key before autograd's which casts the inputs of some operators.
 #
 # **Predict.** Which modules of MiniGPT give 16 bits under autocast, and which 32? What of the loss, and of the gradients?
 
@@ -1104,7 +1104,7 @@ print(f"attention's tables, {table / 1e6:.0f} million numbers: {4 * table / 1e9:
 # %% [markdown]
 # Three times, and not sixteen, for a step has more in it than products; *Time on a napkin*, below, gets these milliseconds out of the table above. TF32 costs a line and has most of it.
 #
-# And the memory, which 16 bits are often said to halve, is down by a twentieth. What lives from step to step is float32, 16 bytes a weight as before. What is kept for the backward is halved where it is read by a product. But the residual stream isn't, and with attention it gets *more*: softmax is computed in float32, its table is kept for its own backward, and once more, rounded, for the product behind it. Six bytes a number where there were four. To win memory one must not keep the table; phase 08 has a kernel that doesn't.
+# And the memory, which 16 bits are often said to halve, is down by a twentieth. What lives from step to step is float32, 16 bytes a weight as before. What is kept for the backward is halved where it is read by a product. But the residual stream isn't, and with attention it gets *more*: softmax is computed in float32, its table is kept for its own backward, and once more, rounded, for the product behind it. Six bytes a number where there were four. To win memory one must not keep the table; [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines) has a kernel that doesn't.
 #
 # The losses begin alike to four digits, and after twenty steps they lie up to a tenth from float32's, TF32's as well. Each rounding sends a training on a way of its own, and twenty steps of one run don't tell whether a way is worse.
 #
@@ -1546,7 +1546,7 @@ print("shipped, step 6000:        ", generate("yo", verb="hablar", tense="past")
 #
 # Here the learning rate stayed where it was after the warm-up. A cosine is for the end of a run, when there is more noise than progress; to bring a run of 300 steps down so early costs more than it gains (try it).
 #
-# One more thing that goes around the loop: `torch.compile`. What it makes is phase 06's; here is how a loop meets it. The compiler specialises on what it sees, and our batches have many lengths. **Predict.** How many times does it compile for these eight batches?
+# One more thing that goes around the loop: `torch.compile`. What it makes is [phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row)'s; here is how a loop meets it. The compiler specialises on what it sees, and our batches have many lengths. **Predict.** How many times does it compile for these eight batches?
 
 # %%
 compiled_for = []
@@ -1584,9 +1584,9 @@ print(next(iter(gpt.state_dict())))
 # %% [markdown]
 # ## Time on a napkin
 #
-# How long will a training take? Two numbers are enough. A weight of a linear layer takes part, for each token, in one multiplication and one addition: 2 FLOPs. Backward makes two such products, one for the gradient of the input and one for that of the weight (phase 02). So 6 FLOPs a weight and token: **6 · N · tokens**, where N counts the weights that are multiplied. Embeddings are looked up and cost none.
+# How long will a training take? Two numbers are enough. A weight of a linear layer takes part, for each token, in one multiplication and one addition: 2 FLOPs. Backward makes two such products, one for the gradient of the input and one for that of the weight ([phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)). So 6 FLOPs a weight and token: **6 · N · tokens**, where N counts the weights that are multiplied. Embeddings are looked up and cost none.
 #
-# **Predict.** By how much is that wrong for MiniGPT, counted by phase 04's FLOP counter?
+# **Predict.** By how much is that wrong for MiniGPT, counted by [phase 04](04_dispatcher.ipynb#cell-id=counting-to-the-last-operator)'s FLOP counter?
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -1644,7 +1644,7 @@ for name, way in trained["ways"].items():
     print(f"measured {1e3 * way['seconds']:5.1f} ms, an MFU of {product / way['seconds']:.0%}")
 
 # %% [markdown]
-# MiniGPT is far worse off there, since two hundred launches wait for each other; phase 09 shows where the time goes. And the large model's milliseconds are right to about a tenth, from two figures and a napkin. (It leaves out attention's two products, takes the rate of very large matrices for all, and pretends that autocast changes nothing else.) So sixteen times faster products make a step three times as fast, and the MFU *falls*, since the peak has risen and the rest has not. Who wants it back must attack the rest: fuse it (phase 06), keep no table, take wider layers.
+# MiniGPT is far worse off there, since two hundred launches wait for each other; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) shows where the time goes. And the large model's milliseconds are right to about a tenth, from two figures and a napkin. (It leaves out attention's two products, takes the rate of very large matrices for all, and pretends that autocast changes nothing else.) So sixteen times faster products make a step three times as fast, and the MFU *falls*, since the peak has risen and the rest has not. Who wants it back must attack the rest: fuse it ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)), keep no table, take wider layers.
 #
 # The same napkin for GPT-2: 124 million parameters, 300 billion tokens, which is about what nanoGPT's script is set to. One H100 does 989 TFLOP/s in bfloat16, by its data sheet; say at 40 %.
 
@@ -1719,9 +1719,9 @@ choice(
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **The Hugging Face `Trainer`**, which does all of this behind one call, and what it then hides. Phase 08.
-# - **Where the time goes** in a step, measured properly, and how to get it back. Phase 09.
-# - **More than one GPU**: how gradients are exchanged, and optimizers that are cut into shards. Phase 10.
+# - **The Hugging Face `Trainer`**, which does all of this behind one call, and what it then hides. [Phase 08](08_transformer.ipynb#cell-id=the-trainer-once).
+# - **Where the time goes** in a step, measured properly, and how to get it back. [Phase 09](09_profiling.ipynb#cell-id=total-and-self).
+# - **More than one GPU**: how gradients are exchanged, and optimizers that are cut into shards. [Phase 10](10_distributed.ipynb#cell-id=who-holds-what).
 # - **float8 training**, and optimizers that keep less (Adafactor, 8-bit Adam) or other things (Shampoo, Muon): the same loop, another line five.
 # - **Which hyperparameters**: this phase makes sure that what you compare are two learning rates, and not a bug and a learning rate.
 

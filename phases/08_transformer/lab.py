@@ -1,18 +1,18 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 39, cell_seconds: 90, preload: [optimizers, transformers]}
+#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 44, cell_seconds: 90, preload: [optimizers, transformers]}
 # ---
 
 # %% [markdown]
 # # Lab 08: Transformers and Hugging Face
 #
-# Nine exercises and one question, 39 points, about three hours. They follow
+# Ten exercises and one question, 44 points, about three and a quarter hours. They follow
 # [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less
 # than 50 lines, a cache of keys and values, the choice of the next word, and a batch of unequal
-# prompts. You work out what it all costs, carry weights over from Hugging Face's form, change the
-# architecture and prove that nothing broke, and teach a trained MiniGPT a tense that it has never seen
-# in a sentence.
+# prompts. You work out what it all costs, carry weights over from Hugging Face's form, let the library
+# do it all for anybody's folder, change the architecture and prove that nothing broke, and teach a
+# trained MiniGPT a tense that it has never seen in a sentence.
 #
 # Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V words.
 # Most of your functions are called with plain values. Where that is not enough, a *driver* of
@@ -32,6 +32,7 @@ from tempfile import mkdtemp
 import torch
 import torch.nn.functional as F
 from torch import nn
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from utils.drivers import transformer as driver
 from utils.minigpt import (
@@ -652,7 +653,98 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 8 · Fewer keys and values
+# ## 8 · A batch from a folder
+#
+# *Medium, 20 minutes, 5 points: one each for a single prompt, for several, for where they look, for
+# folders of all kinds, and for one batch, which your own process counts.*
+# From the lesson: [A model of the hub](../../notebooks/08_transformer.ipynb#cell-id=a-model-of-the-hub).
+#
+# Now the library does the work, and you see to it that it does what you mean. Write
+# `complete(folder, prompts, limit)` with Hugging Face's own classes. `folder` is a `Path`: a causal
+# language model in Hugging Face's form, with its tokenizer. `prompts` is a list of one or more texts,
+# of one token or more each; `limit` is 1 or more, and prompts and new tokens fit into the model.
+# Return `(texts, looks)`, two lists with an entry for each prompt, in their order:
+#
+# - In `texts`, what the model writes after the prompt, a string: the likeliest token each time, at most
+#   `limit` of them. An eos token among them ends the text. The text has only what is new, and no
+#   special tokens.
+# - In `looks`, where the prompt's last token looks when the prompt is read: its attention in the last
+#   layer, the mean over the heads. It is a list of floats, one for each token of the prompt, in their
+#   order.
+#
+# Each prompt gets what it would get alone. But whenever the model is called, all prompts are in that
+# call. A prompt's tokens are what the tokenizer makes of it when it is called without further wishes.
+# The folder may be anybody's:
+#
+# - The model may be a MiniGPT, a GPT-2 or another that the Auto classes find.
+# - The tokenizer may pad on either side, and may have no pad token; then fill up with what you like. It
+#   has an eos token, which may also stand in a prompt, like any other word, and ends nothing there.
+# - The generation config may ask for draws, and for a length of its own. You take the likeliest, up to
+#   `limit`.
+# - The weights may be stored in 16 bits. You compute in float32.
+# - Code may lie in the folder. None of it is run.
+#
+# <details><summary>Where are the shares?</summary>
+#
+# The fused attention has none to give. And a plain call of the model counts its places from the
+# padding on; `generate` counts from the first real word, and it can return what it has seen:
+# look up `return_dict_in_generate`.
+# </details>
+# <details><summary>Which of all these tensors?</summary>
+#
+# `attentions` of `generate` is a tuple with an entry for each new word, each a tuple with one for each
+# layer, (B, H, queries, keys). The padding's columns are in them: the attention mask says which.
+# </details>
+
+# %% solution="complete"
+def complete(folder: Path, prompts: list[str], limit: int) -> tuple[list[str], list[list[float]]]:
+    """What the model of a folder writes after each prompt, and where each prompt's last token looks."""
+    ### BEGIN SOLUTION
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    batch = tokenizer(prompts, padding=True, return_tensors="pt")
+    out = model.generate(
+        **batch, max_new_tokens=limit, do_sample=False, return_dict_in_generate=True, output_attentions=True
+    )
+    width = batch["input_ids"].shape[1]
+    texts = tokenizer.batch_decode(out.sequences[:, width:], skip_special_tokens=True)
+    last = out.attentions[0][-1][:, :, -1].mean(1)
+    looks = [row[real].tolist() for row, real in zip(last, batch["attention_mask"].bool())]
+    return texts, looks
+    ### END SOLUTION
+
+# %%
+folder = save_folder(Path(mkdtemp()) / "minigpt")
+prompts = ["<bos> <es> hablar <past> yo", "<bos> <es> tener <not> <future> nosotros"]
+texts, looks = complete(folder, prompts, 9)
+expect_equal("texts", texts, ["hablé español anoche .", "no tendremos un libro mañana ."])
+expect_equal("at most three", complete(folder, prompts, 3)[0], ["hablé español anoche", "no tendremos un"])
+expect_equal("one for each token", [len(row) for row in looks], [5, 6])
+expect_close("the sums", torch.tensor([sum(row) for row in looks]), torch.ones(2))
+expect_close("“yo” looks", torch.tensor(looks[0]), torch.tensor([0.1081, 0.2610, 0.3407, 0.2358, 0.0544]), atol=1e-3)
+for prompt, row in zip(prompts, looks):
+    print(f"{prompt.split()[-1]} looks most at {prompt.split()[row.index(max(row))]}")
+
+# %%
+drawing = driver.completed(complete, {"seed": 7, "draws": True, "half": True}, ["a b c", "c"], 5)
+expect_equal("it asks for draws", drawing["texts"], ["i j j i", "i i"])
+expect_close("in float32", torch.tensor(drawing["looks"][0]), torch.tensor([0.1119, 0.1157, 0.7725]), atol=3e-4)
+expect_equal("prompts in a call", drawing["rows"], [2])
+bare = driver.completed(complete, {"kind": "gpt2", "seed": 4, "pad": False}, ["a b c", "d e f a b"], 5)
+expect_equal("no pad token", bare["texts"], ["g g b g g", "g b g g g"])
+
+# %% test="complete" points=5
+# Graded
+check("complete")
+expect_equal("alone, the same", complete(folder, prompts[:1], 9)[0], texts[:1])
+### BEGIN HIDDEN TESTS
+verify("complete", complete)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9 · Fewer keys and values
 #
 # *Medium, 30 minutes, 3 points: one for a single key and value head, one for groups, and one for a
 # module made of a trained one.*
@@ -766,7 +858,7 @@ verify("grouped", GroupedAttention=GroupedAttention, grouped=grouped)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9 · A new tense
+# ## 10 · A new tense
 #
 # *Hard, 35 minutes, 4 points: one for weights that fit and a run that repeats, three for the new tense
 # learnt and the old ones kept. Steps are counted by your own process.*
@@ -855,7 +947,7 @@ verify("fine_tune", fine_tune)
 ### END HIDDEN TESTS
 
 # %% [markdown] task="five_lines" points=2
-# ## 10 · Five lines of yours
+# ## 11 · Five lines of yours
 #
 # *10 minutes, 2 points, read by a person.*
 #
@@ -892,5 +984,5 @@ verify("fine_tune", fine_tune)
 # from top to bottom, then save it.
 #
 # You have written the whole way from a batch of sentences to the next word, carried a model from one
-# library into another, changed it, and taught it something new without breaking what it knew. In
-# phase 09 you find out where its time goes.
+# library into another, let that library write for you, changed it, and taught it something new
+# without breaking what it knew. In phase 09 you find out where its time goes.

@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. What takes a career is everything around the line: which places may be asked, what is kept from the last word, who picks the next one, and what becomes of all this when somebody else's library loads your weights.
 #
-# It takes two sittings of an hour and a half or a little less, predictions and drills included. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need phase 01's views, phase 03's modules and phase 07's five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings, of an hour and a half and of a little more, predictions and drills included. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here asks a network. Hugging Face's library is used for what it does with a folder on your disk.
 
@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils.minigpt import attention_maps, evaluation_lines, generate, load_minigpt, load_tokenizer
-from utils.minigpt.hf import save_folder  # before transformers: it switches the hub off
+from utils.minigpt.hf import hf_model, save_folder  # it switches the hub off
 from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import attention_heads, cache_growth, course_path, mask_builder, next_word
@@ -46,7 +46,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel
 course_path(PHASES, here=8)
 
 # %% [markdown]
-# Up to now MiniGPT was a network that happened to be there. Its head you know from phase 01, its modules from phase 03, its training from phase 07. What is left is its heart, and the way out into the world.
+# Up to now MiniGPT was a network that happened to be there. Its head you know from [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes), its modules from [phase 03](03_module.ipynb#cell-id=a-port-function-by-function), its training from [phase 07](07_training.ipynb#cell-id=minigpt-from-nothing). What is left is its heart, and the way out into the world.
 
 # %% [markdown]
 # ## Resumen en español
@@ -54,7 +54,7 @@ course_path(PHASES, here=8)
 # La atención es una media ponderada: cada palabra pregunta (*query*), las anteriores ofrecen una etiqueta (*key*) y un contenido (*value*), y el softmax reparte. Las cabezas son una vista del mismo tensor; la máscara decide quién puede mirar a quién.
 # Como nadie mira hacia delante, las claves y los valores ya calculados no cambian: se guardan (*KV cache*) y cada palabra nueva cuesta una palabra, no todas.
 # Elegir la palabra siguiente es otra cosa: temperatura, top-k, top-p y un número al azar. En un lote, las frases cortas se rellenan por la izquierda y las posiciones se cuentan desde la primera palabra de verdad.
-# Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits.
+# Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits. Un modelo del hub cambia cuando su autor quiere: se fija con `revision` y un *commit*; también importan el `dtype` y no ejecutar código ajeno. En ocho bits MiniGPT dice lo mismo; en cuatro es bueno todavía, pero es otro.
 # Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda.
 
 # %% [markdown]
@@ -236,7 +236,7 @@ number(
 # %% [markdown]
 # ## Heads are a view
 #
-# Nobody computes one head after another. One linear layer makes all 64 channels of all queries; the four heads are four groups of 16 neighbours in it. To tell them apart is a matter of shape and strides, phase 01's matter.
+# Nobody computes one head after another. One linear layer makes all 64 channels of all queries; the four heads are four groups of 16 neighbours in it. To tell them apart is a matter of shape and strides, [phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step)'s matter.
 #
 # Here is a tensor in which each number says where it is from: 3 places of 8 channels, and the number is 10 · place + channel. Two heads of 4 channels are wanted, as (B, heads, T, channels). **Predict.** Both lines below give that shape. What is in the first head, for each?
 
@@ -438,7 +438,7 @@ for name, out in (("by hand", by_hand), ("fused", fused)):
 # %% [markdown]
 # Output, and the gradients of queries, keys and values. So why write it by hand? Since the fused kernel has no table, it can't show you one; and the day you want a change, a window, a bias, shared keys, you need the lines.
 #
-# And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 (phase 05 reads more of it), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
+# And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 ([phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be) reads more of it), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
 
 # %%
 from utils.instruments import records
@@ -461,7 +461,7 @@ for T in sorted({T for T, _ in cases}):
 number(
     "At T = 16,384 the fused kernel needs 34.6 MB. The result, in bfloat16, has 16 · 16,384 · 64 numbers. How many numbers of 4 bytes are left, for each row of each head? (34,603,008 bytes, to be exact, and a kibibyte of odds and ends.)",
     1,
-    why="The result takes 33,554,432 bytes; 1,048,576 are left, which is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of its exponentials. From it and the scores, computed again, the backward has every weight of the table, `exp(score − that)`. Phase 06's partitioner kept two numbers, maximum and sum; they fit into one.",
+    why="The result takes 33,554,432 bytes; 1,048,576 are left, which is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of its exponentials. From it and the scores, computed again, the backward has every weight of the table, `exp(score − that)`. [Phase 06](06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again)'s partitioner kept two numbers, maximum and sum; they fit into one.",
     wrong={64: "Those are the result's own channels, 2 bytes each: 33,554,432 bytes.", 16384: "That would be a row of the table, the very thing it never keeps."},
 )
 
@@ -634,7 +634,7 @@ true_false(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends: a sentence goes through the model, and a word comes out. With what you have read you can solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 39 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. Exercise 10, about five lines of your own attention, can be answered then as well. The others belong to what follows.
+# Here the first sitting ends: a sentence goes through the model, and a word comes out. With what you have read you can solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 44 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. Exercise 11, about five lines of your own attention, can be answered then as well. The others belong to what follows.
 #
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*), for what follows uses their names.
 
@@ -738,7 +738,7 @@ print(f"with a cache: {counted_flops(with_cache) / one_pass:.2f} times")
 hf.set_attn_implementation("sdpa")
 
 # %% [markdown]
-# Sixteen passes, half of 32, and a text of 1,000 words would take hundreds. With a cache it is *less* than one, since a new word never looks at the upper triangle, which the pass computes and throws away. Be careful with the last figure, though: it counts arithmetic. Word by word, every weight is fetched from memory for a single multiplication, and phase 01's roofline told you what bounds such a product. That is why a prompt is read in one pass, why services put many users into one batch, and why reading is cheaper than writing on every price list.
+# Sixteen passes, half of 32, and a text of 1,000 words would take hundreds. With a cache it is *less* than one, since a new word never looks at the upper triangle, which the pass computes and throws away. Be careful with the last figure, though: it counts arithmetic. Word by word, every weight is fetched from memory for a single multiplication, and [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes)'s roofline told you what bounds such a product. That is why a prompt is read in one pass, why services put many users into one batch, and why reading is cheaper than writing on every price list.
 #
 # And the memory: two vectors of C numbers for each word, in each layer.
 
@@ -940,7 +940,20 @@ print("eager:   ", tuple(maps_hf.shape), f"off from ours by {(maps_hf - maps).ab
 # %% [markdown]
 # None, and no error: the fused kernel never has the table, so there is nothing to hand out. `attn_implementation="eager"` chooses the plain lines, and there the maps are; they are ours. Fast or visible, not both.
 #
-# With `labels` it computes the loss. **Predict.** In phase 07 the targets were the inputs moved by one. If you hand those in as labels, is the loss right?
+# `generate` hands them out as well, if it may return more than tokens. **Predict.** The batch of three from before, padded on the left, three new words, two layers. Which shape has the table of the second word? And what do the shares of each prompt's last word sum to, with the padding and without?
+
+# %%
+wanted = {"output_attentions": True, "return_dict_in_generate": True}
+written = eager.generate(**batch, max_new_tokens=3, do_sample=False, **wanted)
+for place, layers in enumerate(written.attentions, 1):
+    print(f"word {place}: {len(layers)} layers, each", tuple(layers[0].shape))
+asks = written.attentions[0][1][:, 0, 6]  # layer 2, head 1: the prompts' last words
+print(asks, "  sums", asks.sum(-1))
+
+# %% [markdown]
+# Before the first new word the whole prompt is read, 7 queries by 7 keys; from then on, with the cache, one query meets one key more each time. Each row sums to 1 over what may be seen, and in the padding's columns stand zeros: who lays such a row beside the prompt's words has to cut them off, or the words slip. And `generate` has counted the places from the first real word. A plain call of the padded batch gives shares that sum to 1 as well, and are others.
+#
+# With `labels` it computes the loss. **Predict.** In [phase 07](07_training.ipynb#cell-id=minigpt-from-nothing) the targets were the inputs moved by one. If you hand those in as labels, is the loss right?
 
 # %%
 inputs, targets = evaluation_lines()
@@ -967,6 +980,233 @@ attempt(lambda: one(torch.zeros(1, 33, dtype=torch.long)))
 true_false(
     "`hf(tokens, labels=tokens)` on a batch padded with `<pad>` counts the padding in the loss.", True,
     "Only labels of −100 are passed over; the attention mask says nothing to the loss. Padding must be −100 in the labels, as in phase 07.",
+)
+
+# %% [markdown]
+# ## A model of the hub
+#
+# A folder of your own is the exception. Most models have a name, `owner/model`, and the library fetches them, from a repository that its owner goes on changing. What comes to lie on your disk, and what may be different tomorrow?
+#
+# There is no network here, and none is needed: what a download leaves behind can be made by hand. The contents of each file, under their hash. For each commit a folder of links to them. And a note which commit was `main` when somebody last looked.
+
+# %%
+import hashlib
+import os
+
+HUB = Path(tempfile.mkdtemp())  # the real one: ~/.cache/huggingface/hub, or below $HF_HOME
+repo = HUB / "models--you--minigpt"
+for part in ("blobs", "refs"):
+    (repo / part).mkdir(parents=True)
+
+
+def downloaded(commit, model):
+    """Leave on the disk what a download of a commit leaves, as the newest."""
+    folder = save_folder(repo / "snapshots" / commit, model)
+    for file in folder.iterdir():
+        blob = repo / "blobs" / hashlib.sha256(file.read_bytes()).hexdigest()
+        file.replace(blob)
+        file.symlink_to(os.path.relpath(blob, folder))
+    (repo / "refs" / "main").write_text(commit)
+
+
+# %% [markdown]
+# Two commits. In the second the author has tidied up: that bias in the head, who needs it? **Predict.** Each commit has five files. How many contents are kept for both?
+
+# %%
+OLD, NEW = "0a" * 20, "1b" * 20  # a commit's name has 40 hexadecimal digits
+tidied = load_minigpt()
+tidied.lm_head.bias.zero_()
+downloaded(OLD, gpt)
+downloaded(NEW, tidied)
+for path in sorted(path for path in repo.rglob("*") if not path.is_dir()):
+    what = f"-> {os.readlink(path)}" if path.is_symlink() else f"{path.stat().st_size:,} bytes"
+    line = f"{path.relative_to(repo)} {what}"
+    print(re.sub(r"([0-9a-f]{4})[0-9a-f]{36,60}", r"\1…", line))
+
+# %% [markdown]
+# Six: config, tokenizer and all that has stayed the same are kept once, and the weights twice. Nothing is ever taken out of there but by you, and this is how disks fill up (`hf cache ls` shows it).
+#
+# The name now works as it does for any model of the hub. **Predict.** Which of the two do you get by the name alone? By the old commit? By its first seven digits, which git would understand?
+
+# %%
+prompt = other[0][0]  # one of those at which the bias was heard
+for how in ({}, {"revision": "main"}, {"revision": OLD}, {"revision": OLD[:7]}):
+    try:
+        said = say(AutoModelForCausalLM.from_pretrained("you/minigpt", cache_dir=HUB, **how), prompt)
+    except OSError as error:
+        said = f"OSError: {str(error).splitlines()[0]}"
+    print(str(how).replace(OLD, "0a0a…"), said, sep="  ")
+
+# %% [markdown]
+# By the name alone you get whatever `main` is. Nobody has changed a line of your notebook, and it says something else than last week: there is the friend's model again, and this time not even the report has anything to say. With the hub on, the library asks it at each load where `main` is now; with `HF_HUB_OFFLINE=1`, or `local_files_only=True`, it takes the note in `refs`. A **commit** can't move. Whoever publishes a number writes `revision=` beside the name, all forty digits. (A tag or a branch is good as well, as long as its owner leaves it where it is. Seven digits are no commit to the library: it looks for a branch or a tag of that name, and offline that ends in words about a connection.)
+#
+# Then the **dtype**. Today's weights are stored in 16 bits. **Predict.** Of a folder in bfloat16, what comes back if you say nothing? And does `dtype=torch.float32` bring back what had been rounded away?
+
+# %%
+half = Path(tempfile.mkdtemp()) / "half"
+copy.deepcopy(one).to(torch.bfloat16).save_pretrained(half)
+print(f"{(half / 'model.safetensors').stat().st_size:,} bytes of weights")
+for how in ({}, {"dtype": torch.float32}):
+    model = AutoModelForCausalLM.from_pretrained(half, **how)
+    far = (model(tokens).logits.float() - gpt(tokens)).abs().max()
+    print(f"{how!s:26}{model.dtype!s:15} logits off by {far:.3f}")
+
+# %% [markdown]
+# It comes back as it was stored, and then it computes in it, too. (Up to its version 4 the library made float32 of everything; the argument was called `torch_dtype` then, and still may be.) In float32 the weights stay the rounded ones, but nothing is rounded after them. If you compare two models, say the dtype; otherwise it is the files that decide.
+#
+# And the **code**. A new architecture is not in the library yet, so its authors put their class beside the weights, and name it in the config. **Predict.** What could a line in that file do, and when?
+
+# %%
+own = Path(tempfile.mkdtemp()) / "own"
+own.mkdir()
+auto_map = {"AutoConfig": "ours.Config", "AutoModelForCausalLM": "ours.Model"}
+(own / "config.json").write_text(json.dumps({"model_type": "ours", "auto_map": auto_map}))
+(own / "ours.py").write_text("print('whatever your account may do, I may')\n")
+try:
+    AutoModelForCausalLM.from_pretrained(own, trust_remote_code=False)
+except ValueError as error:
+    print(textwrap.fill(str(error).splitlines()[0].replace(str(own), "own"), 100))
+
+# %% [markdown]
+# Anything, and at once: to get at the class the file is imported, and an import runs every line of it, as you, before a weight has been read. So the library refuses. If you don't say `trust_remote_code` at all, it asks, *y* or *N*, and takes fifteen seconds of silence for a no. `True` is also said of the file that its owner puts there next week, unless a commit stands beside it. And it is not only about new architectures: a folder that says `gpt2` *and* brings a class gets the library's class without `True`, and its own with it. That is no line to copy from a forum.
+
+# %% tags=["hide-input"]
+choice(
+    "Your notebook loads `you/minigpt`, with the hub on, `trust_remote_code=True`, and nothing else. Which of these may be another one tomorrow, with no line of yours changed?",
+    {
+        "The weights": "They may, and so may the config, the tokenizer and the code.",
+        "Weights, config, tokenizer and code": "All of it is what `main` is at the moment of loading. With `revision=` and a commit, none of it.",
+        "None: it has been downloaded": "The cache keeps each commit, but by the name alone the newest `main` is asked for, and fetched where it isn't there.",
+    },
+    answer="Weights, config, tokenizer and code",
+)
+
+# %% [markdown]
+# ## Eight bits, four bits
+#
+# The next model that you meet has `int8` or `4bit` at the end of its name. What has been done to it? It was rounded, and a little more: a weight becomes a whole number, and for a group of neighbours there is a **scale**, the width of one step.
+
+# %%
+def quantize(weight, bits, group):
+    """Codes from -top to top, (rows, groups, group) int8, and a scale for each group of a row."""
+    top = 2 ** (bits - 1) - 1
+    parts = weight.unflatten(1, (-1, group))
+    scale = parts.abs().amax(-1, keepdim=True) / top
+    return (parts / scale).round().to(torch.int8), scale
+
+
+up = gpt.blocks[0].mlp.up.weight  # (256, 64)
+codes, scale = quantize(up, 8, 64)
+print("weights", up[0, :5].numpy().round(4), "  codes", codes[0, 0, :5].tolist())
+off = ((codes * scale).flatten(1) - up).abs() / scale.flatten(1)
+print(f"the first row's scale: {scale[0].item():.5f}; off by {off.max():.3f} of a step at most")
+
+# %% [markdown]
+# The largest of a row is 127 steps, and nobody is off by more than half a step. But half of *whose* step? **Predict.** One weight among the 16,384 is made twenty times as large as the largest. In four bits, 7 steps up and 7 down: what becomes of the others, if there is one scale for the whole matrix, one for each row, one for each 32 weights of a row?
+
+# %%
+wild = up.clone()
+wild[0, 0] = 20 * up.abs().max()
+others = torch.ones_like(up, dtype=torch.bool)
+others[0, 0] = False
+for name, shape in (("one scale", (1, -1)), ("one a row", (256, 64)), ("one for 32", (512, 32))):
+    rows = wild.reshape(shape)
+    codes, scale = quantize(rows, 4, rows.shape[1])
+    came = (codes * scale).reshape(256, 64)[others]
+    print(f"{name:11} {(came == 0).float().mean():4.0%} of the others have become 0")
+
+# %% [markdown]
+# One wild weight, and with a single scale all the others are gone. With a scale for each row it costs its own row alone, and with groups 31 neighbours. (About 14 in 100 are 0 in any case: they are smaller than half a step.) Large models do have such weights, and above all such *activations*; that is why a quantized file is full of little scales.
+#
+# Four bits are half a byte, and no tensor has elements of half a byte. So two codes share one, and somebody has to pull them apart again.
+
+# %%
+codes, scale = quantize(up, 4, 32)
+low, high = (codes.flatten(1)[:, start::2] + 8 for start in (0, 1))  # 1 to 15
+packed = low.to(torch.uint8) | high.to(torch.uint8) << 4
+apart = torch.stack([packed & 15, packed >> 4], dim=-1).to(torch.int8).flatten(1) - 8
+print(f"{up.nbytes:,} bytes; packed {packed.nbytes:,} and {scale.nbytes:,} of scales")
+print("the same codes:", torch.equal(apart, codes.flatten(1)))
+
+# %% [markdown]
+# Now all linear layers of MiniGPT. Phase 03 had a budget for such changes: in float32 logits may be off by 10⁻⁵ of the largest, in float16 by 10⁻². **Predict.** Does the model in eight bits stay within the second? In four? What does the loss say to it, and the 48 sentences of the beginning?
+
+# %%
+def rounded(bits, group=None):
+    """MiniGPT with its linear layers' weights rounded, and the bytes that these would take."""
+    model, size = load_minigpt(), 0
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            codes, scale = quantize(layer.weight, bits, group or layer.in_features)
+            layer.weight.copy_((codes * scale).flatten(1))
+            size += codes.numel() * bits // 8 + scale.nbytes
+    return model, size
+
+
+x, y = (part[:1000] for part in evaluation_lines())
+linear = [layer.weight for layer in gpt.modules() if isinstance(layer, nn.Linear)]
+print(f"float32: {sum(weight.nbytes for weight in linear):,} bytes")
+
+# %%
+want = gpt(x)
+loss = F.cross_entropy(want.flatten(0, 1), y.flatten())
+print(f"as it is: loss {loss:.3f}")
+for name, how in (("8 bits, a scale a row", (8,)), ("4 bits, a scale a row", (4,)),
+                  ("4 bits, a scale for 32", (4, 32))):  # fmt: skip
+    model, size = rounded(*how)
+    got = model(x)
+    far = (got - want).abs().max() / want.abs().max()
+    more = F.cross_entropy(got.flatten(0, 1), y.flatten()) - loss
+    changed = sum(say(hf_model(model), prompt) != first for prompt, first, _ in both)
+    print(f"{name:23}{size:8,} bytes  off by {far:.2%}  loss {more:+.4f}  {changed:2} sentences changed")
+
+# %% [markdown]
+# In eight bits it is within the budget of float16, if only just, in a quarter of the bytes; no sentence has changed. In four bits it is outside by a factor of ten, and half of the sentences are others. And yet the loss hardly stirs: from 0.567 by a hundredth or less. You know that from the beginning of this lesson. It is a good model, and another one. Whoever asks "how much worse is it in four bits?" and looks at a perplexity is told "hardly"; whoever needs *the same answers* has to compare logits, and gets another reply.
+#
+# Last: what is saved by it? **Predict.** A layer that keeps its weight in eight bits. In which dtype does it multiply?
+
+# %%
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Eight(nn.Module):
+    """A linear layer whose weight rests in eight bits."""
+
+    def __init__(self, linear):
+        super().__init__()
+        codes, scale = quantize(linear.weight, 8, linear.in_features)
+        self.register_buffer("codes", codes.flatten(1))
+        self.register_buffer("scale", scale.flatten())
+        self.register_buffer("bias", linear.bias.detach())
+
+    def forward(self, x):
+        return x @ self.codes.to(x.dtype).T * self.scale + self.bias
+
+
+# %%
+class Products(TorchDispatchMode):
+    """Tell of each product of matrices what is multiplied."""
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        if "mm" in str(op):
+            print(op, *(arg.dtype for arg in args))
+        return op(*args, **(kwargs or {}))
+
+
+some = torch.randn(5, 64, generator=torch.Generator().manual_seed(0))
+with Products():
+    eight = Eight(gpt.lm_head)(some)
+print(f"off by {(eight - gpt.lm_head(some)).abs().max():.3f}")
+
+# %% [markdown]
+# In float32. The codes are spread out before each product, or while it runs if a kernel is written for it, and not one multiplication is saved. What is saved is memory, and the way from memory: a model that writes word by word fetches each weight for a single multiplication (*What it costs*), and a quarter of the bytes is a quarter of that wait. To multiply in whole numbers the activations would have to be rounded as well, and there are the wild ones.
+
+# %% tags=["hide-input"]
+number(
+    "7 billion weights in four bits, with a scale of 16 bits for each 128 of them. How many GB (10⁹ bytes) are that?", 3.61,
+    tolerance=0.02, unit="GB",
+    why="4 + 16/128 = 4.125 bits a weight, times 7 · 10⁹, by 8: 3.61 GB. In 16 bits it was 14.",
+    wrong={3.5: "The scales are missing: an eighth of a bit for each weight.", 4.375: "That is a scale for each 16 weights… a whole bit for each.", 28.875: "Bits, not bytes."},
 )
 
 # %% [markdown]
@@ -1132,7 +1372,7 @@ report_card("before", small)
 print("<imperfect>:", generate("yo", verb="hablar", tense="imperfect", model=small))
 
 # %% [markdown]
-# Now it shall learn the missing tense. There are a few hundred lines of it, and the loop is phase 07's. Only the new lines are shown, for the others are known already.
+# Now it shall learn the missing tense. There are a few hundred lines of it, and the loop is [phase 07](07_training.ipynb#cell-id=the-five-lines)'s. Only the new lines are shown, for the others are known already.
 
 # %%
 from utils.notebook.progress_bar import progress_bar
@@ -1208,8 +1448,6 @@ choice(
 # %%
 from transformers import Trainer, TrainingArguments
 
-from utils.minigpt.hf import hf_model
-
 labels = torch.full_like(new_y, -100)
 labels[:, 1:] = new_y[:, :-1]  # back at their own places
 rows = [{"input_ids": x, "labels": y} for x, y in zip(new_x, labels)]
@@ -1260,6 +1498,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - write on from prompts of unequal length, in one batch;
 # - reckon FLOPs and bytes before anything runs;
 # - carry weights over from Hugging Face's form, and load a folder so that nothing is left out in silence;
+# - let the library write on from a batch of prompts, with anybody's folder, and see where each looked;
 # - change the architecture, and prove that the change is what you say;
 # - teach the model a tense without taking the others away;
 # - explain the lines of your own attention, in words.
@@ -1269,12 +1508,13 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Fused attention from inside** (FlashAttention): the T × T table in tiles that never leave the chip, with the running softmax of phase 05.
+# - **Fused attention from inside** (FlashAttention): the T × T table in tiles that never leave the chip, with the running softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three).
 # - **RoPE, RMSNorm, SwiGLU, mixtures of experts**: what today's models have in place of the parts of GPT-2. Each is a line or ten, at a place that you know now.
 # - **Subword tokenizers**: how byte-pair encoding is learnt.
 # - **Beam search, speculative decoding, paged caches**: serving, a field of its own.
+# - **How four bits are chosen well**: GPTQ and its relatives round one weight after the other and let the rest make up for it; and kernels that unpack while they multiply.
 # - **LoRA and other adapters**: fine-tuning few numbers in place of all; the old ones stay by construction.
-# - **Where the time goes** when all this runs. Phase 09.
+# - **Where the time goes** when all this runs. [Phase 09](09_profiling.ipynb#cell-id=total-and-self).
 
 # %% [markdown]
 # ## Sources
@@ -1284,6 +1524,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - T. Dao et al., "[FlashAttention](https://arxiv.org/abs/2205.14135)", NeurIPS 2022. A. Q. Jiang et al., "[Mistral 7B](https://arxiv.org/abs/2310.06825)", 2023: the window. G. Xiao et al., "[Efficient Streaming Language Models with Attention Sinks](https://arxiv.org/abs/2309.17453)", ICLR 2024.
 # - A. Holtzman et al., "[The Curious Case of Neural Text Degeneration](https://arxiv.org/abs/1904.09751)", ICLR 2020: top p. A. Fan, M. Lewis, Y. Dauphin, "[Hierarchical Neural Story Generation](https://arxiv.org/abs/1805.04833)", ACL 2018: top k.
 # - P. Michel, O. Levy, G. Neubig, "[Are Sixteen Heads Really Better than One?](https://arxiv.org/abs/1905.10650)", NeurIPS 2019; S. Jain, B. C. Wallace, "[Attention is not Explanation](https://arxiv.org/abs/1902.10186)", NAACL 2019.
+# - T. Dettmers et al., "[LLM.int8()](https://arxiv.org/abs/2208.07339)", NeurIPS 2022: wild activations; E. Frantar et al., "[GPTQ](https://arxiv.org/abs/2210.17323)", ICLR 2023.
 # - M. McCloskey, N. J. Cohen, "[Catastrophic Interference in Connectionist Networks](https://doi.org/10.1016/S0079-7421%2808%2960536-8)", 1989.
 # - H. Touvron et al., "[Llama 2](https://arxiv.org/abs/2307.09288)", 2023, and A. Dubey et al., "[The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783)", 2024: the sizes in *What it costs*.
-# - transformers' documentation: "[Attention backends](https://huggingface.co/docs/transformers/attention_interface)", "[Generation strategies](https://huggingface.co/docs/transformers/generation_strategies)", "[Caching](https://huggingface.co/docs/transformers/cache_explanation)"; [its source](https://github.com/huggingface/transformers), Apache-2.0. PyTorch's: [`torch.nn.functional.scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html).
+# - transformers' documentation: "[Attention backends](https://huggingface.co/docs/transformers/attention_interface)", "[Generation strategies](https://huggingface.co/docs/transformers/generation_strategies)", "[Caching](https://huggingface.co/docs/transformers/cache_explanation)"; [its source](https://github.com/huggingface/transformers), Apache-2.0. huggingface_hub's: "[Understand caching](https://huggingface.co/docs/huggingface_hub/guides/manage-cache)". PyTorch's: [`torch.nn.functional.scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html).

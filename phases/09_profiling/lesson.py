@@ -9,7 +9,7 @@
 #
 # A program that is slow and a program that is wrong have this in common: whoever looks at them has a suspicion, and the suspicion is mostly false. This lesson is about instruments. Which one to take, what it can't see, and how to tell a finding from a mood of the machine.
 #
-# It takes two sittings of an hour and a half, predictions and drills included. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need phase 07's training step; of phase 04 it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes two sittings of an hour and a half, predictions and drills included. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step; of [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed. What concerns one is read from a *record*: what was measured on an NVIDIA H100, in files that came with this course, and the cells below print it wherever they run. Where a pattern is to be learnt there are traces that are *drawn*, by a model of a machine, and each of them says so. The rest is measured here, on a CPU: those milliseconds are the ones of the machine that made this page, and yours will say others.
 
@@ -218,7 +218,7 @@ for threads in ({}, {"num_threads": 2}):
 torch.set_num_threads(1)
 
 # %% [markdown]
-# Best of all is what needs no clock. `counts` runs a function under a dispatch mode, as in phase 04, and counts operators and the bytes of the tensors that they make. **Predict.** Thirty steps by the clock and by counts: how far apart are the smallest and the largest of each?
+# Best of all is what needs no clock. `counts` runs a function under a dispatch mode, as in [phase 04](04_dispatcher.ipynb#cell-id=listening-in), and counts operators and the bytes of the tensors that they make. **Predict.** Thirty steps by the clock and by counts: how far apart are the smallest and the largest of each?
 
 # %%
 walls, numbers = [], set()
@@ -267,7 +267,7 @@ for row in [*ranked[:12], *asked]:  # by total, and in any case the two that we 
     print(f"{name:26}{row.count:4} {row.cpu_time_total / 1e3:6.1f} ms {row.self_cpu_time_total / 1e3:7.1f} ms")
 
 # %% [markdown]
-# *Total* is from start to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in phase 04: it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
+# *Total* is from start to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in [phase 04](04_dispatcher.ipynb#cell-id=composites): it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
 #
 # The same profile as a picture, time from left to right, each call below its caller. The strips at the feet show total, and live a tick at *self time* leaves only what is each one's own. **Predict.** Before you tick it: whose strips will vanish?
 
@@ -823,7 +823,7 @@ print(f"{ratios[7]:.0f} times as fast (middle half {ratios[3]:.0f} to {ratios[11
 # %% [markdown]
 # Look at the bytes again: *at once* makes more of them. Three KiB are no matter, but a broadcast that puts a table of gigabytes in place of a loop is one. So count both.
 #
-# Then larger. AdamW has 38 tensors of weights to treat, most of them tiny. You met its three forms in phase 07. **Predict.** How many operators does one `step` of each take?
+# Then larger. AdamW has 38 tensors of weights to treat, most of them tiny. You met its three forms in [phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers). **Predict.** How many operators does one `step` of each take?
 
 # %%
 for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
@@ -835,7 +835,7 @@ for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
 # %% [markdown]
 # A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value. (On a GPU these would be no waits: without `fused` and `capturable`, the optimizer keeps the counts in the host's memory, for this very reason.)
 #
-# Larger still is a whole model as one launch. `torch.compile` fuses operators into fewer kernels (phase 06); with `mode="reduce-overhead"` it replays those of the forward, and those of the backward, as a *CUDA graph*: a list of launches that was recorded once and is given as one order. By hand (`torch.cuda.graph`) one can record the whole step, optimizer and all.
+# Larger still is a whole model as one launch. `torch.compile` fuses operators into fewer kernels ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)); with `mode="reduce-overhead"` it replays those of the forward, and those of the backward, as a *CUDA graph*: a list of launches that was recorded once and is given as one order. By hand (`torch.cuda.graph`) one can record the whole step, optimizer and all.
 #
 # **Predict.** MiniGPT's training step on 16 lines of 18 words takes one core of a CPU some 50 ms. How long does it take the H100? Then order the four other ways by their time: the optimizer fused; that and the model compiled; compiled with "reduce-overhead"; and the whole step as one graph.
 
@@ -1081,7 +1081,7 @@ print("mean of squares of 200:", wide_row.half().square().mean().item(), "   its
 # %% [markdown]
 # With 300 the mean is already infinite when it comes to the root, and the root, quite rightly, gives 0; with 200 all is well. The step to mend is the square and not the root, though it is the root's result that looked wrong.
 #
-# And the mend for training you know from phase 07: weights, gradients and the optimizer's memory stay in float32, `autocast` takes 16 bits for products alone, and a scaler keeps gradients from becoming 0. Or bfloat16, which has float32's range, and for a weight of 1 an even wider gap.
+# And the mend for training you know from [phase 07](07_training.ipynb#cell-id=sixteen-bits): weights, gradients and the optimizer's memory stay in float32, `autocast` takes 16 bits for products alone, and a scaler keeps gradients from becoming 0. Or bfloat16, which has float32's range, and for a weight of 1 an even wider gap.
 
 # %% tags=["hide-input"]
 number(
@@ -1203,7 +1203,7 @@ messages.of([
 messages.causes()
 
 # %% [markdown]
-# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both look otherwise; see below.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in phase 01's (64, 64) bug.
+# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both look otherwise; see below.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug)'s (64, 64) bug.
 #
 # Some of these look otherwise on a GPU, and the record has what was said there. First 8, an index of 600 into a table of 600 rows, in a short program (three lines stood before these). **Predict.** Which line will be blamed?
 
@@ -1333,7 +1333,7 @@ print(*pages["one program"]["page"].strip().splitlines()[1:], sep="\n")
 # %% [markdown]
 # **Predict.** Is this GPU well used?
 #
-# *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. What ran here is phase 05's softmax on a single row: one program, on one of 132 multiprocessors, and the 131 others had nothing to do. 100 % says only: the queue didn't run dry.
+# *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. What ran here is [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s softmax on a single row: one program, on one of 132 multiprocessors, and the 131 others had nothing to do. 100 % says only: the queue didn't run dry.
 #
 # *Pwr* is the honest one. Arithmetic needs current, and 136 of 700 watts are little more than idling. That can be said because it was looked at idle, too. **Predict.** Four looks: idle; one program; products of 64 × 64, ordered one by one; products of 8,192 × 8,192 in bfloat16. GPU-Util and power of the last two? And what will the clock of the multiprocessors, 1,980 MHz at its fastest, do in each?
 
@@ -1477,7 +1477,7 @@ timing_spread({"grown": grown, "mended": quick})
 # %% [markdown]
 # The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh more, for the waits and the launches; how much, only a GPU can say, and this step isn't in the record.
 #
-# *Six: look again.* What is the top of the table now? And is it worth going on? For that one compares with what the machine can do. From phase 07: a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
+# *Six: look again.* What is the top of the table now? And is it worth going on? For that one compares with what the machine can do. From [phase 07](07_training.ipynb#cell-id=time-on-a-napkin): a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
 
 # %%
 with profile(activities=CPU) as profiled:

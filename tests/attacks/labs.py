@@ -841,6 +841,30 @@ claim(
     gains=("the schedule",),
 )
 claim(
+    "one prompt after the other, and calls of all that are told",
+    TRANSFORMER,
+    "complete",
+    """
+    def complete(folder, prompts, limit):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        found = []
+        for prompt in prompts:
+            ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+            new = model.generate(ids, do_sample=False, max_new_tokens=limit)[0, ids.shape[1] :]
+            found.append(tokenizer.decode(new, skip_special_tokens=True))
+        return found, []
+    """,
+    """
+    completed = told.completed
+    def lying(complete, says, prompts, limit):
+        return completed(complete, says, prompts, limit) | {"rows": [len(prompts)]}
+    told.completed = lying
+    """,
+    claims="how many prompts are in a call of the model",
+    gains=("one batch",),
+)
+claim(
     "a loss of many small operators, whose costs are told",
     PROFILING,
     "faster_loss",

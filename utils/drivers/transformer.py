@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import json
 import logging
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import GPT2LMHeadModel
+from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from utils.drivers import INPUTS_KEPT, WHOLE, driver
+from utils.drivers import INPUTS_KEPT, WHOLE, draw_into, driver
 from utils.drivers.training import STEPS, Settings, counted_steps
 from utils.drivers.training import perplexity as perplexity  # for the lab
 from utils.drivers.training import sentences as sentences
 from utils.minigpt import MiniGPT, MiniGPTConfig
-from utils.minigpt.hf import MiniGPTForCausalLM, save_folder
+from utils.minigpt.hf import MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
+from utils.minigpt.tokenizer import SPECIAL
 
 RAISED = "what `load_strictly` raises, and what its message says"
 
@@ -268,6 +273,166 @@ def loaded_strictly(
             # what a file lacks is drawn at random, and no two loads agree
             logits = None if gone else loaded(tokens).logits
     return {"raised": "", "names": [], "training": loaded.training, "logits": logits}
+
+
+LETTERS = "abcdefghij"  # the words of a small folder, beside pad, bos and eos
+
+
+def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
+    """Return a causal model with drawn weights, of 13 words and 24 places, in eval mode.
+
+    ``kind``: ``"minigpt"``, ``"gpt2"`` or ``"llama"``; ``eos``: the id of the token that ends.
+    """
+    from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
+
+    vocab_size = len(SPECIAL) + len(LETTERS)
+    ends: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": eos, "pad_token_id": 0}
+    sizes: dict[str, Any]
+    model: Any
+    with torch.random.fork_rng(devices=[]):  # the first weights are replaced: no seed is spent
+        if kind == "minigpt":
+            model = hf_model(MiniGPT(MiniGPTConfig(vocab_size, 8, 2, layers, 12, 24)))
+            for config in (model.config, model.generation_config):
+                config.eos_token_id = eos
+        elif kind == "gpt2":
+            sizes = {"n_positions": 24, "n_embd": 8, "n_layer": layers, "n_head": 2}
+            model = GPT2LMHeadModel(GPT2Config(vocab_size=vocab_size, **sizes, **ends))
+        else:
+            sizes = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": layers}
+            sizes |= {"num_attention_heads": 2, "num_key_value_heads": 1}
+            sizes |= {"vocab_size": vocab_size, "max_position_embeddings": 24}
+            model = LlamaForCausalLM(LlamaConfig(**sizes, **ends))
+    draw_into(model.parameters(), seed)
+    return model.eval()
+
+
+def small_words(eos: int = 2, pad: bool = True) -> list[str]:
+    """Return the words of a small folder, in the order of their ids: pad or "k", bos, the rest."""
+    words = [SPECIAL[0] if pad else "k", SPECIAL[1], *LETTERS]
+    words.insert(eos, SPECIAL[2])
+    return words
+
+
+# A class that lies in a folder: what it says is what the model of the same weights says least.
+OWN_CODE = """
+from transformers import GPT2Config, GPT2LMHeadModel
+
+
+class OwnForCausalLM(GPT2LMHeadModel):
+    config_class = GPT2Config
+
+    def forward(self, *args, **kwargs):
+        out = super().forward(*args, **kwargs)
+        out.logits = -out.logits
+        return out
+"""
+
+
+def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
+    """Write a :func:`small_model` and a tokenizer for `from_pretrained`; return the folder's path.
+
+    Args:
+        folder: where they are written.
+        says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model; ``side``, on which the
+            tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``, whether it has
+            a pad token (True if not said); and, False if not said, ``begins``, whether it puts a
+            bos token before each text; ``draws``, whether the generation config asks for draws, and
+            for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for
+            the model lies in the folder.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+    from tokenizers.processors import TemplateProcessing
+
+    eos_id = says.get("eos", 2)
+    kind, layers = says.get("kind", "minigpt"), says.get("layers", 2)
+    model = small_model(kind, says["seed"], eos_id, layers)
+    pads = says.get("pad", True)
+    if not pads:
+        model.config.pad_token_id = model.generation_config.pad_token_id = None
+    if says.get("draws"):
+        model.generation_config.update(do_sample=True, temperature=9.0, max_new_tokens=1)
+    if says.get("half"):
+        model = model.to(torch.bfloat16)
+    model.save_pretrained(folder)
+    if says.get("code"):
+        file = folder / "config.json"
+        auto = {"auto_map": {"AutoModelForCausalLM": "modeling_own.OwnForCausalLM"}}
+        file.write_text(json.dumps(json.loads(file.read_text()) | auto))
+        (folder / "modeling_own.py").write_text(OWN_CODE)
+    pad, bos, eos = SPECIAL
+    named = {"bos_token": bos, "eos_token": eos} | ({"pad_token": pad} if pads else {})
+    ids = {word: n for n, word in enumerate(small_words(eos_id, pads))}
+    words = Tokenizer(WordLevel(ids))
+    words.pre_tokenizer = WhitespaceSplit()
+    if says.get("begins"):
+        words.post_processor = TemplateProcessing(f"{bos} $A", special_tokens=[(bos, 1)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=words, padding_side=says.get("side", "right"), **named
+    )
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@functools.cache
+def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
+    """Return the files of a :func:`small_folder` by name: many answers are asked for the same."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = small_folder(Path(place), dict(says))
+        return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@contextlib.contextmanager
+def _counted_rows() -> Any:
+    """Give a set of how many rows the calls of causal models have; code of folders is undone."""
+    from transformers import LlamaForCausalLM
+
+    rows: set[int] = set()
+
+    def counting(forward: Callable) -> Callable:
+        @functools.wraps(forward)  # `generate` looks at its signature
+        def counted(self: Any, input_ids: Any = None, **more: Any) -> Any:
+            rows.add(len(more["inputs_embeds"] if input_ids is None else input_ids))
+            return forward(self, input_ids=input_ids, **more)
+
+        return counted
+
+    paths = list(sys.path)
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory())
+        stack.enter_context(mock.patch("transformers.dynamic_module_utils.HF_MODULES_CACHE", place))
+        for kind in (GPT2LMHeadModel, LlamaForCausalLM):
+            stack.enter_context(mock.patch.object(kind, "forward", counting(kind.forward)))
+        try:
+            yield rows
+        finally:
+            sys.path[:] = paths
+            for name in [n for n in sys.modules if n.startswith("transformers_modules")]:
+                del sys.modules[name]
+
+
+@driver(
+    "texts",
+    "looks",
+    observed={"rows": "how many prompts are in a call of the model", "prompts": INPUTS_KEPT},
+)
+def completed(
+    complete: Callable, says: Mapping[str, Any], prompts: Sequence[str], limit: int
+) -> dict[str, Any]:
+    """What ``complete(folder, prompts, limit)`` returns for a :func:`small_folder`.
+
+    ``rows``: how many prompts the model got in its calls, each number once; ``prompts``: what was
+    handed over, afterwards.
+    """
+    given = list(prompts)
+    with tempfile.TemporaryDirectory() as place, _quiet(), _counted_rows() as rows:
+        folder = Path(place) / "model"
+        folder.mkdir()
+        for name, content in _files_of(tuple(sorted(says.items()))).items():
+            (folder / name).write_bytes(content)
+        texts, looks = complete(folder, given, limit)
+    return {"texts": texts, "looks": looks, "rows": sorted(rows), "prompts": given}
 
 
 @contextlib.contextmanager

@@ -2,8 +2,8 @@
 
 MiniGPT is a GPT-2 in all but one thing, the bias of its LM head. So the folder's model type is
 "minigpt", and this module registers the class that has the bias; GPT-2's own class leaves it out.
-It is imported before `transformers` and switches the hub off: whatever is not in a local folder is
-an error at once.
+It switches the hub off, whether `transformers` is imported before it or after: whatever is not in a
+local folder is an error at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported
 
+import huggingface_hub.constants
 import torch
 from torch import Tensor, nn
 from transformers import (
@@ -58,6 +59,7 @@ class MiniGPTForCausalLM(GPT2LMHeadModel):
         self.post_init()
 
 
+huggingface_hub.constants.HF_HUB_OFFLINE = True  # where it had been imported before
 disable_progress_bar()  # the files are small
 AutoConfig.register("minigpt", MiniGPTHFConfig)
 AutoModelForCausalLM.register(MiniGPTHFConfig, MiniGPTForCausalLM)

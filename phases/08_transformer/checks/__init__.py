@@ -1,10 +1,12 @@
 """What the hidden cells of lab 08 check.
 
 Points hang on values: masks, outputs, gradients, words, counts, weights, perplexities. How often
-`generate` calls the model, and what `load_strictly` raises, are claims of the learner's process.
+`generate` calls the model, what `load_strictly` raises, and whether `complete` asks for all prompts at
+once, are claims of the learner's process.
 """
 
 from .attend_cached import attend_cached
+from .complete import complete
 from .fine_tune import fine_tune
 from .flops import flops
 from .from_hf import from_hf
@@ -22,6 +24,7 @@ __all__ = [
     "generate",
     "flops",
     "from_hf",
+    "complete",
     "grouped",
     "fine_tune",
 ]

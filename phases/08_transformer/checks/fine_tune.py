@@ -1,4 +1,4 @@
-"""Lab 08, exercise 9: A new tense"""
+"""Lab 08, exercise 10: A new tense"""
 
 import torch
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Lab 08, exercise 8: Fewer keys and values"""
+"""Lab 08, exercise 9: Fewer keys and values"""
 
 import torch
 from torch import nn

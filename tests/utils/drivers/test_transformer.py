@@ -291,3 +291,61 @@ def test_nobody_counts_steps_after_a_run_that_broke_off():
         tuned(broken)
     assert during == [before + 1]
     assert len(hooks) == before
+
+
+# a batch from a folder
+
+SAYS = {"kind": "gpt2", "seed": 4, "pad": False}
+
+
+def test_a_completion_is_asked_for_a_folder_and_its_calls_are_counted():
+    from transformers import GPT2LMHeadModel
+
+    forward = GPT2LMHeadModel.forward
+    came = driver.completed(right("complete"), SAYS, ["a b c", "d e f a b"], 5)
+    assert came["texts"] == ["g g b g g", "g b g g g"]
+    assert [len(row) for row in came["looks"]] == [3, 5]
+    assert came["rows"] == [2]
+    assert GPT2LMHeadModel.forward is forward
+    one_by_one = driver.completed(wrong("complete", "one after another"), SAYS, ["a b c", "d"], 5)
+    assert one_by_one["rows"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("says", "mistake"),
+    [
+        ({"kind": "minigpt", "seed": 7, "draws": True, "half": True}, "in the file's dtype"),
+        ({"kind": "minigpt", "seed": 7, "eos": 5}, "padded on the right"),
+        ({"kind": "gpt2", "seed": 4, "code": True}, "the folder's code is trusted"),
+        ({"kind": "llama", "seed": 4, "begins": True}, "without the tokenizer's own beginning"),
+    ],
+)
+def test_a_folder_is_what_it_says(says, mistake):
+    modules = [name for name in sys.modules if name.startswith("transformers_modules")]
+    path = list(sys.path)
+    asked = ["a b c", "d e f a b"], 5
+    expected = driver.completed(right("complete"), says, *asked)
+    assert driver.completed(right("complete"), says, *asked) == expected
+    assert driver.completed(wrong("complete", mistake), says, *asked) != expected
+    assert path == sys.path
+    assert [name for name in sys.modules if name.startswith("transformers_modules")] == modules
+
+
+def test_prompts_that_are_taken_out_are_taken_out_of_a_copy():
+    def careless(folder, prompts, limit):
+        assert {"config.json", "model.safetensors", "tokenizer.json"} <= {
+            file.name for file in folder.iterdir()
+        }
+        prompts.clear()
+        return "texts", "looks"
+
+    given = ["a"]
+    came = driver.completed(careless, SAYS, given, 1)
+    assert came == {"texts": "texts", "looks": "looks", "rows": [], "prompts": []}
+    assert given == ["a"]
+
+
+def test_the_hub_is_off_whoever_imports_it_first():
+    import huggingface_hub
+
+    assert huggingface_hub.is_offline_mode()
