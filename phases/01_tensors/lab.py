@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 01: Tensors, storage and view
 #
-# Ten exercises and one question, 40 points, a little over two hours. They follow
+# Ten exercises and one question, 40 points, about two and a half hours. They follow
 # [lesson 01](../../notebooks/01_tensors.ipynb) section by section, and each takes one thing that
 # PyTorch does for you all day and asks you to do it once yourself.
 #

@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 04: The dispatcher
 #
-# Eight exercises and one question, 38 points, about two and a half hours. They follow
+# Eight exercises and one question, 38 points, about three hours. They follow
 # [lesson 04](../../notebooks/04_dispatcher.ipynb). In the first you predict what the dispatcher
 # does, in the fourth you write one, and with the last you account for every operator that MiniGPT
 # calls on its way there and back.

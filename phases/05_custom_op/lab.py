@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 05: An operator of your own
 #
-# Eight exercises and one question, 40 points, about three hours. They follow
+# Eight exercises and one question, 40 points, about four hours. They follow
 # [lesson 05](../../notebooks/05_custom_op.ipynb). You write a softmax as a Triton kernel, its
 # backward as another, make an operator of PyTorch out of the two, and put it into MiniGPT.
 #

@@ -7,7 +7,8 @@
 # %% [markdown]
 # # Lab 06: torch.compile
 #
-# Nine exercises and one question, 40 points, about three hours. They follow
+# Nine exercises and one question, 40 points, about five hours: two sittings, of
+# which the second begins with exercise 6. They follow
 # [lesson 06](../../notebooks/06_compile.ipynb). You take apart the three machines behind
 # `torch.compile`: the tracer that makes a graph of a function, the optimizer that adds a backward
 # and decides what is saved, and the emitter that fuses and writes code.

@@ -7,8 +7,8 @@
 # %% [markdown]
 # # Lab 07: Training
 #
-# Ten exercises and one question, 46 points, three and a half hours. They follow
-# [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
+# Ten exercises and one question, 46 points, about five hours: two sittings, of
+# which the second begins with exercise 7. They follow [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
 # You train a MiniGPT from nothing, until it beats two n-gram models. And in the end you write the
 # whole loop, on an empty page.

@@ -7,8 +7,8 @@
 # %% [markdown]
 # # Lab 08: Transformers and Hugging Face
 #
-# Ten exercises and one question, 44 points, about three and a quarter hours. They follow
-# [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less
+# Ten exercises and one question, 44 points, about five hours: two sittings, of
+# which the second begins with exercise 6. They follow [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less
 # than 50 lines, a cache of keys and values, the choice of the next word, and a batch of unequal
 # prompts. You work out what it all costs, carry weights over from Hugging Face's form, let the library
 # do it all for anybody's folder, change the architecture and prove that nothing broke, and teach a
@@ -985,4 +985,5 @@ verify("fine_tune", fine_tune)
 #
 # You have written the whole way from a batch of sentences to the next word, carried a model from one
 # library into another, let that library write for you, changed it, and taught it something new
-# without breaking what it knew. In phase 09 you find out where its time goes.
+# without breaking what it knew. In
+# [phase 09](../../notebooks/09_profiling.ipynb#cell-id=total-and-self) you find out where its time goes.

@@ -1520,6 +1520,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # ## Sources
 #
 # - A. Vaswani et al., "[Attention Is All You Need](https://arxiv.org/abs/1706.03762)", NeurIPS 2017. A. Radford et al., "[Language Models are Unsupervised Multitask Learners](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)", 2019: GPT-2.
+# - "[The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/)", by A. Huang and others after A. Rush: that first paper, with its code line by line. Hugging Face's "[LLM Course](https://huggingface.co/learn/llm-course)": the library from its users' side.
 # - N. Shazeer, "[Fast Transformer Decoding: One Write-Head is All You Need](https://arxiv.org/abs/1911.02150)", 2019; J. Ainslie et al., "[GQA](https://arxiv.org/abs/2305.13245)", EMNLP 2023: keys and values shared by heads.
 # - T. Dao et al., "[FlashAttention](https://arxiv.org/abs/2205.14135)", NeurIPS 2022. A. Q. Jiang et al., "[Mistral 7B](https://arxiv.org/abs/2310.06825)", 2023: the window. G. Xiao et al., "[Efficient Streaming Language Models with Attention Sinks](https://arxiv.org/abs/2309.17453)", ICLR 2024.
 # - A. Holtzman et al., "[The Curious Case of Neural Text Degeneration](https://arxiv.org/abs/1904.09751)", ICLR 2020: top p. A. Fan, M. Lewis, Y. Dauphin, "[Hierarchical Neural Story Generation](https://arxiv.org/abs/1805.04833)", ACL 2018: top k.
