@@ -181,7 +181,8 @@ def _(draw):
         written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True
     )
     words = "a chain of two, and both inputs of the first were written to before"
-    yield asked(written, over, words, (n, d, h), (True, True), blocks=2, before=True)
+    sizes = n, d, h
+    yield asked(written, ("refused",), words, sizes, (True, True), blocks=2, before=True)
     yield asked(
         written, over, "a copy of the input is written to", (n, d, h), (True,), written=nobody
     )
