@@ -797,8 +797,8 @@ verify("run_softmax", run_softmax)
 # `checkpointed(function, *inputs)`, which returns what `function(*inputs)` returns.
 #
 # `function` is anything that can be called. It takes the inputs, tensors of any dtype of which at least
-# one requires a gradient, and returns a new floating-point tensor. It writes into none of its inputs,
-# and it may use parameters that are not among them.
+# one requires a gradient (and a complex one never does), and returns a new floating-point tensor. It
+# writes into none of its inputs, and it may use parameters that are not among them.
 #
 # - **Gradients.** Backward gives to each input that requires one, and to each parameter that the function
 #   uses, the gradient that it would get without a checkpoint. An input that the function doesn't use

@@ -180,6 +180,9 @@ def _(draw):
     yield asked(
         written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True
     )
+    words = "a chain of two, and both inputs of the first were written to before"
+    sizes = n, d, h
+    yield asked(written, ("refused",), words, sizes, (True, True), blocks=2, before=True)
     yield asked(
         written, over, "a copy of the input is written to", (n, d, h), (True,), written=nobody
     )
