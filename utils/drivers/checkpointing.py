@@ -28,11 +28,12 @@ class Layers:
     Args:
         weights: of its two layers, (D, H) and (H, D).
         dropout: the share of the hidden numbers that is dropped, in each run.
+        tied: the second layer uses the first one's weights, too.
     """
 
-    def __init__(self, weights: Sequence[Tensor], dropout: float) -> None:
+    def __init__(self, weights: Sequence[Tensor], dropout: float, *, tied: bool = False) -> None:
         self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
-        self.dropout = dropout
+        self.dropout, self.tied = dropout, tied
         self.runs = 0
         self._made: list[StorageWeakRef] = []
 
@@ -52,7 +53,7 @@ class Layers:
         x = self._noted(torch.tanh(x @ self.first))
         if self.dropout:
             x = self._noted(F.dropout(x, self.dropout))
-        return x @ self.second
+        return x @ (self._noted(self.second + self.first.T) if self.tied else self.second)
 
     def _noted(self, made: Tensor) -> Tensor:
         self._made.append(StorageWeakRef(made.untyped_storage()))
@@ -90,6 +91,7 @@ def checkpoints(
     old: float | None = None,
     computed: bool = False,
     twice: bool = False,
+    tied: bool = False,
     written: tuple[int, str, int] | None = None,
     before: bool = False,
     count: bool = False,
@@ -105,9 +107,10 @@ def checkpoints(
         old: what the parameters' ``.grad`` holds before.
         computed: the inputs are no leaves, and the first one is used beside the function, too.
         twice: the first input is handed in as the second, too.
+        tied: each function uses the first of its parameters twice.
         written: which input is written to, how (of ``WRITES``), and after how many backwards;
             an input's number of -1 is a tensor with the numbers of the first, which is none.
-        before: the inputs have been written to before all of it.
+        before: the inputs have been written to before all of it, each once more than the next.
         count: ``alive`` is asked for.
 
     Returns:
@@ -117,7 +120,7 @@ def checkpoints(
         first backward; ``drawn``: numbers that are drawn at the end; ``refused``: which backward,
         counted from 0, raised a RuntimeError. After that one there is no other.
     """
-    functions = [Layers(pair, dropout) for pair in weights]
+    functions = [Layers(pair, dropout, tied=tied) for pair in weights]
     parameters = [p for function in functions for p in (function.first, function.second)]
     if old is not None:
         for p in parameters:
@@ -127,8 +130,9 @@ def checkpoints(
     given = [leaf.sin() if computed and leaf.requires_grad else leaf for leaf in leaves]
     beside = given[:1] if computed and wanted[0] else []
     if before:
-        for tensor in given:
-            _write(tensor, "the same numbers")
+        for k, tensor in enumerate(given):
+            for _ in given[k:]:
+                _write(tensor, "the same numbers")
     torch.default_generator.manual_seed(seed)
     output, others = given[0], [given[0]] if twice else []
     for function in functions:

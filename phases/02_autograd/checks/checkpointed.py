@@ -125,6 +125,8 @@ def _(draw):
     )
     yield asked(gradients, every, "three backwards through one graph", (n, d, h), (True, True), 3)
     yield asked(gradients, every, "a chain of three", (n, d, h), (True,), blocks=3, old=-1.0)
+    words = "a function that uses a parameter twice"
+    yield asked(gradients, every, words, (n, d, h), (True,), tied=True)
     for sizes in ((1, 1, 1), (0, d, h), (n, 1, h), (1, d, 1)):
         yield asked(gradients, every, f"x of shape {sizes[:2]}", sizes, (True,))
     yield asked(gradients, every, "no index", (n, d, h), (True, True, False), rows=0)
@@ -179,6 +181,17 @@ def _(draw):
     yield asked(written, over, "nobody writes", (n, d, h), three, rows=h)
     yield asked(
         written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True
+    )
+    words = "three inputs that were written to before, each once more than the next; now the third is"
+    yield asked(
+        written,
+        over,
+        words,
+        (n, d, h),
+        three,
+        rows=h,
+        before=True,
+        written=(2, "added to", 0),
     )
     words = "a chain of two, and both inputs of the first were written to before"
     sizes = n, d, h

@@ -1,4 +1,5 @@
 import gc
+import warnings
 import weakref
 
 import pytest
@@ -124,6 +125,24 @@ def test_a_case_for_which_this_side_has_too_little_memory_is_held_against_nobody
         judge(check, lambda x: 2 * x, "s")
     enough.append(True)
     assert judge(check, lambda x: 2 * x, "s").status == "right"
+
+
+def test_what_a_misconception_warns_of_is_not_shown_and_what_the_answer_warns_of_is():
+    check = doubling([])
+
+    @check.misconception("noisy", "It was halved.", earns=0)
+    def _(x):
+        warnings.warn("of the misconception", stacklevel=1)
+        return x / 2
+
+    def answer(x):
+        warnings.warn("of the answer", stacklevel=1)
+        return x / 2
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert judge(check, answer, "s").misconceptions == ["noisy"]
+    assert {str(one.message) for one in shown} == {"of the answer"}
 
 
 def test_a_misconception_that_needs_too_much_memory_names_nobody():

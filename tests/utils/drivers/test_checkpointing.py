@@ -38,6 +38,14 @@ def test_it_computes_what_it_would_compute_without():
         torch.testing.assert_close(again[key], plain[key])
 
 
+def test_a_parameter_that_is_used_twice_gets_both_of_its_gradients():
+    x = torch.randn(5, 3)
+    found = checkpoints(torchs, [x], [True], WEIGHTS, [torch.ones(5, 3)], tied=True)
+    first, second = (w.clone().requires_grad_() for w in WEIGHTS[0])
+    (torch.tanh(x @ first) @ (second + first.T)).sum().backward()
+    torch.testing.assert_close(found["parameters"][0], [first.grad, second.grad])
+
+
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("how", WRITES)
 def test_a_write_to_an_input_is_refused(how, which):
