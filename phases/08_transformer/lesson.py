@@ -461,7 +461,7 @@ for T in sorted({T for T, _ in cases}):
 number(
     "At T = 16,384 the fused kernel needs 34.6 MB. The result, in bfloat16, has 16 · 16,384 · 64 numbers. How many numbers of 4 bytes are left, for each row of each head? (34,603,008 bytes, to be exact, and a kibibyte of odds and ends.)",
     1,
-    why="The result takes 33,554,432 bytes; 1,048,576 are left, which is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of its exponentials. From it and the scores, computed again, the backward has every weight of the table, `exp(score − that)`. [Phase 06](06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again)'s partitioner kept two numbers, maximum and sum; they fit into one.",
+    why="The result takes 33,554,432 bytes; 1,048,576 are left, which is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of its exponentials. From it and the scores, computed again, the backward has every weight of the table, `exp(score − that)`. Phase 06's partitioner kept two numbers, maximum and sum; they fit into one.",
     wrong={64: "Those are the result's own channels, 2 bytes each: 33,554,432 bytes.", 16384: "That would be a row of the table, the very thing it never keeps."},
 )
 
