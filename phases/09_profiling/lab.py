@@ -759,17 +759,18 @@ for function, arguments in sent.items():
 
 # %% [markdown]
 # Read first. In each message there are two sizes that had to be equal and aren't. Where do they come from?
-# `met()` returns a dict that has, for each function (`"centered"`, `"head"` and so on), two pairs
-# `(argument, dimension)`: whose size it is, and which dimension of that argument's own shape, counted
-# from 0. If `x @ y` had been called with (2, 3) and (4, 5), that would be `(("x", 1), ("y", 0))`. Which of
-# the two comes first is up to you. A message speaks of *operands*, and between one of those and an
-# argument there may be a mean, a transpose, or dimensions that were flattened.
+# `met()` returns a dict that has, for each function (`"centered"`, `"head"` and so on), a tuple or a
+# list of two pairs `(argument, dimension)`: whose size it is, and which dimension of that argument's
+# own shape, counted from 0 or, as torch also does, from -1 at the end. If `x @ y` had been called with
+# (2, 3) and (4, 5), that would be `(("x", 1), ("y", 0))`. Which of the two comes first is up to you. A
+# message speaks of *operands*, and between one of those and an argument there may be a mean, a
+# transpose, or dimensions that were flattened.
 #
 # Then mend: write the six under their names without `broken_`, so that each does what its docstring
-# says. All sizes are at least 1, but the T of a cache may be 0; they may also be equal, where most of the
-# colleague's functions raise nothing and are wrong all the same. Tensors are float32 or float64, all of
-# one dtype, and so is the result. They may lie in memory in any order. Of the targets at least one
-# counts.
+# says. None of them changes what it is given. All sizes are at least 1, but the T of a cache may be 0; they
+# may also be equal, where most of the colleague's functions raise nothing and are wrong all the same.
+# Tensors are float32 or float64, all of one dtype, and so is the result; targets are int64. They may lie
+# in memory in any order, targets as well. Of the targets at least one counts.
 #
 # A message that is gone is no mend. Whoever silences it by a `reshape` gets the right shape and the
 # wrong numbers.

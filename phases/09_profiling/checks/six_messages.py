@@ -137,6 +137,8 @@ def _(draw):
         yield call(products, "scores", t(2, 3, a, n), t(2, 3, n, n), shown=f"as many keys as they have numbers, {what}")
         for sizes_of, shown in (((a, b, c), "other sizes"), ((a, n, n), "as many words as classes")):
             targets = draw.tensor(sizes_of[:2], torch.int64).abs() % sizes_of[2]
+            if layout == "transposed":
+                targets = targets.T.contiguous().T
             yield call(products, "word_loss", t(*sizes_of), targets, shown=f"{shown}, {what}")
             some = targets.clone()
             some[0, 1:] = -100

@@ -92,10 +92,15 @@ def _(draw):
     yield asked(operator, [{"exp": 9, "mm": 1, "tanh": 5}] * 3, seldom, (1, 1, 1), "one long call, and many short ones which take less together")
     named = {"forward": 900, "aten::softmax": small, "aten::_softmax": 10 + n, "aten::mm": 7}
     yield asked(operator, [{"mm": 2, "softmax": 2}] * 3, named, (1, 1, 1), "softmax with _softmax inside, in a label with a long time of its own", "forward")
+    for label in ("attention", "my::block"):
+        named = {label: 900, "aten::tanh": 10 + n, "aten::mm": 7}
+        yield asked(operator, [{"mm": 2, "tanh": 2}] * 3, named, (0, 1, 2), f"in a label, `{label}`, with a long time of its own", label)
     gaps = {"ProfilerStep*": 700, "aten::exp": 10 + n, "aten::mm": 7}
     yield asked(operator, [{"mm": 2, "exp": 2}] * 4, gaps, (1, 1, 2), "steps with a long time of their own")
     numpy = {"BlendBackward": 80, "Blend": 3, "aten::exp": 30 + n}
     yield asked(operator, [{"exp": 2, "blend": 1}] * 3, numpy, (0, 1, 2), "a node of autograd")
+    engine = {"autograd::engine::evaluate_function: BlendBackward": 80, "BlendBackward": 3, "aten::exp": 30 + n}
+    yield asked(operator, [{"exp": 2, "blend": 1}] * 3, engine, (0, 1, 2), "a node of autograd, and the engine's operator around it")
     shapes = [{"exp": 3, "exp of a row": 3, "tanh": 4}] * 3
     yield asked(operator, shapes, {"aten::exp": 10 * n, "aten::tanh": 12 * n}, (1, 1, 1), "one operator with inputs of two shapes")
     turns = [{"exp": 5}, {"exp": 5}, {"tanh": 8}]
@@ -103,7 +108,7 @@ def _(draw):
     yield asked(operator, turns[::-1], {"aten::exp": 10, "aten::tanh": 10}, (0, 0, 3), "steps of several kinds, the first of them another than the rest")
 
     # shares and calls
-    uneven = [{"exp": n, "softmax": 1}, {"exp": 1, "softmax": 2}, {"exp": n + 4, "softmax": 4}]
+    uneven = [{"exp": n, "softmax": 1}, {"exp": 1, "softmax": 2}, {"exp": 2 * n + 3, "softmax": 4}]
     costs = {"aten::exp": 20, "aten::softmax": 9, "aten::_softmax": 8}
     yield asked(share, uneven, costs, (0, 0, 3), "one after the other more and less work")
     yield asked(share, uneven, costs, (0, 1, 2), "one after the other more and less work")
@@ -114,12 +119,12 @@ def _(draw):
     yield asked(share, [{"blend": n}] * 3, {"BlendBackward": 90, "Blend": 30}, (1, 1, 1), "a node of autograd")
 
     # what is recorded: the first calls build something
-    lazy = {"aten::sort": 4000, "aten::exp": 20, "aten::tanh": 10}
+    lazy = {"aten::sort": 800, "aten::exp": 20, "aten::tanh": 10}
 
     def steps(building, count):
         """Calls of a step that do more each time, the first of which build something."""
         return [
-            {"exp": at + 1, "tanh": 2 * at + 1} | ({"sort": 1} if at in building else {})
+            {"exp": at + 1, "tanh": 2 * at + 1} | ({"sort": 5} if at in building else {})
             for at in range(count)
         ]
 
