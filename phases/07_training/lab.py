@@ -160,8 +160,9 @@ verify("TokenWindows", TokenWindows)
 # - **As what.** If `collate` is a function, it gets the list of a batch's items, and what it returns is
 #   the batch. If it is `None`, the items, which are all of one kind, are put together by it. Tensors of
 #   one shape are stacked along a new first dimension. Numbers become a tensor, float64 for floats, int64
-#   for ints, bool for bools. Strings stay a list. Tuples become one tuple and dicts one dict, in which
-#   each place is put together in the same way, however deep they lie in each other.
+#   for ints, bool for bools. Strings stay a list. Tuples become one tuple (or a list, as torch's loader
+#   has it) and dicts one dict, in which each place is put together in the same way, however deep they
+#   lie in each other.
 #
 # <details><summary>What has to remember where an epoch is?</summary>
 #
@@ -859,10 +860,11 @@ verify("train_minigpt", train_minigpt)
 #   `torch.float32`, without autocast. Weights stay float32, and the loss is computed in float32.
 # - **Loss.** Of a step it is the mean cross-entropy over all rows that count, in all its parts together.
 #   `"losses"` has this number of each step.
-# - **Scale.** With `torch.float16` the loss is multiplied by a scale before `backward`, and the
-#   gradients are divided by it before anything else looks at them. The scale begins as `scale`. Where a
-#   gradient is then not finite, the step is left out: no weight changes, and no memory of the
-#   optimizer; and the scale is half from then on. Nothing else changes it.
+# - **Scale.** With `torch.float16`, and no other dtype, the loss is multiplied by a scale before
+#   `backward`, and the gradients are divided by it before anything else looks at them. The scale begins
+#   as `scale`. Where a gradient is then not finite in any part, the whole step is left out: no weight
+#   changes, and no memory of the optimizer; and the scale is half from then on. Nothing else changes
+#   it. A run has fewer than the 2,000 good steps in a row after which `GradScaler` would double it.
 # - **Clipping.** If the norm of all gradients of the step together is larger than `max_norm`, they are
 #   scaled down to it. `"norms"` has the norm before that, and `None` for a step that was left out.
 # - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. In the run's t-th step,

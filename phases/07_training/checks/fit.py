@@ -141,6 +141,10 @@ def _(draw):
         words = str(dtype).removeprefix("torch.")
         yield asked(bits, [[[part(n), part(3)]], [[part(4)]]], one, words, dtype=dtype)
         yield asked(bits, [[[part(n)], [part(n, 2), part(2)]]], one, f"{words}, max_norm 0.1", dtype=dtype, max_norm=0.1)  # fmt: skip
+    # outside of float16 there is no scale, and so it may be one that float32 doesn't hold
+    words = "bfloat16, with a scale of 2^200"
+    steps = [[[part(n)], [part(3)]]]
+    yield asked(bits, steps, one, words, dtype=torch.bfloat16, scale=2.0**200)
     # The gradient of one row's logits, with a class that has a probability of a quarter at most, is
     # 3/4 or more: times 2^17 that is beyond float16. With 24 rows and 2^16 all is far within.
     x = part(1)[0]
@@ -159,6 +163,12 @@ def _(draw):
     x, targets = part(6)
     far = [[[(x * torch.tensor([2.0**14, 1.0, 1.0]), targets)], [part(8)], [part(8)]]]
     yield asked(overflow, far, one, "one row overflows", dtype=torch.float16, by=2.0**-14)
+    # the optimizer remembers a step by then, and one of two parts is too large
+    (quiet, aims), (x, targets) = part(4), part(6)
+    quiet, loud = quiet * torch.tensor([0.0, 1.0, 1.0]), x * torch.tensor([2.0**14, 1.0, 1.0])
+    later = [[[(quiet, aims)], [(loud, targets), part(4)], [part(8)]], [[part(8)]]]
+    words = "one part of the second step overflows"
+    yield asked(overflow, later, one, words, dtype=torch.float16, scale=2.0**13, by=2.0**-14)
     two = [part(n), part(2, 1)]
     yield asked(held, [[[part(4)]], [[part(4)]]], two, "no dropout")
     yield asked(held, [[[part(6)], [part(n)]], [[part(4)]]], two, "dropout 0.5", dropout=0.5)

@@ -208,6 +208,6 @@ def _(draw):
     yield put(nested, [{"a": k % 2 == 0, "b": k / 10} for k in range(4)], 2, "dicts of bools and floats")
     yield put(nested, [(pair(k), k) for k in range(3)], 2, "tuples in tuples")
     settings = [_settings(2, collate=None)]
-    yield _asked(nested, words(5), settings, 4, "pairs of a string and a number", True)
+    yield _asked(nested, words(5), settings, 4, "pairs of a string and how many items were read before it", True)
     deep = [({"x": (k, (0.5, {"y": draw.tensor((1,))}))}, {"z": {"t": pair(k)}}) for k in range(3)]
     yield put(nested, deep, 2, "tuples and dicts in each other, four deep")
