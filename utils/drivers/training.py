@@ -326,6 +326,15 @@ class _Noted:
         return self.rows[k], self.read - 1
 
 
+class _ByKey(dict[int, Any]):
+    """A dict that is asked with ints alone: not with tensors, nor with NumPy's integers."""
+
+    def __getitem__(self, k: int) -> Any:
+        if not isinstance(k, int):
+            raise TypeError(f"an item was asked for with an object of type {type(k).__name__}")
+        return super().__getitem__(k)
+
+
 class _Numbers:
     """The numbers below n, for an n of any size; it ends a reader who wants all of very many."""
 
@@ -374,7 +383,8 @@ def dealt(
     """What iterators of loaders over one dataset give, taking turns.
 
     Args:
-        dataset: a list, a dict, or an int n, which stands for the numbers below it.
+        dataset: a list, a dict, which takes no index but an int, or an int n, which stands for the
+            numbers below it.
         loaders: the settings of each. ``generator`` is the seed of one, and those of the same seed
             share it, or None; ``collate`` is a name of `COLLATES`, or None.
         turns: pairs of a loader and one of its iterators, by their numbers. An iterator is made
@@ -388,6 +398,7 @@ def dealt(
         neither asked nor seeded.
     """
     dataset = _Numbers(dataset) if isinstance(dataset, int) else dataset
+    dataset = _ByKey(dataset) if isinstance(dataset, dict) else dataset
     dataset = _Noted(dataset) if noted else dataset
     generators: dict[Any, torch.Generator | None] = {None: None}
     made, iterators, over, batches, left_alone = [], {}, [], [], True
