@@ -168,9 +168,9 @@ def _noted(left: list[str]) -> Iterator[None]:
         if any(now.get(name) != one for name, one in logs.items()) or log_state.artifact_names:
             left.append(LOG)
         log_state.clear()
-        for logger, level, before in handlers:
+        for logger, level, hung in handlers:
             logger.setLevel(level)
-            logger.handlers[:] = before
+            logger.handlers[:] = hung
         for config, before in settings:
             copy = config.get_config_copy()
             changed = [name for name, value in before.items() if copy[name] != value]
