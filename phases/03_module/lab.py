@@ -559,15 +559,16 @@ verify("Stack", Stack)
 #   relu, and the output layer.
 # - **Measured.** `fit_inputs(x)` looks at x (…, inputs), which has a row or more. It makes `centre`
 #   the mean of each input over all rows, and `scale` its deviation, the root of the mean of
-#   (x − mean)². Where that is 0, as for an input that never changes, `scale` is 1. A second call
-#   forgets the first. Neither of the two has a graph, though x may have one, and what becomes of x
-#   afterwards is nothing to them.
+#   (x − mean)². Where that is 0, as for an input that never changes, `scale` is 1; a small one stays
+#   as it is. Inputs may lie far from 0: of a mean of ±1,000, too, a deviation of 1 is found. A second
+#   call forgets the first. Neither of the two has a graph, though x may have one, and what becomes of
+#   x afterwards is nothing to them.
 # - **Moved.** After `.to(torch.float64)` all six are float64, and so is the output, in all its digits,
 #   for an x that is. One that was made on the meta device works as any other once `to_empty` has
 #   given it memory and `load_state_dict` its numbers.
 # - **Saved and copied.** The state of one, loaded into another with the same widths, gives the same
 #   outputs there. A `copy.deepcopy` goes its own way: whatever becomes of one of the two is nothing
-#   to the other.
+#   to the other. It can be made at any time, also after a forward.
 # - **Counted.** `count()` returns, as an int, how many numbers are trained at the time of the call. A
 #   parameter that requires no gradient is not, and one that stands in two places counts once.
 #

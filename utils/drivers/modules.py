@@ -15,27 +15,34 @@ Widths = Sequence[int]
 State = Mapping[str, Tensor]
 
 
-@driver("output")
+@driver("output", "centre", "scale")
 def revived(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """What a module says that was made on the meta device, given memory, and filled."""
+    """What a module says that was made on the meta device, given memory, and filled; and what it
+    measures after that.
+    """
     with torch.device("meta"):
         made = module_class(*widths)
     made.to_empty(device="cpu")
     made.load_state_dict(state)
-    return {"output": made(x)}
+    output = made(x)
+    made.fit_inputs(x)
+    return {"output": output, "centre": made.centre, "scale": made.scale}
 
 
 @driver("copy", "original")
 def copied(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """What a deep copy says once its original has changed, and an original whose copy has."""
+    """What a deep copy says once its original has changed, and an original whose copy has. The
+    original has been called before it is copied.
+    """
     found = {}
     for asked in ("copy", "original"):
         made = module_class(*widths)
         made.load_state_dict(state)
+        made(x)
         twin = copy.deepcopy(made)
         changed, kept = (made, twin) if asked == "copy" else (twin, made)
         with torch.no_grad():
@@ -57,7 +64,8 @@ def overwritten(module_class: Callable[..., Any], widths: Widths, x: Tensor) -> 
 @driver("fresh", "frozen", "thawed", "tied")
 def counted(module_class: Callable[..., Any], width: int, frozen: Sequence[str]) -> dict[str, Any]:
     """What ``count()`` says of a module whose three widths are one: at first, with the parameters
-    of some names frozen, with none frozen any more, and with one weight for both layers.
+    of some names frozen, with none frozen any more, and with one weight for both layers. While some
+    are frozen, the others are given a gradient.
     """
     made = module_class(width, width, width)
     parameters = dict(made.named_parameters())
@@ -65,6 +73,9 @@ def counted(module_class: Callable[..., Any], width: int, frozen: Sequence[str])
     for name in frozen:
         parameters[name].requires_grad_(False)
     less = made.count()
+    output = made(torch.ones(width))
+    if output.requires_grad:
+        output.sum().backward()
     for name in frozen:
         parameters[name].requires_grad_(True)
     thawed = made.count()

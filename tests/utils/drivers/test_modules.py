@@ -40,10 +40,21 @@ class Plain(RIGHT):
         return super().forward(x) * self.one
 
 
+class Remembers(RIGHT):
+    """What it computed is an attribute."""
+
+    def forward(self, x):
+        self.last = super().forward(x)
+        return self.last
+
+
 def test_what_was_made_on_meta_says_what_its_state_says():
     state, made = a_state()
     x = torch.randn(5, 3)
-    assert torch.equal(modules.revived(RIGHT, WIDTHS, state, x)["output"], made(x))
+    found = modules.revived(RIGHT, WIDTHS, state, x)
+    assert torch.equal(found["output"], made(x))
+    made.fit_inputs(x)
+    assert torch.equal(found["scale"], made.scale)
     with pytest.raises(RuntimeError, match="meta"):
         modules.revived(Plain, WIDTHS, state, x)
 
@@ -55,6 +66,8 @@ def test_a_copy_and_its_original_go_their_own_ways():
     assert torch.equal(found["copy"], made(x))
     assert torch.equal(found["original"], made(x))
     assert not torch.allclose(modules.copied(Closure, WIDTHS, state, x)["copy"], made(x))
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        modules.copied(Remembers, WIDTHS, state, x)
 
 
 def test_x_is_overwritten_and_whoever_gave_it_keeps_theirs():
