@@ -88,6 +88,7 @@ def dumped(
         not as it was before.
     """
     found: dict[str, list[Any]] = {"texts": [], "raised": [], "python": [], "left": []}
+    _as_at_first()
     with _empty_folder():
         _first_call()
         torch._dynamo.reset()
@@ -126,6 +127,44 @@ def _first_call() -> None:
         call(torch.compile(products(1)), torch.ones(2, 2), torch.ones(2, 2))
 
 
+def _configs() -> list[Any]:
+    from torch._dynamo import config as dynamo
+    from torch._functorch import config as functorch
+    from torch._inductor import config as inductor
+
+    # the last holds settings that another has under a name of its own
+    return [inductor, dynamo, functorch, torch.compiler.config]
+
+
+def _settings() -> list[tuple[Any, dict[str, Any]]]:
+    return [(config, config.get_config_copy()) for config in _configs()]
+
+
+def _torchs_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("TORCH")}
+
+
+@functools.cache
+def _at_first() -> tuple[list[tuple[Any, dict[str, Any]]], dict[str, str]]:
+    """The settings and variables of torch when this is first called."""
+    return _settings(), _torchs_variables()
+
+
+def _as_at_first() -> None:
+    """Put back what was left on outside of :func:`dumped`, where nobody notes it.
+
+    What is on already can't be left on.
+    """
+    settings, variables = _at_first()
+    for config, first in settings:
+        now = config.get_config_copy()
+        for name in [name for name, value in first.items() if now[name] != value]:
+            setattr(config, name, first[name])
+    for name in _torchs_variables().keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)
+
+
 @contextlib.contextmanager
 def _empty_folder() -> Iterator[None]:
     with (
@@ -150,16 +189,10 @@ def _noted(left: list[str]) -> Iterator[None]:
     Logs are switched off first, so that it tells nothing against a function that somebody has
     switched them on outside of it.
     """
-    from torch._dynamo import config as dynamo
-    from torch._functorch import config as functorch
-    from torch._inductor import config as inductor
-
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
     logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
-    # the last holds settings that another has under a name of its own
-    configs = inductor, dynamo, functorch, torch.compiler.config
-    settings = [(config, config.get_config_copy()) for config in configs]
+    settings = _settings()
     functions = [(owner, _functions(owner)) for owner in _owners()]
     try:
         yield

@@ -50,3 +50,19 @@ def test_the_texts_of_each_graph_there_and_back_and_the_error_of_a_call_that_fai
         counts = [text.count(" extern_kernels.mm(") for text in came["texts"][at]]
         assert sorted(counts) == [1, 1, 2, 2]
         assert came["python"][at] == [True] * 4
+
+
+def test_what_is_on_already_is_noted_as_well():
+    """A learner calls the function outside of the driver, too, where nothing puts it right."""
+
+    def forgetful(function, *inputs):
+        config.force_disable_caches = True
+        os.environ["TORCH_COMPILE_DEBUG"] = "1"
+        return function(*inputs)
+
+    given = (1,), torch.ones(2, 3), torch.ones(3, 3)
+    emitting.dumped(careful, given)
+    forgetful(torch.neg, torch.ones(1))
+    assert emitting.dumped(forgetful, given)["left"] == [[emitting.SETTING, emitting.VARIABLE]]
+    assert not config.force_disable_caches
+    assert "TORCH_COMPILE_DEBUG" not in os.environ
