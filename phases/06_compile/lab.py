@@ -584,7 +584,8 @@ verify("fuse", fuse=fuse, stored=stored)
 # ## 7 · Get the code
 #
 # *Medium, 20 minutes, 3 points: one for the way there, one for the way back, one for leaving nothing
-# switched on. Whether Python can read a text, and what is left on, is looked at in your own process.*
+# switched on. Whether Python can read a text, how often the function is called, and what is left on, is
+# looked at in your own process.*
 # From the lesson: [How to look, anywhere](../../notebooks/06_compile.ipynb#cell-id=how-to-look-anywhere).
 #
 # The lesson's `written` hands you what Inductor writes. On another machine there is no such helper, so
@@ -598,10 +599,10 @@ verify("fuse", fuse=fuse, stored=stored)
 # - Each text is the module and nothing else, so `ast.parse` can read it.
 # - It is the code of this call, whatever was called before: another function, or the same one, with these
 #   or with other inputs. Where the code comes out of a cache, it is in the list all the same. The sizes of
-#   the inputs stand in it as numbers.
-# - What you switch on is off again afterwards, also where the call fails: logs with their handlers,
-#   torch's settings, environment variables, functions of torch that you put yours in place of. The error
-#   of a call that fails goes on to whoever called `generated`.
+#   the inputs stand in it as numbers, and so do their strides.
+# - What you switch on is off again afterwards, also where the call fails, there or on the way back: logs
+#   with their handlers, torch's settings, environment variables, functions of torch that you put yours in
+#   place of. The error of a call that fails goes on to whoever called `generated`.
 #
 # `function` takes tensors and returns one. The compiler may forget what it has compiled, and what is in
 # `.grad` afterwards is up to you. You need no C++ compiler: products of matrices are called of a library,

@@ -29,12 +29,33 @@ class CallFails(Exception):
     """What a call raises that is meant to fail."""
 
 
+class _Watch:
+    """What is seen of a call, and done in it, between its first two graphs."""
+
+    passed = 0
+    breaks_the_way_back = False
+
+
+@torch._dynamo.disable
+def _pass(x: Tensor) -> Tensor:
+    """Stand between two graphs: Dynamo leaves it to Python, at every call."""
+    _Watch.passed += 1
+    if _Watch.breaks_the_way_back and x.requires_grad:
+        x.register_hook(_fail)
+    return x
+
+
+def _fail(gradient: Tensor) -> None:
+    raise CallFails
+
+
 @functools.lru_cache(maxsize=64)
-def products(*counts: int) -> Callable[[Tensor, Tensor], Tensor]:
+def products(*counts: int, cut: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a function of x (M, N) and w (N, N): a chain of products, in up to three graphs.
 
     Each graph has a count of products; where it is 0, the function raises CallFails. Inductor has a
-    library compute them, so for M and N from 2 up no C++ is compiled, there or back to x.
+    library compute them, so for M and N from 2 up no C++ is compiled, there or back to x. Where it
+    is ``cut``, the result requires no gradient, whatever x does.
     """
 
     def multiply(x: Tensor, w: Tensor, count: int) -> Tensor:
@@ -43,10 +64,11 @@ def products(*counts: int) -> Callable[[Tensor, Tensor], Tensor]:
         return x
 
     def run(x: Tensor, w: Tensor) -> Tensor:
+        if cut:
+            x = x.detach()
         x = multiply(x, w, counts[0])
         if len(counts) > 1:  # not in a loop: a break there makes Dynamo leave the whole function
-            torch._dynamo.graph_break()
-            x = multiply(x, w, counts[1])
+            x = multiply(_pass(x), w, counts[1])
         if len(counts) > 2:
             torch._dynamo.graph_break()
             x = multiply(x, w, counts[2])
@@ -61,6 +83,7 @@ def products(*counts: int) -> Callable[[Tensor, Tensor], Tensor]:
     "texts",
     "raised",
     observed={
+        "passed": "how often the function is called",
         "python": "that Python can read the texts",
         "left": "that nothing is left switched on",
     },
@@ -70,6 +93,9 @@ def dumped(
     *calls: tuple[Sequence[int], Tensor, Tensor],
     back: bool = False,
     before: bool = False,
+    cut: bool = False,
+    wide: bool = False,
+    fails: bool = False,
 ) -> dict[str, list[Any]]:
     """Let the learner's ``generated(function, *inputs)`` get the code of some calls, in turn.
 
@@ -81,32 +107,45 @@ def dumped(
             function.
         back: x requires a gradient.
         before: each function is compiled and called before it is handed in.
+        cut: the result requires no gradient, also where x does.
+        wide: x is part of a wider tensor, in every call but the first.
+        fails: the way back raises CallFails, where there are two graphs and more.
 
     Returns:
         for each call: ``texts``, what was returned, None where the call's error came out;
-        ``raised``, whether it did; ``python``, whether Python can read each text; ``left``, what is
-        not as it was before.
+        ``raised``, whether it did; ``passed``, how often the function was called, if it has two
+        graphs and more, and else 0; ``python``, whether Python can read each text; ``left``, what
+        is not as it was before.
     """
-    found: dict[str, list[Any]] = {"texts": [], "raised": [], "python": [], "left": []}
+    found: dict[str, list[Any]] = {
+        key: [] for key in ("texts", "raised", "passed", "python", "left")
+    }
     _as_at_first()
     with _empty_folder():
         _first_call()
         torch._dynamo.reset()
-        for counts, x, w in calls:
-            function, leaf = products(*counts), x.detach().clone().requires_grad_(back)
+        for at, (counts, x, w) in enumerate(calls):
+            function, leaf = products(*counts, cut=cut), x.detach().clone()
+            if wide and at:
+                leaf = torch.nn.functional.pad(leaf, (0, 1))[:, :-1]
+            leaf.requires_grad_(back)
             if before:
                 torch._dynamo.reset()
                 call(torch.compile(function), leaf, w)
             left: list[str] = []
             texts, raised = None, False
+            _Watch.passed, _Watch.breaks_the_way_back = 0, fails
             with _noted(left), contextlib.redirect_stderr(io.StringIO()):
                 try:
                     texts = generated(function, leaf, w)
                 except CallFails:
                     raised = True
+                finally:
+                    _Watch.breaks_the_way_back = False
             listed = texts if isinstance(texts, list | tuple) else []
             found["texts"].append(texts)
             found["raised"].append(raised)
+            found["passed"].append(_Watch.passed)
             found["python"].append([_is_python(text) for text in listed])
             found["left"].append(left)
         torch._dynamo.reset()

@@ -23,7 +23,7 @@ def revived(
     measures after that.
     """
     with torch.device("meta"):
-        made = module_class(*widths)
+        made: Any = module_class(*widths)
     made.to_empty(device="cpu")
     made.load_state_dict(state)
     output = made(x)

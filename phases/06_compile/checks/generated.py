@@ -5,7 +5,7 @@ import re
 import torch
 
 from utils.checks.exercise import Case, Check, Place
-from utils.drivers.compiling import capture
+from utils.drivers.compiling import fresh
 from utils.drivers.emitting import FUNCTION, LOG, SETTING, VARIABLE
 
 generated = Check(
@@ -24,15 +24,25 @@ PRODUCTS = re.compile(r"^ *(?:\w+ = )?extern_kernels\.\w+\(", re.M)
 @generated.reference
 def _(function, *inputs):
     """Inductor is not asked: what must stand in a module is made of Dynamo's graphs."""
-    back = any(one.requires_grad for one in inputs)
-    texts = []
-    with torch.no_grad():
-        graphs = capture(function, *inputs)
-    for graph in graphs:
-        count = sum(node.op == "call_function" for node in graph.gm.graph.nodes)
+    texts, graphs = [], []
+
+    def backend(gm, _):
+        def run(*given):
+            graphs.append((gm, given))
+            return gm.forward(*given)
+
+        return run
+
+    with fresh():
+        result = torch.compile(function, backend=backend)(*inputs)
+    back = result.requires_grad
+    if back:
+        result.sum().backward()
+    for gm, given in graphs:
+        count = sum(node.op == "call_function" for node in gm.graph.nodes)
         for start in ("arg", "tangents_") if back else ("arg",):
-            sizes = [tuple(one.shape) for one in graph.inputs]
-            lines = [f"assert_size_stride({start}{at}, {one}, ())" for at, one in enumerate(sizes)]
+            laid = [f"{tuple(one.shape)}, {tuple(one.stride())}" for one in given]
+            lines = [f"assert_size_stride({start}{at}, {one})" for at, one in enumerate(laid)]
             lines += ["extern_kernels.mm(out=buf0)"] * count
             body = "\n    ".join(["def call(args):", *lines])
             texts.append(f"{BEGINS}\n\n{body}\n\n{ENDS}\n    pass")
@@ -57,14 +67,17 @@ def _is_whole(text):
     return BEGINS in begins and ENDS in rest
 
 
-def _facts(counts, x, w, back, texts, raised, python):
+def _facts(counts, x, w, back, wide, fails, texts, raised, passed, python):
     """What must hold of the texts of a call, the plainest thing first."""
+    if fails:  # on the way back; whoever never goes there has lost another point by it
+        return {}
     fails = 0 in counts
     listed = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
     facts = {"let out": raised or not fails, "listed": listed or fails}
     if fails or not listed:
         return facts
     due = [(count, way) for count in counts for way in ((False, True) if back else (False,))]
+    stride = f"({x.shape[0]}, {x.shape[1]}), ({x.shape[1] + wide}, 1)"
     sizes = {", ".join(map(str, one.shape)) for one in (x, w)}
     return {
         **facts,
@@ -72,7 +85,9 @@ def _facts(counts, x, w, back, texts, raised, python):
         "any": len(texts) > 0,
         "least": len(texts) >= len(due),
         "most": len(texts) <= len(due),
+        "once": passed == (len(counts) > 1),
         "sizes": all(set(SIZES.findall(text)) == sizes for text in texts),
+        "strides": any(stride in text for text in texts),
         "products": sorted(map(_said, texts)) == sorted(due),
         "whole": all(_is_whole(text) for text in texts),
     }
@@ -85,7 +100,9 @@ PLACES = {
     "any": "There is no text at all.",
     "least": "There are fewer texts than the call has modules.",
     "most": "There are more texts than the call has modules.",
+    "once": "The function is not called exactly once.",
     "sizes": "The sizes in a text are not the numbers of this call's inputs.",
+    "strides": "The strides in a text are not those of this call's inputs.",
     "whole": "A text is no whole module: its beginning or its end is missing.",
     "products": "The products in the texts are not those of this call's modules.",
 }
@@ -95,18 +112,23 @@ PLACES = {
 def _(draw):
     there, back, switched = generated.parts
 
-    def asked(part, *all_counts, again=False, before=False):
+    def asked(part, *all_counts, again=False, fails=False, **how):
         m, n = draw.sample(range(2, 9), 2)
         w = draw.tensor((n, n))
         calls = [(counts, draw.tensor((m + at, n)), w) for at, counts in enumerate(all_counts)]
         if again:  # with other sizes between the two
             calls.append(calls[0])
 
+        needs = part == back or fails
+        how.update({"wide": True} if again else {}, **({"fails": True} if fails else {}))
+
         def play(subject):
-            came = subject.drive("emitting:dumped", *calls, back=part == back, before=before)
+            came = subject.drive("emitting:dumped", *calls, back=needs, **how)
             found = []
             for at, given in enumerate(calls):
-                facts = _facts(*given, part == back, *(came[key][at] for key in ("texts", "raised", "python")))
+                goes_back, wide = needs and "cut" not in how, again and at > 0
+                seen = (came[key][at] for key in ("texts", "raised", "passed", "python"))
+                facts = _facts(*given, goes_back, wide, fails, *seen)
                 left = {word: word in came["left"][at] for word in LEFT} if part == switched else {}
                 found.append({**facts, **left})
             return found
@@ -119,8 +141,11 @@ def _(draw):
                 places[f"[{at}]['{key}']"] = Place(words, returned=False)
         words = [f"emitting.products{counts} of {tuple(x.shape)}" for counts, x, _ in calls]
         shown = f"calls, one after the other: {'; '.join(words)}"
-        shown += ", going back" if part == back else ""
-        shown += ", compiled before" if before else ""
+        shown += ", x part of a wider tensor in all but the first" if again else ""
+        shown += ", going back" if needs and "cut" not in how else ""
+        shown += ", with an error on the way" if fails else ""
+        shown += ", compiled before" if "before" in how else ""
+        shown += ", x requires a gradient and the result none" if "cut" in how else ""
         return Case(part, play, shown=shown, places=places)
 
     one, two, three = draw.sample((1, 2, 3, 4), 3)
@@ -128,4 +153,6 @@ def _(draw):
     yield asked(there, (one, two), before=True)
     yield asked(back, (two, one))
     yield asked(back, (two,), before=True)
+    yield asked(back, (one, three), cut=True)
     yield asked(switched, (two, 0), (three, one))
+    yield asked(switched, (one, two), fails=True)
