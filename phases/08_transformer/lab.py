@@ -677,10 +677,11 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # The folder may be anybody's:
 #
 # - The model may be a MiniGPT, a GPT-2 or another that the Auto classes find.
-# - The tokenizer may pad on either side, and may have no pad token; then fill up with what you like. It
-#   has an eos token, which may also stand in a prompt, like any other word, and ends nothing there.
-# - The generation config may ask for draws, and for a length of its own. You take the likeliest, up to
-#   `limit`.
+# - The tokenizer may pad on either side, and may have no pad token; then fill up with what you like,
+#   but no word of a text may be lost or added by it. It has an eos token, the one that the model's
+#   config names, which may also stand in a prompt, like any other word, and ends nothing there.
+# - The generation config may ask for draws, at a temperature, and for at most so many new tokens; for
+#   nothing else. You take the likeliest, up to `limit`.
 # - The weights may be stored in 16 bits. You compute in float32.
 # - Code may lie in the folder. None of it is run.
 #

@@ -21,6 +21,7 @@ complete = Check(
 )
 
 PAD, BOS, WORDS = 0, 1, 13
+UNTOLD = "holds", "biased", "last", "fills"  # what the words show, and no folder is told
 ATTEMPTS = 1_000  # models that are tried until one shows every mistake
 
 
@@ -41,20 +42,24 @@ def _(folder, prompts, limit):
     return tokenizer.batch_decode(said, skip_special_tokens=True), looks
 
 
-def _read(model, rows, **settings):
+def _read(model, rows, hidden=None, **settings):
+    """A plain call; what is `hidden` at each row's beginning is masked as `generate` would do it."""
     width = max(map(len, rows))
     tokens = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
     mask = torch.ones_like(tokens)
+    if hidden is not None:
+        mask[:, : hidden.shape[1]][hidden] = 0
+        settings["position_ids"] = (mask.cumsum(1) - 1).masked_fill(mask == 0, 0)
     return model(input_ids=tokens, attention_mask=mask, use_cache=False, **settings)
 
 
 @torch.no_grad()
-def _walk(model, rows, limit):
+def _walk(model, rows, limit, hidden=None):
     """The `limit` likeliest ids after each row, and the smallest lead that decided one."""
     said, lead = [[] for _ in rows], float("inf")
     for _ in range(limit):
         whole = [row + words for row, words in zip(rows, said)]
-        logits = _read(model, whole).logits
+        logits = _read(model, whole, hidden).logits
         ends = torch.stack([logits[at, len(row) - 1] for at, row in enumerate(whole)])
         best = ends.double().topk(2)
         lead = min(lead, float((best.values[:, 0] - best.values[:, 1]).min()))
@@ -71,17 +76,19 @@ def _mistakes(model, rows, limit, says, eos):
     """What is said where a batch is not filled up as it should be, or a weight is left out."""
     width = max(map(len, rows))
     if min(map(len, rows)) < width:
-        yield [row + [PAD] * (width - len(row)) for row in rows]
+        fill = PAD if says.get("pad", True) else eos
+        real = torch.tensor([[len(row)] for row in rows])
+        yield [row + [fill] * (width - len(row)) for row in rows], torch.arange(width) >= real
         if not says.get("pad", True):
-            yield [[eos] * (width - len(row)) + row for row in rows]  # and nothing hides it
+            yield [[eos] * (width - len(row)) + row for row in rows], None  # and nothing hides it
     if says.get("holds"):
-        yield [[word for word in row if word != eos] for row in rows]
+        yield [[word for word in row if word != eos] for row in rows], None
     if says.get("begins"):
-        yield [row[1:] for row in rows]
+        yield [row[1:] for row in rows], None
     if says.get("biased"):
         with torch.no_grad():
             model.lm_head.bias.zero_()
-        yield rows
+        yield rows, None
 
 
 @torch.no_grad()
@@ -122,7 +129,7 @@ def _(draw):
             begun = [[BOS] * says.get("begins", False) + row for row in rows]
             if says.get("holds"):  # the word that ends stands in the longest prompt
                 eos = max(begun, key=len)[1]
-                used = set()
+                used = {row[-1] for row in rows}  # hidden at the end, it would still be asked
             else:
                 used = {word for row in rows for word in row}
                 eos = next((word for word in range(2, WORDS) if word not in used), None)
@@ -136,7 +143,8 @@ def _(draw):
                 for row, words in enumerate(heard)
             )
             # what is special is not in a text, and would leave nothing to compare
-            special = any({PAD, BOS} & {*words} for words in heard) or any(
+            fills = says.get("fills", False)  # the first word is no pad token here, and is said
+            special = any({BOS, *[PAD] * (not fills)} & {*words} for words in heard) or any(
                 {*words[len(short) :]} <= {PAD, BOS, eos}
                 for words, short in zip(said, heard)
                 if len(short) < limit
@@ -144,11 +152,12 @@ def _(draw):
             alike = len({*map(tuple, heard)}) < len(rows)
             if lead < 0.02 or special or alike or not goes_on or eos in (None, PAD, BOS, *used):
                 continue
+            if fills and not any(PAD in words for words in heard):
+                continue  # other mistakes are heard in other cases
             if says.get("half") and _lost(model, begun) < 1e-3:
                 continue
-            wrong = [
-                _walk(model, rows, limit)[0] for rows in _mistakes(model, begun, limit, says, eos)
-            ]
+            mistaken = () if fills else _mistakes(model, begun, limit, says, eos)
+            wrong = [_walk(model, rows, limit, hidden)[0] for rows, hidden in mistaken]
             if limit < 2 or all([_cut(words, eos) for words in ids] != heard for ids in wrong):
                 names = small_words(eos, says.get("pad", True))
                 prompts = [" ".join(names[word] for word in row) for row in rows]
@@ -157,7 +166,7 @@ def _(draw):
 
     def asked(part, lengths, limit, at=None, what="texts", words="", **says):
         found, prompts = told(lengths, limit, says, at)
-        given = found | {key: says[key] for key in says if key not in ("holds", "biased", "last")}
+        given = found | {key: says[key] for key in says if key not in UNTOLD}
 
         def play(subject):
             came = subject.drive("transformer:completed", given, prompts, limit)
@@ -168,7 +177,7 @@ def _(draw):
         places = {
             "['texts']": "the texts",
             "['looks']": "where the last tokens look",
-            "['counts']": "There isn't a list of numbers for each prompt, with one for each token.",
+            "['counts']": "There isn't a list of floats for each prompt, with one for each token.",
             "['sums']": "The numbers of a prompt don't sum to 1.",
             "['rows']": "how many prompts the calls of the model had",
             "['prompts']": "the given prompts, afterwards",
@@ -191,10 +200,12 @@ def _(draw):
     yield asked(folder, [3, 4], 4, words="GPT-2's, code in the folder", kind="gpt2", code=True)
     words = "a Llama, a bos token before each text"
     yield asked(folder, [4, 3], 4, words=words, kind="llama", begins=True)
-    yield asked(folder, [n, 1], 5, words="a folder that asks for draws", draws=True)
+    words = "a folder that asks for draws, no pad token"
+    yield asked(folder, [n, 1], 5, words=words, draws=True, pad=False, fills=True)
     words = "no pad token, an eos in a prompt"
     yield asked(folder, [4, 2], 4, words=words, pad=False, holds=True)
-    yield asked(folder, [4, 2], 3, at=0, words="padding on the left", side="left", last=True)
+    words = "padding on the left, no pad token"
+    yield asked(folder, [4, 2], 3, at=0, words=words, pad=False, side="left", last=True)
     yield asked(batch, [3, n, 1], 3, what="rows prompts")
 
 
