@@ -195,7 +195,7 @@ def _(draw):
     yield asked(several, [3, 1], 1)
     words = "a bos token before each text"
     yield asked(looking, [n], 3, what="looks", words=words, begins=True, layers=3)
-    yield asked(looking, [4, 1, n], 3, what="looks")
+    yield asked(looking, [4, 2, n], 3, what="looks")
     yield asked(looking, [3, n], 2, what="looks", words="weights in bfloat16", half=True, layers=1)
     yield asked(folder, [3, 4], 4, words="GPT-2's, code in the folder", kind="gpt2", code=True)
     words = "a Llama, a bos token before each text"
