@@ -871,7 +871,8 @@ verify("train_minigpt", train_minigpt)
 #   counted from 1 and through all epochs, its rate is `lr * min(1, t / warmup)`; one that is left out
 #   counts as well. `"rates"` has the rate of each step.
 # - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows of `held_out`
-#   that count, a list of parts: in evaluation mode, without a graph, without autocast.
+#   that count, a list of parts: one call for each, in evaluation mode, without a graph, without
+#   autocast.
 #
 # All numbers in the lists are floats. In which mode the model is at the end, and what is left in `.grad`,
 # is up to you.

@@ -155,9 +155,9 @@ def _(draw):
             overflow, epochs, one, f"float16, warmup {warmup}",
             dtype=torch.float16, scale=2.0**17, warmup=warmup,
         )  # fmt: skip
-    # four times too large, and then not; with the first scale the last steps would be as well
+    # four times too large, and then not, nor in the next epoch; with the first scale both would be
     few = [(torch.cat([x, y]), torch.cat([wrong[0][1], t])) for y, t in (part(7), part(7))]
-    again = [[wrong, wrong, wrong, wrong, [few[0]], [few[1]]]]
+    again = [[wrong, wrong, wrong, wrong, [few[0]]], [[few[1]]]]
     yield asked(overflow, again, one, "float16", dtype=torch.float16, scale=2.0**20)
     # of one gradient one row is too large: its weights are tiny, and what comes in there is not
     x, targets = part(6)
