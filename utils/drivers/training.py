@@ -441,7 +441,7 @@ class Watched(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits (N, V) of x (N, D)."""
         logits = self.dropout((x @ self.first).tanh()) @ self.second
-        self.calls.append((self.training, torch.is_grad_enabled(), logits.dtype))
+        self.calls.append((self.training, logits.requires_grad, logits.dtype))
         return logits
 
 
