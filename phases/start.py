@@ -70,13 +70,13 @@ show_progress()
 # %% [markdown]
 # ## What you leave with
 #
-# Six things that you can do at the end of the road, on an empty page:
+# Six things that you can do at the end of the road, on an empty page. Behind each stands the lesson that leads there, and the exercise of its lab that asks for it:
 #
-# 1. an MLP as an `nn.Module`, from nothing ([phase 03](03_module.ipynb#cell-id=one-line-of-magic));
-# 2. a `Dataset` and a `DataLoader` of your own ([07](07_training.ipynb#cell-id=who-draws-the-dice));
-# 3. a full training loop, with mixed precision and gradient clipping ([07](07_training.ipynb#cell-id=the-five-lines));
-# 4. multi-head attention in under fifty lines ([08](08_transformer.ipynb#cell-id=attention-in-fifty-lines));
-# 5. a Hugging Face causal language model, loaded and run ([08](08_transformer.ipynb#cell-id=minigpt-as-a-hugging-face-model));
-# 6. a profile of a training step, with its bottleneck named ([09](09_profiling.ipynb#cell-id=one-step-from-end-to-end)).
+# 1. an MLP as an `nn.Module`, from nothing ([lesson 03](03_module.ipynb#cell-id=how-a-layer-begins), exercise 7);
+# 2. a `Dataset` and a `DataLoader` of your own ([07](07_training.ipynb#cell-id=what-a-loader-does), exercises 1 and 2);
+# 3. a full training loop, with mixed precision and gradient clipping ([07](07_training.ipynb#cell-id=sixteen-bits), exercise 10);
+# 4. multi-head attention in under fifty lines ([08](08_transformer.ipynb#cell-id=attention-in-fifty-lines), exercise 2);
+# 5. a Hugging Face causal language model, loaded and run ([08](08_transformer.ipynb#cell-id=what-the-folder-can-do), exercise 8);
+# 6. a profile of a training step, with its bottleneck named ([09](09_profiling.ipynb#cell-id=a-trace-and-what-looking-costs), exercises 1 and 9).
 #
 # Beneath all six lies the one thing that the course is named after: when something in PyTorch surprises you, you will know which part to open.

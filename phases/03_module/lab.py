@@ -540,7 +540,8 @@ verify("Stack", Stack)
 #
 # *Medium, 20 minutes, 4 points: one each for how it begins, for the forward, for `fit_inputs`, and
 # for what is moved, copied and counted.*
-# From the lesson: [How a layer begins](../../notebooks/03_module.ipynb#cell-id=how-a-layer-begins).
+# From the lesson: [How a layer begins](../../notebooks/03_module.ipynb#cell-id=how-a-layer-begins), and
+# [What is saved but not trained](../../notebooks/03_module.ipynb#cell-id=what-is-saved-but-not-trained).
 #
 # So far there was a skeleton to fill, or something to mend. The next cell is empty, as cells are
 # where you work. Write a class `MLP` in it, made by `MLP(inputs, hidden, outputs)`, three widths of
@@ -559,7 +560,7 @@ verify("Stack", Stack)
 #   relu, and the output layer.
 # - **Measured.** `fit_inputs(x)` looks at x (…, inputs), which has a row or more. It makes `centre`
 #   the mean of each input over all rows, and `scale` its deviation, the root of the mean of
-#   (x − mean)². Where that is 0, as for an input that never changes, `scale` is 1; a small one stays
+#   (x − mean)². Where that is 0, as for an input that is always 0, `scale` is 1; a small one stays
 #   as it is. Inputs may lie far from 0: of a mean of ±1,000, too, a deviation of 1 is found. A second
 #   call forgets the first. Neither of the two has a graph, though x may have one, and what becomes of
 #   x afterwards is nothing to them.

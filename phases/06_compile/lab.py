@@ -595,7 +595,7 @@ verify("fuse", fuse=fuse, stored=stored)
 #
 # - Each graph that Dynamo makes of the call has a module. Where the result requires a gradient, each has
 #   another one for its backward: then go back once, from the sum of the result. The order of the list
-#   is up to you.
+#   is up to you, and graphs that are alike may share a text.
 # - Each text is the module and nothing else, so `ast.parse` can read it.
 # - It is the code of this call, whatever was called before: another function, or the same one, with these
 #   or with other inputs. Where the code comes out of a cache, it is in the list all the same. The sizes of

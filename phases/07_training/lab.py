@@ -237,8 +237,8 @@ g = torch.Generator().manual_seed(7)
 first, second = ([letters[k] for k in torch.randperm(5, generator=g)] for _ in range(2))
 shuffled = Loader(dict(enumerate(letters)), 5, True, False, torch.Generator().manual_seed(7), None)
 expect_equal("two epochs", [*shuffled, *shuffled], [first, second])
-came = driver.dealt(Loader, letters, [settings], [(0, 0), (0, 1), (0, 0)], noted=True)
-expect_equal("two epochs, taking turns: each item, and how many were read before", came["batches"], [[("a", 0), ("b", 1)], [("a", 2), ("b", 3)], [("c", 4), ("d", 5)]])
+came = driver.dealt(Loader, letters, [settings], [(0, 0), (0, 0), (0, 1), (0, 0)], noted=True)
+expect_equal("two epochs, taking turns: each item, and how many were read before", came["batches"], [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("a", 4), ("b", 5)], [("e", 6)]])
 
 # %%
 items = [
@@ -870,6 +870,7 @@ verify("train_minigpt", train_minigpt)
 # - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. In the run's t-th step,
 #   counted from 1 and through all epochs, its rate is `lr * min(1, t / warmup)`; one that is left out
 #   counts as well. `"rates"` has the rate of each step.
+#   `warmup` is 1 or more.
 # - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows of `held_out`
 #   that count, a list of parts: one call for each, in evaluation mode, without a graph, without
 #   autocast.
@@ -886,8 +887,9 @@ verify("train_minigpt", train_minigpt)
 # <details><summary>What does torch have for each line?</summary>
 #
 # `torch.autocast("cpu", dtype=..., enabled=...)`, `torch.amp.GradScaler("cpu", init_scale=...,
-# enabled=...)`, `nn.utils.clip_grad_norm_`, which returns the norm, `torch.optim.lr_scheduler.LambdaLR`,
-# and `F.cross_entropy(..., reduction="sum")`.
+# enabled=...)`, `nn.utils.clip_grad_norm_`, which returns the norm, `torch.optim.lr_scheduler.LambdaLR`
+# (it warns where the very first step is left out; nothing is wrong then), and
+# `F.cross_entropy(..., reduction="sum")`.
 # </details>
 
 # %% solution="fit"

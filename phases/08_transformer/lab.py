@@ -657,7 +657,8 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 #
 # *Medium, 20 minutes, 5 points: one each for a single prompt, for several, for where they look, for
 # folders of all kinds, and for one batch, which your own process counts.*
-# From the lesson: [A model of the hub](../../notebooks/08_transformer.ipynb#cell-id=a-model-of-the-hub).
+# From the lesson: [What the folder can do](../../notebooks/08_transformer.ipynb#cell-id=what-the-folder-can-do), and
+# [A model of the hub](../../notebooks/08_transformer.ipynb#cell-id=a-model-of-the-hub).
 #
 # Now the library does the work, and you see to it that it does what you mean. Write
 # `complete(folder, prompts, limit)` with Hugging Face's own classes. `folder` is a `Path`: a causal
@@ -677,8 +678,8 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # The folder may be anybody's:
 #
 # - The model may be a MiniGPT, a GPT-2 or another that the Auto classes find.
-# - The tokenizer may pad on either side, and may have no pad token; then fill up with what you like,
-#   but no word of a text may be lost or added by it. It has an eos token, the one that the model's
+# - The tokenizer may pad on either side, and may have no pad token; then fill up with any token
+#   that the model has a row for, but no word of a text may be lost or added by it. It has an eos token, the one that the model's
 #   config names, which may also stand in a prompt, like any other word, and ends nothing there.
 # - The generation config may ask for draws, at a temperature, and for at most so many new tokens; for
 #   nothing else. You take the likeliest, up to `limit`.
