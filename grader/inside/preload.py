@@ -77,6 +77,9 @@ ON_DEMAND = {
     "profiler": ("torch.utils.benchmark",),
     # models in Hugging Face's form: three seconds, 1,500 modules
     "transformers": (
+        "numpy.ctypeslib",
+        "transformers.models.auto.tokenization_auto",
+        "transformers.models.llama.modeling_llama",
         "torch.utils.flop_counter",
         "utils.drivers.transformer",
         "utils.minigpt.lines",

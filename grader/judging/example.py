@@ -139,7 +139,7 @@ class _SmallCase:
     @classmethod
     def of(cls, check: Check, c: Case) -> _SmallCase | None:
         """Play a case with the reference and write it down; None if that cannot be shown."""
-        if c.not_run:
+        if c.not_run or not c.example:
             return None
         recorder = CallRecorder(check, InProcess(check.right))
         try:

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 03: nn.Module", points: 40, cell_seconds: 60}
+#   open_the_hood: {title: "Lab 03: nn.Module", points: 40, preload: [optimizers], cell_seconds: 60}
 # ---
 
 # %% [markdown]

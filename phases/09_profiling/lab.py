@@ -826,7 +826,7 @@ def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 def word_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T); -100 doesn't count."""
     ### BEGIN SOLUTION
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())  # shown
     ### END SOLUTION
 
 

@@ -64,7 +64,9 @@ def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
     wrong = check.misconceptions
     some = wrong if full else Random(seeds[-1]).sample(wrong, 12)
     for candidate in (*check.alternates, *some):
-        verdict = judge(check, candidate.thing, "r", source=Written([candidate.source()]))
+        # a partial one has its own functions alone, and so no cell with the others
+        code = None if candidate.partial else Written([candidate.source()])
+        verdict = judge(check, candidate.thing, "r", source=code)
         assert verdict.earned == candidate.earns == check.expects(candidate), candidate.name
         held = {part.against for part in verdict.parts if "GPU" in part.name}
         assert held == {"the run recorded on an NVIDIA H200 (2026-01-01)"}

@@ -82,6 +82,7 @@ class Case:
             meant to raise one. Any other exception of the reference is an error of the check.
         paste: how to ask the same in a notebook, for a failing example; None where the calls that
             the play makes show it.
+        example: whether it may become a failing example: False where that would show the answer.
     """
 
     part: str
@@ -93,6 +94,7 @@ class Case:
     not_run: str = ""
     raises: str = ""
     paste: Paste | None = None
+    example: bool = True
 
 
 def case(

@@ -306,7 +306,7 @@ def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
 
 @driver(WHOLE)
 def said(met: Callable) -> Any:
-    """What the learner's ``met()`` says, which no failing example may give away."""
+    """What the learner's ``met()`` says."""
     return met()
 
 

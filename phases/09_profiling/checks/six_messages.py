@@ -112,7 +112,7 @@ def _(draw):
                 f"['{name}']{at}": f"The two sizes of `{name}` are others."
                 for at in ("", *(f"[{i}]{j}" for i in (0, 1) for j in ("", "[0]", "[1]")))
             }
-        return Case(part, play, of="met", shown="", places=places)
+        return Case(part, play, of="met", shown="", places=places, example=False)
 
     yield sizes(first, ("centered", "head", "scores"))
     yield sizes(others, ("word_loss", "extended", "convolved"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ pytestmark = [pytest.mark.slow(70), pytest.mark.usefixtures("sandbox")]
 
 HIDDEN = "### BEGIN HIDDEN TESTS"
 FEW = 5
+# what Inductor wrote in the run itself
+WRITTEN = re.compile(r"^torch\._inductor\.runtime\.compile_tasks\.|\.kernel$")
 ADD = "add to grader/inside/preload.py what stands for"
 
 
@@ -48,7 +51,7 @@ def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureR
             if cell.cell_type == "code":
                 inmate.run(cell.source.partition(HIDDEN)[0])
         after = set(inmate.value("list(sys.modules)"))
-    missing = sorted(after - before)
+    missing = sorted(name for name in after - before if not WRITTEN.search(name))
     assert len(missing) <= FEW, f"{ADD}: {missing}"
 
 
