@@ -185,8 +185,9 @@ def _torchs_variables() -> dict[str, str]:
 
 @functools.cache
 def _at_first() -> tuple[list[tuple[Any, dict[str, Any]]], dict[str, str]]:
-    """The settings and variables of torch when this is first called."""
-    return _settings(), _torchs_variables()
+    """What stands in torch's settings and functions when this is first called; its variables."""
+    functions = [(owner, _functions(owner)) for owner in _owners()]
+    return [*_settings(), *functions], _torchs_variables()
 
 
 def _as_at_first() -> None:
@@ -194,11 +195,12 @@ def _as_at_first() -> None:
 
     What is on already can't be left on.
     """
-    settings, variables = _at_first()
-    for config, first in settings:
-        now = config.get_config_copy()
-        for name in [name for name, value in first.items() if now[name] != value]:
-            setattr(config, name, first[name])
+    places, variables = _at_first()
+    for place, first in places:
+        now = place.get_config_copy() if hasattr(place, "get_config_copy") else vars(place)
+        for name, value in first.items():
+            if now.get(name) is not value and now.get(name) != value:
+                setattr(place, name, value)
     for name in _torchs_variables().keys() - variables.keys():
         del os.environ[name]
     os.environ.update(variables)
