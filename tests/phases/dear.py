@@ -16,8 +16,9 @@ EXERCISES = frozenset(
         "minigpt_step",
     }
 )
-# Each of their answers trains a model. Their mutants are all left to ``make proof``.
-TRAINS = frozenset({"train_minigpt", "fine_tune"})
+# Each of their answers trains a model, or has Inductor write a dozen modules. Their mutants are all
+# left to ``make proof``.
+TRAINS = frozenset({"train_minigpt", "fine_tune", "generated"})
 
 
 def few(exercise: str, full: bool) -> int:
