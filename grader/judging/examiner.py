@@ -15,7 +15,7 @@ from nbformat.notebooknode import NotebookNode
 from grader import UserError
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
-from grader.judging.example import find_examples, fresh_seed
+from grader.judging.example import can_be_shown, find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
 from grader.judging.judge import ask, assess, claims_of
 from grader.judging.learner_source import Written
@@ -132,7 +132,9 @@ class Examiner:
         There are none if the hidden part passes the learner's code under another name than the
         check uses, because the example's call would not run in the notebook.
         """
-        return self._verdict.unexampled() if self._verdict and self._named else {}
+        if self._verdict is None or not self._named:
+            return {}
+        return can_be_shown(self._key, self._verdict.unexampled())
 
     @contextlib.contextmanager
     def _talking(self, talk: Callable[[Connection], Any]) -> Iterator[None]:

@@ -62,6 +62,12 @@ def fresh_seed() -> str:
     return secrets.token_hex(4)
 
 
+def can_be_shown(key: AnswerKey, problems: Mapping[str, str]) -> dict[str, str]:
+    """Return the problems of the parts of which a case may be shown as an example."""
+    shown = {c.part for c in key.cases if c.example}
+    return {part: said for part, said in problems.items() if part in shown}
+
+
 def find_examples(
     key: AnswerKey, connection: Connection, problems: Mapping[str, str], seed: str
 ) -> dict[str, Example]:
@@ -74,7 +80,9 @@ def find_examples(
     Returns:
         The examples by part, for those parts for which one was found in time.
     """
-    problems = dict(itertools.islice(problems.items(), PARTS))
+    problems = dict(itertools.islice(can_be_shown(key, problems).items(), PARTS))
+    if not problems:  # to draw cases may take long
+        return {}
     found: dict[str, Example] = {}
     end, left = time.process_time() + SECONDS, CALLS
     begun = time.monotonic()

@@ -69,6 +69,18 @@ def test_an_example_is_a_call_to_paste_and_what_is_wrong_with_it():
     assert all(line.startswith("# ") for line in comment)
 
 
+def test_none_is_sought_where_each_would_show_the_answer():
+    drawn = []
+
+    def cases(draw):
+        drawn.append(draw)
+        return [Case("p", lambda subject: subject(torch.ones(2)), example=False)]
+
+    check = made(lambda x: 2 * x, cases)
+    assert found(check, lambda x: x) == []
+    assert len(drawn) == 1  # for the verdict alone
+
+
 def test_an_exception_is_told_in_full_and_in_one_line():
     def raising(x):
         raise ValueError(f"a\n\tsum of {123456}\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}b")
