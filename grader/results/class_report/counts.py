@@ -25,7 +25,7 @@ LISTED = 40  # learners named on the page; the CSV has them all
 
 
 @dataclass
-class Group:
+class Reached:
     """The shares that the learners of a section reached of what counts."""
 
     graders: str = ""
@@ -59,9 +59,9 @@ class ClassCounts:
         self._members = read_roster(root, file)
         self._seen: set[str] = set()
         self._late: list[Counted] = []
-        self.whole = Group()
-        self.sections: dict[str, Group] = {
-            name: Group(", ".join(section.graders)) for name, section in file.sections.items()
+        self.whole = Reached()
+        self.sections: dict[str, Reached] = {
+            name: Reached(", ".join(section.graders)) for name, section in file.sections.items()
         }
         self.most = 0.0
         self.rows: list[list[Any]] = []

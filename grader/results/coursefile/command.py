@@ -77,6 +77,7 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
             own = {
                 (one.student_id, lab.name)
                 for lab in gradebook.assignments
+                if lab.name in file.labs
                 for one in lab.submissions
                 if one.extension
             }

@@ -17,7 +17,6 @@ from grader.results.coursefile.schema import (
 from grader.verdict import in_points
 
 WITHHELD = {
-    Withheld.EXCLUDE: "Points that the grading machine could not ask for are out of the maximum.",
     Withheld.COUNT: "Points that the grading machine could not ask for are lost until it can.",
     Withheld.CREDIT: "Points that the grading machine could not ask for are given.",
 }

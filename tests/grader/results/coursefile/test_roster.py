@@ -81,6 +81,21 @@ def test_check_says_what_the_file_means_and_who_is_unknown(course, capsys):
     ]
 
 
+def test_an_extension_in_the_gradebook_is_named_where_the_file_has_its_own_dates(course, capsys):
+    do(course, "roster")
+    with Gradebook(course.directory.db_url) as gradebook:
+        for lab in ("01_one", "02_two"):  # by the second the gradebook's own hold
+            gradebook.update_or_create_submission(lab, "ben")
+            gradebook.grant_extension(lab, "ben", days=1)
+    capsys.readouterr()
+    assert do(course, "check") == 1
+    asked = [line for line in capsys.readouterr().out.splitlines() if line.startswith("? ")]
+    assert asked == [
+        "? ben has an extension of 01_one in the gradebook; by course.yml only its own "
+        "`extensions` hold"
+    ]
+
+
 def test_check_finds_nothing_to_ask_where_all_lists_agree(course, capsys):
     do(course, "roster")
     assert do(course, "check") == 0
