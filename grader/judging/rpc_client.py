@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import secrets
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from grader.inside import codec
@@ -19,6 +20,11 @@ MAX_STALE = 100
 # JSON must be parsed and storages need not be.
 MAX_TOTAL = 1 << 28
 JSON_COSTS = 8
+# Limits on the requests that are sent before the code has answered those in front of them. They
+# stay far below what a socket holds, so that sending them never waits for the other side, which may
+# itself wait for its reply to be read.
+MAX_AHEAD = 32
+MAX_BYTES_AHEAD = 1 << 15
 
 
 class OutOfTime(Exception):
@@ -27,6 +33,33 @@ class OutOfTime(Exception):
 
 class ConnectionLost(Exception):
     """The learner's code can no longer be called; the message says why, for a report."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Opening:
+    """The first request of a case, encoded once for all submissions of a run.
+
+    Nothing that anybody's code returned can have shaped it.
+
+    Attributes:
+        number: the request's id.
+        data: the encoded request.
+        alone: whether the case makes no other request of the reference.
+    """
+
+    number: str
+    data: bytes
+    alone: bool
+
+    @classmethod
+    def of(cls, request: dict[str, Any], alone: bool) -> Opening | None:
+        """Encode a request; return None for one that is too large, or cannot be sent."""
+        number = secrets.token_hex(8)
+        try:
+            data = codec.pack({**request, "id": number, "ahead": True})
+        except codec.NotByValue:
+            return None
+        return cls(number, data, alone) if len(data) <= MAX_BYTES_AHEAD else None
 
 
 class Connection(Protocol):
@@ -43,12 +76,18 @@ class Connection(Protocol):
 
 
 class InProcess:
-    """A connection to code in this process; it encodes and decodes all values as a socket would."""
+    """A connection to code in this process; it encodes and decodes all values as a socket would.
+
+    Attributes:
+        asked: how many requests there were so far.
+    """
 
     def __init__(self, thing: Any):
         self._answerer = Answerer(thing)
+        self.asked = 0
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.asked += 1
         sent = codec.unpack(codec.pack({**request, "id": ""}))
         return _checked(codec.unpack(self._answerer.answer(sent)))
 
@@ -57,7 +96,8 @@ class OverSocket:
     """A connection to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
-    own random id.
+    own random id. The openings of the next cases are sent ahead, as long as each case before them
+    makes one request only.
 
     Args:
         waits: called with True when a request begins to wait, and with False when it has its reply.
@@ -70,20 +110,48 @@ class OverSocket:
         self._left = MAX_TOTAL
         self._cut, self._cutter = os.pipe()
         self._why = ""
+        self._opening: Opening | None = None  # of the case that has asked nothing yet
+        self._ahead: dict[str, int] = {}  # bytes of what was sent ahead and has no reply, by its id
+        self._early: dict[str, Any] = {}  # replies to that, while a case before it still asks
+
+    def begin(self, openings: Iterator[Opening | None]) -> None:
+        """Begin a case, and send openings ahead where few are left to be answered."""
+        self._opening = opening = next(openings)
+        if opening and opening.number in self._early or len(self._ahead) > MAX_AHEAD // 2:
+            return
+        data, left = [], MAX_BYTES_AHEAD - sum(self._ahead.values())
+        while opening and len(self._ahead) < MAX_AHEAD:
+            if opening.number not in self._ahead:
+                left -= len(opening.data)
+                if left < 0:
+                    break
+                data.append(opening.data)
+                self._ahead[opening.number] = len(opening.data)
+            opening = next(openings, None) if opening.alone else None
+        self._send(b"".join(data))
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        number = secrets.token_hex(8)
-        sent = codec.pack({**request, "id": number})
+        opening, self._opening = self._opening, None
+        number, sent = (opening.number, opening.data) if opening else _numbered(request)
         self._waits(True)
         try:
-            self._send(sent)
-            for _ in itertools.repeat(None, MAX_STALE):
-                reply = self._receive()
-                if isinstance(reply, dict) and reply.get("id") == number:
-                    return _checked(reply)
-            raise ConnectionLost("it sent too many replies to other requests")
+            if number not in self._ahead and number not in self._early:
+                self._send(sent)
+            return _checked(self._reply_to(number))
         finally:
             self._waits(False)
+
+    def _reply_to(self, number: str) -> dict[str, Any]:
+        if number in self._early:
+            return self._early.pop(number)
+        for _ in itertools.repeat(None, MAX_STALE):
+            reply = self._receive()
+            came = reply.get("id") if isinstance(reply, dict) else None
+            if isinstance(came, str) and self._ahead.pop(came, 0) and came != number:
+                self._early[came] = reply
+            if came == number:
+                return reply
+        raise ConnectionLost("it sent too many replies to other requests")
 
     def end(self) -> None:
         """Tell the other side that there is nothing more to answer."""
@@ -157,6 +225,11 @@ class OverSocket:
         except ValueError:  # the owner has closed the socket
             raise ConnectionLost("its process is gone") from None
         waiting.poll()
+
+
+def _numbered(request: dict[str, Any]) -> tuple[str, bytes]:
+    number = secrets.token_hex(8)
+    return number, codec.pack({**request, "id": number})
 
 
 def _checked(reply: Any) -> dict[str, Any]:
