@@ -187,6 +187,10 @@ def _render(cells: Sequence[NotebookNode]) -> str:
     from grader.preprocessors.formulas import Renderer
     from grader.preprocessors.sanitize import Sanitize
 
+    class Plain(Renderer):
+        def heading(self, text: str, level: int, **attrs: object) -> str:
+            return f"<h{level}>{text}</h{level}>\n"  # an id could be that of a field of the page
+
     nb = new_notebook()
     nb.cells = list(cells)
     for cell in nb.cells:
@@ -195,7 +199,7 @@ def _render(cells: Sequence[NotebookNode]) -> str:
     pieces = []
     for cell in nb.cells:
         if cell.cell_type == "markdown":
-            renderer = Renderer(escape=False, attachments=cell.get("attachments", {}))
+            renderer = Plain(escape=False, attachments=cell.get("attachments", {}))
             pieces.append(MarkdownWithMath(renderer).render(cell.source))
         else:
             pieces.append(f"<pre>{html.escape(cell.source)}</pre>")

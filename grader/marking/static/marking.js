@@ -1,8 +1,6 @@
 // One question: shows its answers one after the other and saves marks, by keyboard.
 "use strict";
 
-// Everything that the script touches is looked up before an answer is in the page: an answer may
-// have headings with any id.
 const at = (id) => document.getElementById(id);
 const data = JSON.parse(at("data").textContent);
 const el = {};

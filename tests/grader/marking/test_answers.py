@@ -88,6 +88,7 @@ HOSTILE = [
     "<svg onload=alert(1)><use href='data:x'/></svg><math href='javascript:alert(1)'>x</math>",
     r"$\href{javascript:alert(1)}{x}$ $\style{position:fixed}{x}$",
     "<p style='position:fixed;background:url(//evil.example)' onclick=a()>x</p>",
+    "# score\n\nscore\n=====\n\n<h2 id=score>x</h2>",
     "<meta http-equiv=refresh content='0;url=//evil.example'><template><script>x</script>",
     "</div></article><div id=score class='modal navbar-fixed'>3</div><!-- ",
 ]
@@ -100,7 +101,7 @@ def test_a_hostile_answer_is_inert(read, words, kind):
     found = read([make(words, metadata=THEIRS)])
     assert found.problem == ""
     assert dangers(found.html) == []
-    assert 'id="score"' not in found.html
+    assert not re.search(r"<[^>]+\sid=", found.html)
 
 
 def test_a_pasted_picture_is_shown_and_a_large_one_is_not(read):
