@@ -10,6 +10,8 @@ import hashlib
 import html
 import json
 import multiprocessing
+import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -101,7 +103,7 @@ class Reader:
         with self._lock:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(1, mp_context=context)
+                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin)
             pool = self._pool
         try:
             return pool.submit(_within_limits, self.seconds, function, *given).result()
@@ -110,6 +112,19 @@ class Reader:
                 if self._pool is pool:
                     self._pool = None
             raise
+
+
+def _begin() -> None:
+    """Let the process end with the server, however that ends, and not at an interrupt before it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_server, daemon=True).start()
+
+
+def _end_with_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os._exit(0)
 
 
 def _within_limits(seconds: float, function: Callable[..., T], *given: object) -> T:

@@ -124,6 +124,8 @@ class IndexHandler(_Page):
             self.finish_page(page.problem_page(str(error), self.base))
         else:
             self.finish_page(page.index_page(questions, self.base))
+            if questions:  # who reads the list soon opens one, for which a process must be there
+                await asyncio.to_thread(self.desk.reader.rendered, [""])
 
 
 class QuestionHandler(_Page):

@@ -1,7 +1,11 @@
 """What is read of a learner's notebook, and that nothing in it acts in the page or costs much."""
 
+import os
 import re
+import subprocess
+import sys
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
@@ -9,9 +13,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from grader.marking import answers as module
 from grader.marking.answers import EMPTY, MAX_TEXT, UNREADABLE, Reader, answer_cells, stamp
 from grader.metadata import KEY
+from grader.phase_paths import ROOT
 from tests.attacks.browser import dangers
 from tests.grader.marking.classroom import STUB, notebook
 from tests.grader.tiny import write
+from tests.patience import eventually
 
 THEIRS = {KEY: {"by": "learner"}}
 
@@ -143,6 +149,7 @@ def test_a_missing_and_a_huge_file_have_none_either(reader, tmp_path):
     assert reader.answer(huge, "why").problem == UNREADABLE
 
 
+@pytest.mark.slow(10)
 def test_what_takes_too_much_work_ends_the_reading_process_and_the_next_answer_is_read(tmp_path):
     reader = Reader(seconds=1)
     path = write(notebook("words"), tmp_path / "a.ipynb")
@@ -153,6 +160,39 @@ def test_what_takes_too_much_work_ends_the_reading_process_and_the_next_answer_i
     reader.seconds = module.SECONDS
     assert "words" in reader.answer(path, "why").html
     reader.close()
+
+
+SERVER = """
+import time
+from grader.marking.answers import Reader
+if __name__ == "__main__":
+    reader = Reader()
+    reader.rendered(["words"])
+    print(*reader._pool._processes, flush=True)
+    time.sleep(3600)
+"""
+
+
+@pytest.mark.slow(5)
+def test_the_reading_process_ends_with_a_server_that_is_killed(tmp_path):
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        number = server.stdout.readline().strip()
+        assert runs(number)
+        server.kill()
+    eventually(lambda: not runs(number), "the end of the reading process")
+
+
+def runs(number: str) -> bool:
+    """Return whether a process runs; one that nobody has waited for does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return False
 
 
 def test_the_stamp_tells_a_replaced_file_from_the_same_one(tmp_path):
