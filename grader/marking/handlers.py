@@ -10,11 +10,11 @@ from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.handlers import APIHandler, HTTPError, JupyterHandler
 from jupyter_server.utils import url_path_join
-from tornado import web
 
 from grader import UserError
 from grader.course import open_course
@@ -93,15 +93,23 @@ class _Desk:
         try:
             return await asyncio.to_thread(function, *given)
         except KeyError as error:
-            raise web.HTTPError(404, "there is no such question or answer") from error
+            raise HTTPError(404, "there is no such question or answer") from error
         except UserError as error:
-            raise web.HTTPError(503, reason=None, log_message=str(error)) from error
+            raise HTTPError(503, reason=None, log_message=str(error)) from error
 
 
 class _Page(_Desk, JupyterHandler):
     @property
     def content_security_policy(self) -> str:
         return page.POLICY
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Lead somebody who is not logged in to the login, and from there back."""
+        await super().prepare()
+        login = self.get_login_url()
+        if not (self.current_user or self._finished):
+            asked = quote(self.request.uri or self.base, safe="")
+            self.redirect(login if "?" in login else f"{login}?next={asked}")
 
     def finish_page(self, text: str, kind: str = "text/html") -> None:
         """Send a text, which no browser may keep."""
@@ -115,7 +123,6 @@ class _Page(_Desk, JupyterHandler):
 class IndexHandler(_Page):
     """The list of questions."""
 
-    @web.authenticated
     @authorized
     async def get(self) -> None:
         try:
@@ -131,7 +138,6 @@ class IndexHandler(_Page):
 class QuestionHandler(_Page):
     """One question; its answers are fetched one by one."""
 
-    @web.authenticated
     @authorized
     async def get(self, cell_id: str) -> None:
         sheet = await self.off_loop(lambda: self.desk.book.sheet(cell_id))
@@ -144,7 +150,6 @@ class QuestionHandler(_Page):
 class AssetHandler(_Page):
     """The style and the script."""
 
-    @web.authenticated
     @authorized
     async def get(self, name: str) -> None:
         if name == "marking.css":
@@ -170,17 +175,16 @@ class _Data(_Desk, APIHandler):
             HTTPError: for anything but a small object of JSON.
         """
         if len(self.request.body) > MAX_BODY:
-            raise web.HTTPError(413, f"a save has at most {MAX_BODY:,} bytes")
+            raise HTTPError(413, f"a save has at most {MAX_BODY:,} bytes")
         found = self.get_json_body()
         if not isinstance(found, dict):
-            raise web.HTTPError(400, "a save is an object of JSON")
+            raise HTTPError(400, "a save is an object of JSON")
         return found
 
 
 class NamesHandler(_Data):
     """Whose the answers are; asked for only when the marker wants to see it."""
 
-    @web.authenticated
     @authorized
     async def get(self, cell_id: str) -> None:
         names = await self.off_loop(lambda: self.desk.book.names(cell_id))
@@ -190,7 +194,6 @@ class NamesHandler(_Data):
 class AnswerHandler(_Data):
     """An answer and its mark; a mark is put here, too."""
 
-    @web.authenticated
     @authorized
     async def get(self, grade_id: str) -> None:
         answer = await self.off_loop(self.desk.answer, grade_id)
@@ -201,7 +204,6 @@ class AnswerHandler(_Data):
             shown, html=answer.html, problem=answer.problem, cut=answer.cut, notebook=notebook
         )
 
-    @web.authenticated
     @authorized
     async def put(self, grade_id: str) -> None:
         version, wanted = read_save(self.body())
@@ -212,7 +214,7 @@ class AnswerHandler(_Data):
         except StaleError as stale:
             await self.refuse(stale.now, answer)
         except ValueError as error:
-            raise web.HTTPError(400, str(error)) from error
+            raise HTTPError(400, str(error)) from error
         else:
             self.send(shown)
 
@@ -220,12 +222,11 @@ class AnswerHandler(_Data):
 class UndoHandler(_Data):
     """Take back this marker's last mark for a question."""
 
-    @web.authenticated
     @authorized
     async def post(self, cell_id: str) -> None:
         grade_id = await self.off_loop(lambda: self.desk.book.last(cell_id, self.marker))
         if not grade_id:
-            raise web.HTTPError(404, "there is no mark of yours to take back")
+            raise HTTPError(404, "there is no mark of yours to take back")
         answer = await self.off_loop(self.desk.answer, grade_id)
         try:
             back = self.desk.book.take_back
@@ -246,15 +247,15 @@ def read_save(body: dict[str, Any]) -> tuple[str, Wanted]:
     boxes = body.get("boxes", [])
     number = isinstance(score, (int, float)) and not isinstance(score, bool)
     if not isinstance(version, str):
-        raise web.HTTPError(400, "a save carries the `version` that was seen, a string")
+        raise HTTPError(400, "a save carries the `version` that was seen, a string")
     if not (score is None or number):
-        raise web.HTTPError(400, "`score` is a number, or null for none")
+        raise HTTPError(400, "`score` is a number, or null for none")
     if not isinstance(remark, str):
-        raise web.HTTPError(400, "`remark` is a string")
+        raise HTTPError(400, "`remark` is a string")
     if not (
         isinstance(boxes, list)
         and len(boxes) <= MAX_BOXES
         and all(type(one) is int and 0 <= one < MAX_BOXES for one in boxes)
     ):
-        raise web.HTTPError(400, f"`boxes` are whole numbers below {MAX_BOXES}")
+        raise HTTPError(400, f"`boxes` are whole numbers below {MAX_BOXES}")
     return version, Wanted(score, remark.strip(), tuple(boxes))
