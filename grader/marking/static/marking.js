@@ -155,7 +155,7 @@ function paintMark() {
   el.conflict.hidden = !conflict;
 }
 
-const say = (text) => { el.said.textContent = text; };
+const say = (text) => { el.said.textContent = text.slice(0, 1).toUpperCase() + text.slice(1); };
 
 function tick(index) {
   if (!draft || !boxes[index]) return;
@@ -232,6 +232,7 @@ function meanwhile(found) {
   });
   el.conflict.replaceChildren(text, ...buttons);
   paint(true);
+  el.conflict.scrollIntoView({block: "nearest"});
 }
 
 async function settle(mine) {
