@@ -85,8 +85,10 @@ lab: $(STAMP)
 	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/jupyter:$$JUPYTER_CONFIG_PATH" \
 	  python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/work/start.ipynb
 
+# The pages for marking answers in words, in its menu and below /marking, are for those who teach alone.
 teach: $(STAMP)
-	@$(RUN) python -m jupyter lab $(ALLOW_ROOT)
+	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/marking/jupyter:$$JUPYTER_CONFIG_PATH" \
+	  python -m jupyter lab $(ALLOW_ROOT)
 
 build: $(STAMP)
 	@$(RUN) python -m grader build

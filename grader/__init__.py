@@ -59,6 +59,8 @@ Batch process again, trusted.
     batch.writer            writes a submission's folder in autograded/, whole or not at all, and
                             records its scores in the gradebook, in one transaction
 
+Jupyter's server (`make teach`), trusted. `marking` has pages where people mark answers in words.
+
 nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's button begin at step
 1, too: preprocessors.exporter calls batch.command.
 14. preprocessors.grades    reads marks, and says which are missing and who was late (results.marks)

@@ -1,0 +1,22 @@
+"""Pages of Jupyter's server on which an instructor marks answers in words, question by question.
+
+Only ``make teach`` loads this extension of the server, by the settings in ``jupyter/``. ``book``
+reads and writes nbgrader's gradebook, ``answers`` reads what learners wrote, ``rubric`` makes boxes
+of a question's rubric, ``handlers`` answer the browser, with ``page`` and its templates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    """Return which module is the extension; Jupyter's server asks."""
+    return [{"module": "grader.marking"}]
+
+
+def _load_jupyter_server_extension(server: Any) -> None:
+    """Add the pages to a server, which calls this when it starts."""
+    from grader.marking.handlers import add_handlers
+
+    add_handlers(server)

@@ -1,0 +1,96 @@
+"""Make the pages: the list of questions, and one question with its rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from grader.backquotes import in_code
+from grader.marking.book import MAX_REMARK, Question, Sheet
+from grader.results.class_report.page import TEMPLATES as REPORT
+from grader.verdict import in_points
+from utils.notebook import style
+
+HERE = Path(__file__).parent
+# The pages run and load nothing but their own script and style; not what an answer may hold.
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+ENVIRONMENT = Environment(
+    loader=FileSystemLoader([HERE / "templates", REPORT]),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters |= {"code": in_code, "in_points": in_points}
+
+
+def stylesheet() -> str:
+    """Return the style of both pages: that of the class report, and what is their own."""
+    return ENVIRONMENT.get_template("marking.css.j2").render(style=style)
+
+
+def script() -> str:
+    """Return the script of a question's page."""
+    return (HERE / "static" / "marking.js").read_text(encoding="utf-8")
+
+
+def index_page(questions: Sequence[Question], base: str) -> str:
+    """Return the page that lists the questions of each lab.
+
+    Args:
+        base: the address of these pages, which ends with a slash.
+    """
+    labs = [(lab, list(some)) for lab, some in groupby(questions, key=lambda one: one.lab)]
+    return ENVIRONMENT.get_template("index.html.j2").render(labs=labs, base=base)
+
+
+def problem_page(problem: str, base: str) -> str:
+    """Return a page that says why there is nothing to mark."""
+    return ENVIRONMENT.get_template("index.html.j2").render(labs=[], base=base, problem=problem)
+
+
+def question_page(sheet: Sheet, rendered: Sequence[str], base: str, xsrf: str) -> str:
+    """Return the page of a question; its script fetches the answers.
+
+    Args:
+        rendered: the HTML of the question, of what its rubric says first, and of each box.
+        xsrf: the token that a save must carry.
+    """
+    text, intro, *boxes = map(Markup, rendered)
+    rubric = sheet.rubric
+    data: dict[str, Any] = {
+        "question": sheet.question.id,
+        "most": sheet.question.points,
+        "points": rubric.points,
+        "steps": rubric.steps,
+        "answers": [one._asdict() for one in sheet.entries],
+        "remarks": sheet.remarks,
+        "longest": MAX_REMARK,
+        "base": base,
+        "xsrf": xsrf,
+    }
+    worth = rubric.points or (None,) * len(boxes)
+    return ENVIRONMENT.get_template("question.html.j2").render(
+        question=sheet.question,
+        text=text,
+        intro=intro,
+        boxes=list(zip(boxes, worth, strict=True)),
+        data=data,
+        base=base,
+    )

@@ -1,0 +1,212 @@
+"""Sixty answers marked with the keyboard alone, and two markers who don't lose each other's."""
+
+import random
+import re
+import sqlite3
+
+import pytest
+from nbgrader.api import Gradebook
+from playwright.sync_api import Page, expect
+
+from tests.grader.marking.classroom import LAB, STUB, make_classroom, recorded, regraded
+from tests.grader.marking.server import TOKEN, Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
+SENTENCES = [
+    "The shapes align on the right, so `(B, 1)` and `(B,)` become (B, B).",
+    "The mean then runs over all $B^2$ pairs.",
+    "Each prediction is pulled towards all targets.",
+    "# score\n\nIt was a scalar.",  # a heading with the id of a field of the page
+    "<img src=x onerror=\"document.title = 'mine'\"><script>document.title = 'mine'</script> Ha.",
+    "[all points](javascript:alert(1)) <form action=/marking><button>3</button></form>",
+]
+LEARNERS = [f"{first}_{last}" for first in ("ana", "bo", "cy") for last in map(str, range(20))]
+
+
+DRAW = random.Random(60)
+ANSWERS = {one: "\n\n".join(DRAW.sample(SENTENCES, DRAW.randint(1, 3))) for one in LEARNERS}
+
+
+@pytest.fixture(scope="module")
+def classroom(tmp_path_factory):
+    return make_classroom(tmp_path_factory.mktemp("marking") / "course", ANSWERS | {"ana_3": STUB})
+
+
+@pytest.fixture(scope="module")
+def server(classroom):
+    found = Server(classroom.root, "teach")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def course(classroom):
+    """The course before anybody has marked anything."""
+    with sqlite3.connect(classroom.database) as book:
+        book.execute("UPDATE grade SET manual_score = NULL, needs_manual_grade = 1")
+        book.execute("UPDATE comment SET manual_comment = NULL")
+        book.execute("DROP TABLE IF EXISTS open_the_hood_marks")
+    return classroom
+
+
+@pytest.fixture
+def desk(page, server, course):
+    """The page of the question, opened from the list."""
+    return opened(page, server)
+
+
+def opened(page: Page, server: Server) -> Page:
+    page.goto(f"{server.address}marking?token={TOKEN}")
+    page.get_by_role("link", name="Why did nothing complain?").click()
+    expect(page.locator("#who")).to_contain_text("1 of 60 · learner ")
+    expect(page.locator("#words")).not_to_have_text("…")
+    return page
+
+
+def whose(page: Page) -> str:
+    """Look up whose answer is open, as the marker may."""
+    page.keyboard.press("w")
+    shown = page.locator("#who")
+    expect(shown).not_to_contain_text("learner ")
+    name = shown.inner_text().partition(" · ")[2]
+    page.keyboard.press("w")
+    expect(shown).to_contain_text("learner ")
+    return name.lower().replace(" ", "_")
+
+
+def test_sixty_answers_are_marked_with_the_keyboard(desk, course):
+    asked, said = [], []
+    desk.on("request", lambda request: asked.append(request.url))
+    desk.on("console", lambda message: said.append(message.text))
+    keys, wanted = desk.keyboard, {}
+    for number in range(60):
+        expect(desk.locator("#who")).to_contain_text(f"{number + 1} of 60")
+        if number < 4:
+            wanted[whose(desk)] = number
+        for box in range(1, number % 4 + 1):
+            keys.press(str(box))
+        if number % 4 == 0:
+            keys.press("0")
+        if number == 1:
+            keys.press("Enter")
+            keys.type("Say which rule.")
+            keys.press("Enter")
+        if number > 1:
+            keys.press("a")
+        keys.press("j")
+    expect(desk.locator("#progress")).to_have_text("60 of 60 marked.")
+    expect(desk.locator("#said")).to_have_text("This is the last answer.")
+    with Gradebook(course.directory.db_url) as gradebook:
+        grades = [gradebook.find_grade("why", LAB, LAB, one) for one in LEARNERS]
+        assert sorted(one.manual_score for one in grades) == sorted([0.0, 1.0, 2.0, 3.0] * 15)
+        assert not any(one.needs_manual_grade for one in grades)
+        comments = [gradebook.find_comment("why", LAB, LAB, one).comment for one in LEARNERS]
+        assert comments.count("Say which rule.") == 59
+    for student, score in wanted.items():
+        assert recorded(course, student)[0] == score
+    # nothing of an answer ran, loaded, or took the place of the page's own fields
+    assert desk.title() == "2 · Why did nothing complain?: marking"
+    assert [url for url in asked if "/marking/" not in url] == []
+    assert [text for text in said if "Content Security Policy" in text or "Error" in text] == []
+
+
+def test_points_are_typed_over_the_boxes_and_undo_takes_back_one_after_the_other(desk, course):
+    keys = desk.keyboard
+    first = whose(desk)
+    keys.press("1")
+    expect(desk.locator("#score")).to_have_value("1")
+    keys.press("p")
+    keys.type("2,5")
+    keys.press("Enter")
+    keys.press("j")
+    expect(desk.locator("#who")).to_contain_text("2 of 60")
+    second = whose(desk)
+    assert recorded(course, first)[:2] == (2.5, False)
+    keys.press("3")
+    keys.press("u")  # not saved yet
+    expect(desk.locator("#score")).to_have_value("")
+    keys.press("3")
+    keys.press("j")
+    expect(desk.locator("#who")).to_contain_text("3 of 60")
+    assert recorded(course, second)[0] == 1.0
+    desk.reload()
+    expect(desk.locator("#who")).to_contain_text("3 of 60")  # the first that waits
+    for place, student in [(2, second), (1, first)]:
+        keys.press("u")
+        expect(desk.locator("#who")).to_contain_text(f"{place} of 60")
+        expect(desk.locator("#said")).to_have_text("Taken back: it has no mark again.")
+        assert recorded(course, student)[:2] == (None, True)
+    keys.press("u")
+    expect(desk.locator("#said")).to_contain_text("no mark of yours")
+
+
+def test_points_out_of_bounds_are_not_saved_and_the_answer_stays_open(desk, course):
+    student = whose(desk)
+    for typed in ("7", "x", "-1"):
+        desk.keyboard.press("p")
+        desk.keyboard.type(typed)
+        desk.keyboard.press("Enter")
+        desk.keyboard.press("j")
+        expect(desk.locator("#said")).to_contain_text(re.compile("a number from 0 to 3"))
+        expect(desk.locator("#who")).to_contain_text("1 of 60")
+    assert recorded(course, student)[0] is None
+    desk.keyboard.press("u")
+
+
+def test_a_second_marker_is_asked_and_nothing_is_lost(desk, course, server, profile):
+    other = opened(profile.browser.new_context().new_page(), server)
+    student = whose(desk)
+    for key in ("1", "2", "j"):
+        other.keyboard.press(key)
+    expect(other.locator("#who")).to_contain_text("2 of 60")
+    desk.keyboard.press("0")
+    desk.keyboard.press("j")
+    told = desk.get_by_role("alert")
+    expect(told).to_contain_text("left 2 of 3 while you had this answer open")
+    expect(told).to_contain_text("Yours, not saved: 0 of 3")
+    expect(desk.locator("#who")).to_contain_text("1 of 60")
+    assert recorded(course, student)[0] == 2.0
+    desk.keyboard.press("t")
+    expect(told).to_be_hidden()
+    expect(desk.locator("#score")).to_have_value("2")
+    expect(desk.locator("#state")).to_contain_text("gave 2 of 3")
+    other.keyboard.press("k")
+    expect(other.locator("#who")).to_contain_text("1 of 60")
+    expect(other.locator("#score")).to_have_value("2")
+    desk.keyboard.press("3")
+    desk.keyboard.press("j")
+    expect(desk.locator("#who")).to_contain_text("2 of 60")
+    other.keyboard.press("0")
+    other.keyboard.press("j")
+    expect(other.get_by_role("alert")).to_contain_text("left 3 of 3")
+    assert recorded(course, student)[0] == 3.0
+    other.keyboard.press("y")
+    expect(other.get_by_role("alert")).to_be_hidden()
+    expect(other.locator("#state")).to_contain_text("gave 0 of 3")
+    assert recorded(course, student)[0] == 0.0
+    other.context.close()
+
+
+def test_an_answer_that_changed_since_it_was_marked_says_so(desk, course):
+    student = whose(desk)
+    for key in ("1", "2", "j"):
+        desk.keyboard.press(key)
+    expect(desk.locator("#who")).to_contain_text("2 of 60")
+    regraded(course, student, "Because of the rule.")
+    desk.reload()
+    expect(desk.locator("#who")).to_contain_text("1 of 60")
+    expect(desk.locator("#state")).to_contain_text("Changed since it was marked.")
+    expect(desk.locator("#words")).to_have_text("Because of the rule.")
+    expect(desk.locator("#score")).to_have_value("2")
+    assert recorded(course, student)[:2] == (2.0, True)
+    desk.keyboard.press("y")
+    expect(desk.locator("#state")).not_to_contain_text("Changed")
+    assert recorded(course, student)[:2] == (2.0, False)
+
+
+def test_a_narrow_page_has_all_of_it_and_is_not_wider(desk):
+    desk.set_viewport_size({"width": 420, "height": 800})
+    assert desk.evaluate("document.documentElement.scrollWidth") <= 420
+    desk.get_by_role("button", name="next", exact=True).click()
+    expect(desk.locator("#who")).to_contain_text("2 of 60")
+    desk.set_viewport_size({"width": 1400, "height": 1000})

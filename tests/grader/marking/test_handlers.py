@@ -1,0 +1,187 @@
+"""What the server answers: to whom, within which bounds, and under which policy."""
+
+import json
+import re
+
+import pytest
+
+from grader.marking.page import POLICY
+from tests.grader.marking.classroom import make_classroom, recorded, regraded
+from tests.grader.marking.server import BASE, TOKEN, Server
+
+pytestmark = pytest.mark.slow(30)
+HOSTILE = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> </script> words"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    root = tmp_path_factory.mktemp("marking") / "course"
+    return make_classroom(root, {"ana_a": "Because.", "bo_b": HOSTILE, "cy_c": "Shapes."})
+
+
+@pytest.fixture(scope="module")
+def server(course):
+    found = Server(course.root, "teach")
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def entries(server):
+    """The id of the question, and those of the grades by learner."""
+    status, text, _ = server.ask("marking")
+    assert status == 200, text
+    [question] = re.findall(rf'href="{BASE}marking/question/(\w+)"', text)
+    names = json.loads(server.ask(f"marking/api/names/{question}")[1])
+    return question, {name.split()[0].lower(): grade for grade, name in names.items()}
+
+
+def test_the_list_leads_to_the_question_which_names_nobody(server, entries):
+    question, grades = entries
+    status, text, headers = server.ask(f"marking/question/{question}")
+    assert status == 200
+    assert "Why did nothing complain?" in text
+    assert headers["Content-Security-Policy"] == POLICY
+    assert headers["Cache-Control"] == "no-store"
+    assert all(grade in text for grade in grades.values())
+    assert not re.search(r"\b(ana|bo|cy)\b", text, re.IGNORECASE)
+    assert "MARK SCHEME" not in text
+    inline = re.findall(r"<script(?! src=)([^>]*)>|<style|\son\w+=", text)
+    assert inline == [' type="application/json" id="data"']
+
+
+def test_style_and_script_are_served_and_load_nothing_else(server):
+    for name, kind in [("marking.css", "text/css"), ("marking.js", "text/javascript")]:
+        status, text, headers = server.ask(f"marking/{name}")
+        assert (status, headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+        assert len(text) > 3000
+        assert not re.search(r"https?://|url\(|@import|\bimport\b", text)
+    assert server.ask("marking/../marking/handlers.py")[0] == 404
+
+
+def test_a_mark_is_recorded_and_a_stale_one_is_refused_with_what_is_there(server, entries, course):
+    grade = entries[1]["ana"]
+    path = f"marking/api/answer/{grade}"
+    seen = server.data(path)
+    assert seen["html"] == "<p>Because.</p>\n"
+    assert seen["notebook"].startswith(f"{BASE}formgrader/submissions/")
+    save = {"version": seen["version"], "score": 2, "remark": " Which rule? ", "boxes": [0, 2]}
+    given = server.data(path, save)
+    assert (given["status"], given["state"]) == (200, "marked")
+    assert recorded(course, "ana_a") == (2.0, False, "Which rule?")
+    stale = server.data(path, save | {"score": 3})
+    assert (stale["status"], stale["mark"]["score"], stale["boxes"]) == (409, 2.0, [0, 2])
+    assert stale["html"] == "<p>Because.</p>\n"
+    assert recorded(course, "ana_a")[0] == 2.0
+
+
+def test_undo_takes_back_the_last_mark(server, entries, course):
+    question, grades = entries
+    path = f"marking/api/answer/{grades['cy']}"
+    server.data(path, {"version": server.data(path)["version"], "score": 1})
+    # to a token alone each request comes from somebody new, so keep the cookie of one
+    assert recorded(course, "cy_c")[0] == 1.0
+    nothing = server.data(f"marking/api/undo/{question}", {}, method="POST")
+    assert nothing["status"] == 404
+    cookie, token = logged_in(server)
+    headers = {"Cookie": cookie, "X-XSRFToken": token}
+    save = {"version": server.data(path)["version"], "score": 3}
+    assert server.data(path, save, headers=headers)["status"] == 200
+    undone = server.data(f"marking/api/undo/{question}", {}, method="POST", headers=headers)
+    assert (undone["status"], undone["grade"], undone["mark"]["score"]) == (200, grades["cy"], 1.0)
+    assert recorded(course, "cy_c")[0] == 1.0
+
+
+def logged_in(server) -> tuple[str, str]:
+    """Return the cookies of a browser that has opened the list, and its XSRF token."""
+    _, _, headers = server.ask(f"marking?token={TOKEN}", headers={})
+    given = [one.partition(";")[0] for one in headers.get_all("Set-Cookie")]
+    _, _, more = server.ask("lab/api/none", headers={"Cookie": "; ".join(given)})
+    given += [one.partition(";")[0] for one in more.get_all("Set-Cookie", [])]
+    cookies = dict(one.split("=", 1) for one in given)
+    return "; ".join(f"{name}={value}" for name, value in cookies.items()), cookies["_xsrf"]
+
+
+def test_a_page_elsewhere_marks_nothing_with_the_markers_own_cookie(server, entries, course):
+    path = f"marking/api/answer/{entries[1]['bo']}"
+    cookie, token = logged_in(server)
+    save = {"version": server.data(path)["version"], "score": 3}
+    assert server.ask(path, save, headers={"Cookie": cookie})[0] == 403
+    away = {"Cookie": cookie, "X-XSRFToken": token, "Origin": "https://evil.example"}
+    assert server.ask(path, save, headers=away)[0] == 404
+    assert recorded(course, "bo_b") == (None, True, None)
+
+
+def test_who_is_not_logged_in_gets_nothing(server, entries):
+    question, grades = entries
+    for path in ("marking", f"marking/question/{question}", "marking/marking.js"):
+        status, text, _ = server.ask(path, headers={})
+        assert "complain" not in text, path
+        assert "Password or token" in text or status == 403, path
+    for path in (f"marking/api/answer/{grades['ana']}", f"marking/api/names/{question}"):
+        assert server.ask(path, headers={})[0] == 403
+    assert server.ask(f"marking/api/answer/{grades['ana']}", {"score": 3}, headers={})[0] == 403
+
+
+def test_a_hostile_answer_comes_as_data_without_what_would_run(server, entries):
+    status, text, headers = server.ask(f"marking/api/answer/{entries[1]['bo']}")
+    assert status == 200
+    assert headers["Content-Type"] == "application/json"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    html = json.loads(text)["html"]
+    assert "words" in html
+    assert not re.search(r"script|onerror|evil", html)
+
+
+def test_an_answer_that_was_graded_again_says_so(server, entries, course):
+    path = f"marking/api/answer/{entries[1]['ana']}"
+    seen = server.data(path)
+    server.data(path, {"version": seen["version"], "score": 2.5})
+    regraded(course, "ana_a", "Because of the rule.")
+    now = server.data(path)
+    assert (now["state"], now["since"], now["mark"]["score"]) == ("again", "changed", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("save", "status"),
+    [
+        ({"score": 4}, 400),
+        ({"score": -1}, 400),
+        ({"score": 10**400}, 400),
+        ({"score": "3"}, 400),
+        ({"score": True}, 400),
+        ({"score": 1, "remark": "x" * 4001}, 400),
+        ({"score": 1, "remark": ["x"]}, 400),
+        ({"score": 1, "boxes": [1.5]}, 400),
+        ({"score": 1, "boxes": list(range(200))}, 400),
+        ({"score": 1, "version": 7}, 400),
+        ({"score": 1, "remark": "x" * (1 << 16)}, 413),
+        (b"[1]", 400),
+        (b"not JSON", 400),
+    ],
+    ids=range(13),
+)
+def test_a_save_that_is_none_is_refused_with_a_sentence(server, entries, course, save, status):
+    path = f"marking/api/answer/{entries[1]['bo']}"
+    if isinstance(save, dict):
+        save = {"version": server.data(path)["version"]} | save
+    refused = server.data(path, save)
+    assert refused["status"] == status, refused
+    assert refused["message"]
+    assert recorded(course, "bo_b") == (None, True, None)
+
+
+def test_what_is_not_there_is_not_found(server):
+    for path in (f"question/{'0' * 32}", f"api/answer/{'0' * 32}", "question/x", "api/answer/../x"):
+        assert server.ask(f"marking/{path}")[0] == 404
+
+
+def test_learners_do_not_have_these_pages(course):
+    """`make lab` loads nothing of them, although the same packages are there."""
+    server = Server(course.root, "lab")
+    try:
+        assert server.ask("formgrader/api/status")[0] == 200  # nbgrader's are installed for all
+        assert server.ask("marking")[0] == 404
+        assert "grader.marking" not in server.log.read_text()
+    finally:
+        server.close()
