@@ -17,7 +17,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from grader import UserError
-from grader.phase_paths import ROOT, PhasePaths, anchor, opened
+from grader.phase_paths import ROOT, PhasePaths, anchor, lab_named, opened
 
 TABLE, SETTING = "open-the-hood", "lesson_url"
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
@@ -64,6 +64,19 @@ def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
     page = opened(phase.page, phase.root)
     reached = folder.is_relative_to(phase.root) and page.exists()
     return f"{os.path.relpath(page, folder)}{section}" if reached else ""
+
+
+def section_on_site(lesson: str, heading: str, url: str, root: Path = ROOT) -> str:
+    """Return the address of a lesson's section on a site; empty without a site or such a lesson.
+
+    Args:
+        lesson: its two digits.
+        url: the site's, as :func:`lesson_url` gives it.
+    """
+    page = PhasePaths(root, lab_named(root, lesson)).page
+    if not url or not lesson or not page.exists():
+        return ""
+    return _on_site(f"{page.name}#{anchor(heading)}", url)
 
 
 def settle(cell: NotebookNode, url: str) -> bool:

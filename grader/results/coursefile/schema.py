@@ -139,10 +139,11 @@ class TermPolicy(LatePolicy):
 
 
 class Feedback(Part):
-    """What learners see of a verdict: the names of mistakes, and calls that fail."""
+    """What learners see: the names of mistakes, calls that fail, and rubrics of what is marked."""
 
     misconceptions: Shown = Shown.ALWAYS
     examples: Shown = Shown.ALWAYS
+    rubrics: Shown = Shown.NEVER
 
 
 class LabRules(Part):
@@ -229,7 +230,7 @@ class CourseFile(Part):
         return release is not None and now < release.replace(tzinfo=self.zone)
 
     def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
-        """Return whether feedback shows a learner ``misconceptions`` or ``examples`` now.
+        """Return whether feedback shows a learner this now: a field of :class:`Feedback`.
 
         Args:
             now: with a time zone. After the due date is after the learner's own.

@@ -21,7 +21,6 @@ c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "grader.preprocessors.GetGrades",
     "grader.preprocessors.CleanFeedback",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 """
 LABS = {  # exercises with their points; the last one of each is marked by a person
