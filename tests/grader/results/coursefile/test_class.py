@@ -17,6 +17,7 @@ from grader.results.coursefile.exports import PLACES, Kind
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import FILE, read_course_file
 from tests.grader.results.coursefile.book import LABS, hand_in, make_book
+from tests.grader.results.test_same_numbers import formgrader
 
 MADRID = ZoneInfo("Europe/Madrid")
 RULES = """
@@ -156,6 +157,44 @@ def test_changed_in_mid_term_and_undone_everything_is_as_before_byte_for_byte(co
     assert changed != before
     assert exports() == before
     assert (course.root / "gradebook.db").read_bytes() == recorded
+
+
+@pytest.mark.parametrize(
+    ("lab", "who"), [("01_one", "s1*"), ("02_two", "s0*"), ("03_three", "s05")]
+)
+def test_a_learners_page_begins_with_what_counts(course, lab, who):
+    assert formgrader(course).generate_feedback(lab, who)["success"]
+    pages = list((course.root / "feedback").glob(f"{who}/{lab}/{lab}.html"))
+    assert len(pages) == {"s1*": 9, "s0*": 10, "s05": 1}[who]
+    for path in pages:
+        student, page = path.parent.parent.name, path.read_text()
+        found = re.findall(r'"sum"><b>([^<]*)</b> of (\S+) points count(.*)</p>', page)
+        so_far = " so far" if (student, lab) == ("s05", "03_three") else ""
+        counts, most = expected(student)[lab]
+        assert found == [(two_digits(counts), two_digits(most), so_far)], (student, lab)
+        scores, _, withheld = HANDED_IN[student, lab]
+        marks = re.findall(r'<article id="exercise-(\w+)".*?<b>(.*?)</b>', page, re.DOTALL)
+        assert dict(marks) == {
+            name: wanted_mark(lab, name, scores[name], withheld) for name in LABS[lab]
+        }
+
+
+def two_digits(points):
+    return f"{float((points * 100 + Fraction(1, 2)) // 1 / 100):g}"
+
+
+def wanted_mark(lab, name, score, withheld):
+    """What stands beside an exercise's title."""
+    if score is None:
+        return "not marked yet, of 2 points"
+    if name in ("first", "fifth"):
+        return "does not count"
+    if name == "third":
+        return f"{score:g} as a bonus"
+    if name == "second":
+        return f"{two_digits(Fraction(score) / 2)} of 3 points"
+    given = score + withheld.get(name, 0)
+    return f"{given:g} of {LABS[lab][name]:g} points"
 
 
 def table(course, kind):
