@@ -91,6 +91,20 @@ def times_by_student(
     return found
 
 
+def counts_of(
+    course: Course, lab: str, only: Collection[str] | None = None
+) -> dict[str, Counted] | None:
+    """Return what counts of a lab's graded submissions, by student; None where no rules hold.
+
+    Raises:
+        UserError: when something is wrong in ``course.yml``, or the lab is not in the gradebook.
+    """
+    file = read_course_file(course.root)
+    if file is None or lab not in file.labs:
+        return None
+    return {one.student: what for one, what in CountedMarks(course, file).read(lab, only)}
+
+
 @dataclass(frozen=True)
 class Told:
     """What a class's rules change of one learner's feedback on a lab.

@@ -17,6 +17,7 @@ from tests.grader.tiny import write
 CONFIG = """
 c = get_config()
 c.CourseDirectory.root = {root!r}
+c.ExportApp.plugin_class = "grader.results.export.Export"
 c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "grader.preprocessors.GetGrades",
