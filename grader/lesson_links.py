@@ -33,9 +33,13 @@ LINK = re.compile(
 def lesson_url(root: Path = ROOT) -> str:
     """Return the address of the folder with the site's start page; empty without the setting.
 
+    A class's own, ``course: {lesson_url: ...}`` in its ``course.yml``, comes first.
+
     Raises:
-        UserError: when the setting is not an address, or its file is no TOML.
+        UserError: when the setting is not an address, or its file can't be read.
     """
+    if own := _of_class(root):
+        return own
     path = root / "pyproject.toml"
     if not path.exists():
         return ""
@@ -49,6 +53,16 @@ def lesson_url(root: Path = ROOT) -> str:
             f"{path}: {SETTING} should be the address of the course's site, such as "
             f'"https://example.org/open-the-hood/", or empty; got {said!r}'
         )
+    return f"{said.rstrip('/')}/" if said else ""
+
+
+def _of_class(root: Path) -> str:
+    if not (root / "course.yml").exists():  # as in a learner's copy: no need of what reads one
+        return ""
+    from grader.results.coursefile.reading import read_course_file
+
+    file = read_course_file(root)
+    said = file.course.lesson_url if file else ""
     return f"{said.rstrip('/')}/" if said else ""
 
 
