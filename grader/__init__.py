@@ -65,7 +65,8 @@ nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's b
     preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page has
     results.feedback        make the page
 15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/;
-                            results.look is what its page and feedback have in common
+                            results.look is what its page and feedback have in common, and
+                            results.regrade what learners ask for in both
     results.export          (`nbgrader export`) writes grades.csv
     results.coursefile      works out what counts by a class's course.yml, for all three, and
                             (`python -m grader course`) for learning platforms

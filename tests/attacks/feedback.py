@@ -339,6 +339,7 @@ def writes_the_page_of_feedback(work: Work) -> None:
         """
     )
     work.text(PAGE)
+    work.text(f"**Regrade:** {PAGE}")
     work.text("## 3. A corner\n\n2 of 2 points, marked by a person\n\n### The grader’s report")
 
 

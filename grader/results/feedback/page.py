@@ -85,7 +85,12 @@ def render(nb: NotebookNode, about: About) -> str:
     theirs, counted = Theirs(), about.told.counted
     marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
     found = list(sections(nb))
-    exercises = [_exercise(one, about, marks, theirs) for one in found if one.graded]
+    run = RunRecord.of(nb.metadata)
+    exercises = [
+        _exercise(one, about, marks, theirs) | {"earlier": run.earlier.get(one.name, "")}
+        for one in found
+        if one.graded
+    ]
     rest = [shown for one in found if not one.graded for shown in _cells(one, theirs)]
     ours = nb.metadata.get(KEY, {})
     return look.render(
@@ -95,7 +100,7 @@ def render(nb: NotebookNode, about: About) -> str:
         about=about,
         sum=_sum(about),
         sentences=list(_whole(about)),
-        notes=[note.message for note in RunRecord.of(nb.metadata).notes],
+        notes=[note.message for note in run.notes],
         exercises=exercises,
         rest=rest,
     )
