@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import sysconfig
@@ -98,7 +99,8 @@ class CleanFeedback(NbGraderPreprocessor):
         last = next((o for o in reversed(shown) if VERDICT_MIME in o.get("data", {})), None)
         if last and not self._seen:
             shows = {what: self._about.told.shows[what] for what in ("misconceptions", "examples")}
-            verdict = Verdict.from_json(last.data[VERDICT_MIME]).shown(**shows)
+            said = json.dumps(last.data[VERDICT_MIME], ensure_ascii=False)
+            verdict = Verdict.from_json(json.loads(self._shorten(said))).shown(**shows)
             self._verdicts[cell.metadata.nbgrader.grade_id] = verdict
         return [output for output in shown if output is not last]
 

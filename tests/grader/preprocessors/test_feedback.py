@@ -1,5 +1,6 @@
 """What feedback does not show."""
 
+import dataclasses
 import sysconfig
 
 import pytest
@@ -10,7 +11,7 @@ from grader.preprocessors import CleanFeedback
 from grader.preprocessors.self_judged import NOTE
 from grader.results.coursefile.marks import Told
 from grader.results.feedback.page import ABOUT, About
-from grader.verdict import VERDICT_MIME, Verdict
+from grader.verdict import VERDICT_MIME, PartResult, Status, Verdict
 from tests.grader.judging.test_graded_cell import SOURCE, error, graded_cell, report, result
 
 ORDINARY = (
@@ -35,6 +36,19 @@ def test_the_hidden_part_and_its_number_are_gone_and_the_verdict_is_the_pages():
     name = cell.metadata.nbgrader.grade_id
     said = Verdict.from_json(report().data[VERDICT_MIME])
     assert resources["nbgrader"][ABOUT].verdicts == {name: said}
+
+
+def test_a_verdict_names_no_path_of_the_machine():
+    output = report()
+    said = Verdict.from_json(output.data[VERDICT_MIME])
+    part = PartResult("a", 1.0, 0.0, Status.WRONG, problem=f"raised OSError: {ROOT}/utils")
+    verdict = dataclasses.replace(said, parts=(part,))
+    output.data[VERDICT_MIME] = verdict.to_json()
+    cell = graded_cell(SOURCE)
+    cell.outputs = [output]
+    _, resources = CleanFeedback().preprocess(new_notebook(cells=[cell]), {"nbgrader": {}})
+    [found] = resources["nbgrader"][ABOUT].verdicts.values()
+    assert found.parts[0].problem == "raised OSError: course/utils"
 
 
 def test_a_report_after_plain_hidden_tests_is_not_believed():
