@@ -73,9 +73,12 @@ def test_records_and_verdicts_are_read_from_anything(raw):
         run = RunRecord.of({KEY: data})
         assert isinstance(run.seed, str)
         assert run.sandbox is None or isinstance(run.sandbox, bool)
-    run = RunRecord.of({KEY: dict.fromkeys(("seed", "sandbox", "seconds", "notes"), raw)})
+    run = RunRecord.of(
+        {KEY: dict.fromkeys(("seed", "sandbox", "seconds", "notes", "earlier"), raw)}
+    )
     assert run.seconds is None or isinstance(run.seconds, float)
     assert all(isinstance(note.message, str) for note in run.notes)
+    assert all(isinstance(said, str) for said in run.earlier.values())
     cell = SimpleNamespace(metadata={KEY: {"seconds": raw, "problem": raw}})
     assert isinstance(problem_of(cell), str)
 

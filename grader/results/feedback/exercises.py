@@ -10,6 +10,7 @@ from nbgrader.utils import is_grade, is_solution, is_task
 
 from grader.metadata import KEY
 from grader.results.class_report.outline import HEADING
+from grader.untrusted import mapping, text
 
 
 @dataclass
@@ -62,7 +63,7 @@ def sections(nb: NotebookNode) -> Iterator[Section]:
 
 def added_by(cell: NotebookNode) -> str:
     """Return who added a cell to the lab's: ``learner``, ``grader``; empty for the lab's own."""
-    return str(cell.metadata.get(KEY, {}).get("by", ""))
+    return text(mapping(cell.metadata.get(KEY)).get("by"))
 
 
 def is_answer(cell: NotebookNode) -> bool:
