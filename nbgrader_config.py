@@ -82,5 +82,4 @@ c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "grader.preprocessors.GetGrades",  # says what has no mark yet, and what came late
     "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]

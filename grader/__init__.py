@@ -64,8 +64,11 @@ Jupyter's server (`make teach`), trusted. `marking` has pages where people mark 
 nbgrader (`generate_feedback`), trusted. `nbgrader autograde` and formgrader's button begin at step
 1, too: preprocessors.exporter calls batch.command.
 14. preprocessors.grades    reads marks, and says which are missing and who was late (results.marks)
-    preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page makes the page
-15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/
+    preprocessors.feedback  removes hidden tests, rubrics, paths; preprocessors.page has
+    results.feedback        make the page
+15. results.class_report    (`python -m grader report`) reads results.gradebook, writes reports/;
+                            results.look is what its page and feedback have in common, and
+                            results.regrade what learners ask for in both
     results.export          (`nbgrader export`) writes grades.csv
     results.coursefile      works out what counts by a class's course.yml, for all three, and
                             (`python -m grader course`) for learning platforms

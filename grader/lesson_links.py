@@ -17,7 +17,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from grader import UserError
-from grader.phase_paths import ROOT, PhasePaths, anchor, opened
+from grader.phase_paths import ROOT, PhasePaths, anchor, lab_named, opened
 
 TABLE, SETTING = "open-the-hood", "lesson_url"
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
@@ -33,9 +33,13 @@ LINK = re.compile(
 def lesson_url(root: Path = ROOT) -> str:
     """Return the address of the folder with the site's start page; empty without the setting.
 
+    A class's own, ``course: {lesson_url: ...}`` in its ``course.yml``, comes first.
+
     Raises:
-        UserError: when the setting is not an address, or its file is no TOML.
+        UserError: when the setting is not an address, or its file can't be read.
     """
+    if own := _of_class(root):
+        return own
     path = root / "pyproject.toml"
     if not path.exists():
         return ""
@@ -52,6 +56,16 @@ def lesson_url(root: Path = ROOT) -> str:
     return f"{said.rstrip('/')}/" if said else ""
 
 
+def _of_class(root: Path) -> str:
+    if not (root / "course.yml").exists():  # as in a learner's copy: no need of what reads one
+        return ""
+    from grader.results.coursefile.reading import read_course_file
+
+    file = read_course_file(root)
+    said = file.course.lesson_url if file else ""
+    return f"{said.rstrip('/')}/" if said else ""
+
+
 def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
     """Return the address of a lesson's section for a notebook in a folder; empty if there is none.
 
@@ -64,6 +78,19 @@ def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
     page = opened(phase.page, phase.root)
     reached = folder.is_relative_to(phase.root) and page.exists()
     return f"{os.path.relpath(page, folder)}{section}" if reached else ""
+
+
+def section_on_site(lesson: str, heading: str, url: str, root: Path = ROOT) -> str:
+    """Return the address of a lesson's section on a site; empty without a site or such a lesson.
+
+    Args:
+        lesson: its two digits.
+        url: the site's, as :func:`lesson_url` gives it.
+    """
+    page = PhasePaths(root, lab_named(root, lesson)).page
+    if not url or not lesson or not page.exists():
+        return ""
+    return _on_site(f"{page.name}#{anchor(heading)}", url)
 
 
 def settle(cell: NotebookNode, url: str) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,6 +46,7 @@ class RunRecord:
         sandbox: whether the code ran in a sandbox; None where that was not recorded.
         seconds: how long the run took by the clock.
         notes: what was put right before grading.
+        earlier: what verdicts gave before a request for a regrade, in words, by exercise.
     """
 
     seed: str = ""
@@ -52,6 +54,7 @@ class RunRecord:
     sandbox: bool | None = None
     seconds: float | None = None
     notes: tuple[Note, ...] = ()
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def graded_by(self) -> str:
@@ -78,6 +81,7 @@ class RunRecord:
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),
+            earlier=_texts(ours.get("earlier")),
         )
 
 
@@ -96,6 +100,11 @@ def record(where: NotebookNode, **facts: Any) -> None:
 def record_note(nb: NotebookNode, note: Note) -> None:
     """Add a note to those that the notebook has."""
     record(nb, notes=[*RunRecord.of(nb.metadata).notes, note])
+
+
+def _texts(raw: Any) -> dict[str, str]:
+    ours = mapping(raw)
+    return texts(ours, *sequence(list(ours)))
 
 
 def _note(raw: Any) -> Note:

@@ -40,9 +40,9 @@ def sequence(raw: Any) -> list[Any]:
     return list(raw[:MAX_ENTRIES]) if isinstance(raw, (list, tuple)) else []
 
 
-def text(raw: Any) -> str:
-    """Return what is seen of the first ``MAX_TEXT`` characters; empty for anything but a text."""
-    return seen(raw[:MAX_TEXT]) if isinstance(raw, str) else ""
+def text(raw: Any, most: int = MAX_TEXT) -> str:
+    """Return what is seen of the first ``most`` characters; empty for anything but a text."""
+    return seen(raw[:most]) if isinstance(raw, str) else ""
 
 
 def texts(raw: dict[str, Any], *names: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from grader.untrusted import mapping, member, number, sequence, text, texts
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
 LINE = 100  # characters of an example's comment
+MAX_CALL = 1000  # characters of an example's call, which is then laid out in lines
 UNDEFINED = "a name is not defined: no cell that ran to its end defines it"
 
 
@@ -96,9 +97,10 @@ class Example:
         """Return the example in JSON data; None when there is none."""
         if not isinstance(raw, dict):
             return None
-        words = texts(raw, "call", "expected", "got", "said", "seed")
-        before = tuple(map(text, sequence(raw.get("before"))))
-        return cls(**words, others=raw.get("others") is True, before=before)
+        words = texts(raw, "expected", "got", "said", "seed")
+        call = text(raw.get("call"), 2 * MAX_CALL)
+        before = tuple(text(line, 2 * MAX_CALL) for line in sequence(raw.get("before")))
+        return cls(call, **words, others=raw.get("others") is True, before=before)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
 from grader.results.marks import set_maxima
+from grader.results.regrade import with_earlier_verdicts
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
@@ -365,7 +366,8 @@ def replaced(
         for name, data in beside.items():
             _write_file(course, new / name, data)
         for notebook in notebooks:
-            _write_file(course, new / f"{notebook.name}.ipynb", notebook.data)
+            file = f"{notebook.name}.ipynb"
+            _write_file(course, new / file, with_earlier_verdicts(notebook.data, folder / file))
         for inside, _, _ in os.walk(new):
             os.chmod(inside, 0o755)
             course.share(Path(inside))

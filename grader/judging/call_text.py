@@ -13,10 +13,9 @@ from grader.inside.rpc_server import address, stored_in
 from grader.judging.literal import Unprintable, literal
 from grader.judging.rpc_client import Connection, ConnectionLost
 from grader.judging.subject import SubjectRaised
-from grader.verdict import LINE
+from grader.verdict import LINE, MAX_CALL
 from utils.checks.exercise import Check
 
-MAX_CALL = 1000  # characters of a call, which is laid out in lines
 MAX_LINES = 12  # before the call
 INSTANCE = "example"  # what an instance is called in the lines to paste; no lab uses the name
 

@@ -34,13 +34,13 @@ from torch.utils._pytree import tree_leaves, tree_map
 from grader.inside.codec import NotByValue
 from grader.inside.rpc_server import stored_in
 from grader.judging.answer_key import AnswerKey
-from grader.judging.call_text import MAX_CALL, Call, CallRecorder, NoText, argument, laid_out
+from grader.judging.call_text import Call, CallRecorder, NoText, argument, laid_out
 from grader.judging.difference import agrees, alike, difference, differs
 from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.subject import SubjectRaised
-from grader.verdict import Example
+from grader.verdict import MAX_CALL, Example
 from utils.checks.compare import kind_of
 from utils.checks.draw import SmallDraw
 from utils.checks.exercise import Case, Check, Paste

@@ -7,16 +7,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from grader.backquotes import in_code
 from grader.marking.book import MAX_REMARK, Question, Sheet
-from grader.results.class_report.page import TEMPLATES as REPORT
-from grader.verdict import in_points
-from utils.notebook import style
+from grader.results.look import render
 
 HERE = Path(__file__).parent
+TEMPLATES = HERE / "templates"
 # The pages run and load nothing but their own script and style; not what an answer may hold.
 POLICY = "; ".join(
     [
@@ -30,19 +27,11 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
-ENVIRONMENT = Environment(
-    loader=FileSystemLoader([HERE / "templates", REPORT]),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-ENVIRONMENT.filters |= {"code": in_code, "in_points": in_points}
 
 
 def stylesheet() -> str:
-    """Return the style of both pages: that of the class report, and what is their own."""
-    return ENVIRONMENT.get_template("marking.css.j2").render(style=style)
+    """Return the style of both pages: the look of all pages, and what is their own."""
+    return render(TEMPLATES, "marking.css.j2")
 
 
 def script() -> str:
@@ -57,12 +46,12 @@ def index_page(questions: Sequence[Question], base: str) -> str:
         base: the address of these pages, which ends with a slash.
     """
     labs = [(lab, list(some)) for lab, some in groupby(questions, key=lambda one: one.lab)]
-    return ENVIRONMENT.get_template("index.html.j2").render(labs=labs, base=base)
+    return render(TEMPLATES, "index.html.j2", labs=labs, base=base)
 
 
 def problem_page(problem: str, base: str) -> str:
     """Return a page that says why there is nothing to mark."""
-    return ENVIRONMENT.get_template("index.html.j2").render(labs=[], base=base, problem=problem)
+    return render(TEMPLATES, "index.html.j2", labs=[], base=base, problem=problem)
 
 
 def question_page(sheet: Sheet, rendered: Sequence[str], base: str, xsrf: str) -> str:
@@ -86,7 +75,9 @@ def question_page(sheet: Sheet, rendered: Sequence[str], base: str, xsrf: str) -
         "xsrf": xsrf,
     }
     worth = rubric.points or (None,) * len(boxes)
-    return ENVIRONMENT.get_template("question.html.j2").render(
+    return render(
+        TEMPLATES,
+        "question.html.j2",
         question=sheet.question,
         text=text,
         intro=intro,

@@ -3,7 +3,8 @@
 ``exporter`` has ``nbgrader autograde`` call the batch. Before learners' code runs, ``sanitize``
 (with ``links``) makes what they wrote safe to show, as it does again with the outputs of
 ``execute``. For feedback, ``grades`` reads the marks, ``feedback`` removes what a learner must not
-read (``self_judged``: also what plain hidden tests would print), and ``page`` writes the page.
+read (``self_judged``: also what plain hidden tests would print), and ``page`` has
+:mod:`grader.results.feedback` make the page.
 ``release`` is a step of making a release.
 
 ``nbgrader_config.py`` names them as attributes of this package. Each is imported at its first use,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from nbgrader.utils import is_grade, is_task
 from traitlets import Bool
 
 from grader.judging.graded_cell import is_verified, made_output, plain
-from grader.judging.report import VerdictReport
 from grader.lesson_links import lesson_url, settle
 from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
+from grader.results.feedback.page import ABOUT, About
 from grader.verdict import VERDICT_MIME, Verdict
 
 # Paths of this machine and their short names. They may lie inside each other, so _shorten replaces
@@ -32,10 +33,7 @@ PATHS = [
     (str(ROOT), "course"),
     (str(Path.home()), "~"),
 ]
-# Who showed what in a graded cell, in words of a class that no learner's output has (`sanitize`).
-BY_THEM = "Shown by your code, before the grader’s report:"
-BY = '<p class="shown-by">%s</p>'
-BY_GRADER = "The grader’s report:"
+SCHEME = re.compile(r"^[^\n]*BEGIN MARK SCHEME[^\n]*\n(.*?)^[^\n]*END MARK SCHEME", re.M | re.S)
 CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py")
 
 
@@ -45,8 +43,8 @@ class CleanFeedback(NbGraderPreprocessor):
     Hidden regions, mark schemes and paths of the grading machine are removed; of an error in a cell
     that had a hidden region, all but the last line, because its traceback would quote the region.
     From the first hidden test that is a plain assert on, no output of the kernel is shown
-    (:mod:`grader.preprocessors.self_judged`). Words tell what the learner's code showed from a
-    report.
+    (:mod:`grader.preprocessors.self_judged`). Verdicts go from the cells into ``ABOUT``, which the
+    page is made from, and so do rubrics of marked answers, where the class's rules show them.
     """
 
     trust_output = Bool(
@@ -58,16 +56,23 @@ class CleanFeedback(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         self._hidden = ClearHiddenTests(parent=self)
         self._scheme = ClearMarkScheme(parent=self)
+        self._about = resources["nbgrader"].get(ABOUT, About())
+        self._verdicts: dict[str, Verdict] = {}
+        self._rubrics: dict[str, str] = {}
         self._lessons = lesson_url()
         self._seen = False  # whether the learner's kernel has seen a hidden test
         self._paths = [*PATHS, (resources["nbgrader"].get("root", ""), "course")]
-        return super().preprocess(nb, resources)
+        nb, resources = super().preprocess(nb, resources)
+        found = {"verdicts": self._verdicts, "rubrics": self._rubrics, "lessons": self._lessons}
+        resources["nbgrader"][ABOUT] = replace(self._about, **found)
+        return nb, resources
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
         """Clean one cell. Only graded cells and tasks lose regions: a learner may write markers."""
         if is_task(cell):
+            self._keep_rubric(cell)
             self._scheme.preprocess_cell(cell, resources, index)
         settle(cell, self._lessons)
         if cell.cell_type != "code":
@@ -76,9 +81,7 @@ class CleanFeedback(NbGraderPreprocessor):
         judges_itself, known = is_self_judged(cell), known_outputs(cell)
         if is_grade(cell):
             if is_verified(cell):
-                # the report and the page show the points already
-                shown = [o for o in outputs if o.output_type != "execute_result"]
-                outputs = _told_apart(shown, resources["nbgrader"].get("shows") or {})
+                outputs = self._without_verdict(cell)
             self._hidden.preprocess_cell(cell, resources, index)
             if cell.source != source:
                 outputs = [_last_line(output) for output in outputs]
@@ -89,6 +92,22 @@ class CleanFeedback(NbGraderPreprocessor):
             outputs, cell.execution_count = known, None
         cell.outputs = [self._without_paths(output) for output in outputs]
         return cell, resources
+
+    def _without_verdict(self, cell: NotebookNode) -> list[NotebookNode]:
+        """Keep a cell's verdict, as far as its learner may see it; return its other outputs."""
+        shown = [o for o in cell.outputs if o.output_type != "execute_result"]
+        last = next((o for o in reversed(shown) if VERDICT_MIME in o.get("data", {})), None)
+        if last and not self._seen:
+            shows = {what: self._about.told.shows[what] for what in ("misconceptions", "examples")}
+            said = json.dumps(last.data[VERDICT_MIME], ensure_ascii=False)
+            verdict = Verdict.from_json(json.loads(self._shorten(said))).shown(**shows)
+            self._verdicts[cell.metadata.nbgrader.grade_id] = verdict
+        return [output for output in shown if output is not last]
+
+    def _keep_rubric(self, cell: NotebookNode) -> None:
+        ours = cell.metadata.nbgrader
+        if self._about.told.shows["rubrics"] and ours.get("by_person"):
+            self._rubrics[ours.grade_id] = "\n".join(SCHEME.findall(cell.source)).strip()
 
     def _without_paths(self, output: NotebookNode) -> NotebookNode:
         if output.output_type == "stream":
@@ -107,27 +126,6 @@ class CleanFeedback(NbGraderPreprocessor):
             if len(path) > 1:
                 text = text.replace(path, name)
         return CELL_FILE.sub("your cell", text)
-
-
-def _told_apart(outputs: list[NotebookNode], shows: Mapping[str, bool]) -> list[NotebookNode]:
-    """Return the outputs of a verified cell with words before the learner's and the report.
-
-    Args:
-        shows: whether the class's rules show ``misconceptions`` and ``examples`` now.
-    """
-    last = next((o for o in reversed(outputs) if VERDICT_MIME in o.get("data", {})), None)
-    theirs = [output for output in outputs if output is not last]
-    if last and not all(shows.values()):
-        verdict = Verdict.from_json(last.data[VERDICT_MIME]).shown(**shows)
-        report = VerdictReport(verdict, verdict.lesson)
-        last = made_output("display_data", data=report._repr_mimebundle_())
-    words = {BY_THEM: theirs, BY_GRADER: [last] if last else []}
-    return [
-        output
-        for said, shown in words.items()
-        if shown
-        for output in (made_output("display_data", data={"text/html": BY % said}), *shown)
-    ]
 
 
 def _last_line(output: NotebookNode) -> NotebookNode:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import FileSystemLoader, pass_context
 from jinja2.runtime import Context
@@ -80,5 +82,10 @@ def without_script(exporter: HTMLExporter) -> None:
 @pass_context
 def markdown2html(context: Context, source: str) -> str:
     """Return the HTML of a markdown cell; a filter for the templates of nbconvert."""
-    attachments = context.get("cell", {}).get("attachments", {})
-    return MarkdownWithMath(Renderer(escape=False, attachments=attachments)).render(source)
+    return rendered(source, context.get("cell", {}).get("attachments", {}))
+
+
+def rendered(markdown: str, attachments: Mapping[str, Any]) -> str:
+    """Return the HTML of markdown; what the text has of HTML stays as it is."""
+    renderer = Renderer(escape=False, attachments=dict(attachments))
+    return str(MarkdownWithMath(renderer).render(markdown))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2.filters import FILTERS
 from nbformat.notebooknode import NotebookNode
 from nbgrader import preprocessors as nbgrader
 from nbgrader.api import Gradebook
@@ -17,19 +14,13 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import is_grade, is_task
 
 from grader import UserError
-from grader.backquotes import in_code
 from grader.judging.graded_cell import read_verdicts
-from grader.results.class_report.outline import read_outline
 from grader.results.coursefile.marks import told
 from grader.results.coursefile.reading import due_dates, read_course_file
+from grader.results.feedback.page import ABOUT, About
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.names import shown_id
 from grader.verdict import in_points
-
-# An entry of nbgrader's list of contents.
-ENTRY = re.compile(
-    r'<a href="#(?P<cell>[^"]+)">(?:Test cell|Coding free-response|Written response|Task)</a>'
-)
 
 
 class CarefulFeedback(GenerateFeedback):
@@ -78,11 +69,11 @@ class CarefulFeedback(GenerateFeedback):
 
 
 class GetGrades(nbgrader.GetGrades):
-    """nbgrader's step, which knows a missing mark from a 0.
+    """nbgrader's step, which knows a missing mark from a 0, and what counts in this class.
 
-    Words stand in its place. What is added for :func:`name_exercises`: the ``exercises``, and
-    ``remarks`` on the whole: what counts in this class, what is not marked, what was withheld, how
-    late it came. What the class's rules let a learner see is there for ``CleanFeedback``.
+    Words stand in place of a missing mark. ``ABOUT`` in the resources says the rest: what counts,
+    what a learner may see, and, where no rules of the class say it, what is not marked, what was
+    withheld and how late it came.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
@@ -93,22 +84,14 @@ class GetGrades(nbgrader.GetGrades):
             missing = missing_marks(gradebook.db, lab, student)
             late = seconds_late(gradebook.db, lab, due_dates(Path.cwd(), lab)).get(student, 0.0)
         unmarked = {one.cell: one for one in missing if one.notebook == name}
-        verdicts = read_verdicts(nb)
-        withheld = sum(verdict.points - verdict.most for verdict in verdicts.values())
-        titles = read_outline(Path(), lab, (name,)).titles  # nbgrader works in the course's folder
-        where["exercises"] = {}
+        withheld = sum(one.points - one.most for one in read_verdicts(nb).values())
         for cell in nb.cells:
-            if is_grade(cell) or is_task(cell):
-                cell_id = cell.metadata.nbgrader.grade_id
-                anchor = f"comment-{cell_id}" if is_task(cell) else cell_id
-                where["exercises"][cell_id] = anchor, titles.get(cell_id) or cell_id
-                if cell_id in unmarked:
-                    cell.metadata.nbgrader.score = unmarked[cell_id].words
+            if (is_grade(cell) or is_task(cell)) and cell.metadata.nbgrader.grade_id in unmarked:
+                cell.metadata.nbgrader.score = unmarked[cell.metadata.nbgrader.grade_id].words
         waiting = sum(one.points for one in unmarked.values() if one.waits)
         failed = sum(one.points for one in unmarked.values() if not one.waits)
-        if failed:
-            where["score"] = "no mark"
-        cost = "" if where["late_penalty"] else ", at no cost"
+        penalty = float(where["late_penalty"])
+        cost = f", which costs {in_points(penalty)}" if penalty else ", at no cost"
         unread = "because what was handed in could not be read or graded"
         unable = "because the grading machine could not run a part"
         remarks = (
@@ -117,30 +100,18 @@ class GetGrades(nbgrader.GetGrades):
             (withheld and not failed, f"Withheld, not lost: {in_points(withheld)}, {unable}."),
             (late, f"Handed in {duration(late)} late{cost}."),
         )
-        rules = told(Path.cwd(), lab, student, datetime.now(UTC))
-        where["shows"] = rules.shows
-        # what the rules say of lateness and of missing marks is said once
-        own = [] if rules.sentences else [sentence for holds, sentence in remarks if holds]
-        where["remarks"] = [*rules.sentences, *own]
+        where[ABOUT] = About(
+            student=shown_id(student),
+            notebook=name,
+            score="no mark" if failed else float(where["score"]),
+            most=float(where["max_score"]),
+            remarks=tuple(sentence for holds, sentence in remarks if holds),
+            told=told(Path.cwd(), lab, student, datetime.now(UTC)),
+        )
         return nb, resources
 
-
-def name_exercises(page: str, about: dict[str, Any]) -> str:
-    """Return nbgrader's page with the exercises' names in its list of contents, and the remarks."""
-    if "exercises" not in about:  # not after `GetGrades`
-        return page
-    contents, end, rest = page.partition("</ol>")  # above which nothing is a learner's
-    contents = ENTRY.sub(
-        lambda m: '<a href="#{}">{}</a>'.format(*map(in_code, about["exercises"][m["cell"]])),
-        contents,
-    )
-    remarks = "".join(f"<p>{in_code(remark)}</p>" for remark in about["remarks"])
-    return contents.replace("</h4>", f"</h4>{remarks}", 1) + end + rest
-
-
-def _unless_words(kind: str) -> Callable[..., Any]:
-    """Return jinja's filter, which leaves words that stand in place of a mark."""
-    return lambda mark, *given: mark if isinstance(mark, str) else FILTERS[kind](mark, *given)
-
-
-MARK_FILTERS = {kind: _unless_words(kind) for kind in ("float", "round")}
+    def _get_score(self, cell: NotebookNode, resources: Any) -> None:
+        super()._get_score(cell, resources)
+        where = (self.notebook_id, self.assignment_id, self.student_id)
+        mark = self.gradebook.find_grade(cell.metadata.nbgrader.grade_id, *where)
+        cell.metadata.nbgrader.by_person = mark.manual_score is not None

@@ -133,7 +133,7 @@ class Sanitize(SanitizeHTML):
         dear = tags > MAX_TAGS or tags * len(REOPENED.findall(text)) > MAX_REOPENED
         if dear or not self._spend("tags", tags):
             return TOO_MUCH
-        return without_commands(_clean(text, _kept))
+        return without_commands(_clean(text, kept))
 
     def _harmless(self, markdown: str, attachments: Mapping[str, Any]) -> str:
         """Return what :func:`_shown` does or, above a limit, the text as it was written."""
@@ -190,7 +190,7 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
 
     def note(tag: str, name: str, value: str) -> str:
         name, value = name.removeprefix(mark), value.replace(mark, "")
-        fine = name == "id" or _kept(tag, name, value) == value
+        fine = name == "id" or kept(tag, name, value) == value
         if name == "class":
             fine = all(w in CLASSES or RENDERED.fullmatch(w) for w in value.split())
         if not fine:
@@ -223,7 +223,7 @@ def _sizes(metadata: Any) -> NotebookNode:
     return kept
 
 
-def _kept(tag: str, name: str, value: str) -> str | None:
+def kept(tag: str, name: str, value: str) -> str | None:
     """Return the harmless part of an attribute's value; None to remove the attribute."""
     if tag == "img":
         picture = name == "src" and PICTURE.match(value)

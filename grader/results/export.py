@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
-from grader.results.coursefile.reading import due_dates
+from grader import UserError
+from grader.results.coursefile.exports import rounded
+from grader.results.coursefile.marks import counts_of
+from grader.results.coursefile.reading import due_dates, read_course_file
 from grader.results.marks import Missing, missing_marks, seconds_late
 from grader.results.spreadsheet import safe
 from grader.submission.names import shown_id, spelled
@@ -26,6 +29,7 @@ COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
     *("raw_score", "late_submission_penalty", "score", "max_score", "seconds_late", "status"),
 )
+COUNTS = ("counts", "counts_of")  # where the class has rules of its own
 
 
 class Export(ExportPlugin):
@@ -34,7 +38,8 @@ class Export(ExportPlugin):
     A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
     So it is where one of several notebooks could not be read or graded. Where none could, or
     nothing was handed in, there is neither. The status says so.
-    Who handed in and is not in the gradebook has a row, too.
+    Who handed in and is not in the gradebook has a row, too. Where the class has a ``course.yml``,
+    two columns more say what counts by it, as ``course export`` does; all others are as earned.
     """
 
     def export(self, gradebook: Gradebook) -> None:
@@ -42,8 +47,9 @@ class Export(ExportPlugin):
         path = Path(self.to or "grades.csv").absolute()
         try:
             self._write(gradebook, path)
-        except OSError as error:
-            if not (why := why_not_written(error)):
+        except (OSError, UserError) as error:
+            why = str(error) if isinstance(error, UserError) else why_not_written(error)
+            if not why:
                 raise
             self.parent.fail(why)
 
@@ -57,7 +63,8 @@ class Export(ExportPlugin):
             nullcontext(path) if device else replacing(path) as fresh,
             fresh.open("w", encoding="utf-8", newline="") as file,
         ):
-            writer = csv.DictWriter(file, COLUMNS, restval="")
+            columns = (*COLUMNS, *COUNTS) if read_course_file(self._course.root) else COLUMNS
+            writer = csv.DictWriter(file, columns, restval="")
             writer.writeheader()
             for row in rows:
                 if not students or row["student_id"] in students:
@@ -76,6 +83,7 @@ class Export(ExportPlugin):
         known = spelled(students.keys())
         handed_in = self._course.students("submitted", lab.name)  # the gradebook may not know it
         on_disk = {known.get(one, shown_id(one)) for one in handed_in}
+        counted = counts_of(self._course, lab.name) if submissions else None
         rows = []
         for student in [*students, *sorted(on_disk - set(students))]:
             row = {"assignment": lab.name, "duedate": _text(lab.duedate), "student_id": student}
@@ -84,6 +92,9 @@ class Export(ExportPlugin):
             row["max_score"] = lab.max_score
             if submission := submissions.get(student):
                 row |= _marks(submission, missing.get(student, []))
+                if what := (counted or {}).get(student):
+                    counts = rounded(what.counts) if what.is_final else ""
+                    row |= {"counts": counts, "counts_of": rounded(what.most)}
                 if student in late:
                     row["seconds_late"] = math.ceil(late[student])
             elif student in on_disk:

@@ -32,6 +32,7 @@ from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
 from grader.results.coursefile.reading import due_dates
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
+from grader.results.regrade import requests_of, verdict_in_words
 from grader.run_record import RunRecord
 from grader.submission.names import nfc
 from grader.submission.notes import NoteKind
@@ -48,6 +49,7 @@ class ReasonKind(StrEnum):
     FOREIGN = "foreign"  # no answer to the lab in a notebook
     COPIES = "copies"  # of the notebook beside it
     TIME = "time"  # of the submission can't be read
+    REGRADE = "regrade"  # the learner asks for it
     TOUCHED = "touched"
     STOPPED = "stopped"
     UNJUDGED = "unjudged"
@@ -96,11 +98,13 @@ class GradedNotebook(RunRecord):
 
     Attributes:
         problem: why the file could not be read, or empty.
+        requests: what its learner wants graded again, and why, by exercise.
         graded_at: when the file was written; seconds since the epoch.
     """
 
     problem: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
     graded_at: float | None = None
 
 
@@ -109,7 +113,9 @@ def read_graded(path: Path) -> GradedNotebook:
     try:
         nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
         found = GradedNotebook.of(nb.metadata)
-        return replace(found, verdicts=read_verdicts(nb), graded_at=path.stat().st_mtime)
+        verdicts, requests = read_verdicts(nb), requests_of(nb)
+        written = path.stat().st_mtime
+        return replace(found, verdicts=verdicts, requests=requests, graded_at=written)
     except FileNotFoundError:
         return GradedNotebook(problem="there is no graded notebook")
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
@@ -135,6 +141,7 @@ class Graded:
         waiting: cells that a person has to mark, or to review.
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
+        by_person: cells to which a person gave a mark.
         late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
@@ -146,6 +153,7 @@ class Graded:
     waiting: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
+    by_person: frozenset[str] = frozenset()
     run: GradedNotebook = GradedNotebook()
     late: float | None = None
     penalty: float = 0.0
@@ -181,6 +189,11 @@ class Graded:
             why = ["grading did not get to its end"]
         said = [Reason(ReasonKind.UNGRADED, text) for text in why]
         said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
+        for name, sentence in self.run.requests.items():
+            if name not in self.by_person:
+                asks, gave = "a regrade is asked for", self._verdicts_on(name)
+                words = f"{asks}: “{sentence}”{gave}"
+                said.append(Reason(ReasonKind.REGRADE, words, name, f"{asks}{gave}"))
         for name, verdict in verdicts.items():
             if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
                 said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
@@ -196,6 +209,11 @@ class Graded:
             text = verdict.problem or "the check gave no verdict"
             said.append(Reason(kind, text, name, verdict.anonymous_problem))
         return list(dict.fromkeys(said))
+
+    def _verdicts_on(self, name: str) -> str:
+        verdict, earlier = self.verdicts.get(name), self.run.earlier.get(name)
+        now = verdict_in_words(verdict) if verdict else ""
+        return f"; {earlier} before, {now} now" if earlier and now else f"; {now}" if now else ""
 
 
 class Results:
@@ -302,7 +320,7 @@ class Results:
 
     def _graded(self, student: str, name: str, marks: list) -> Graded:
         scores: dict[str, float | None] = {}
-        waiting, penalties = set(), {}
+        waiting, by_person, penalties = set(), set(), {}
         lost = frozenset(self._lost.get(student, ()))
         unmarked = {cell.name for cell in self._cells.values() if not cell.manual}
         for notebook, penalty, cell_id, auto, manual, extra, needs_person in marks:
@@ -311,6 +329,8 @@ class Results:
             scores[cell.name] = score if score is None else score + (extra or 0.0)
             if score is not None:
                 unmarked.discard(cell.name)
+            if manual is not None:
+                by_person.add(cell.name)
             if needs_person and cell.name not in lost and (cell.manual or score is not None):
                 waiting.add(cell.name)
             penalties[notebook] = penalty or 0.0
@@ -322,6 +342,7 @@ class Results:
             frozenset(waiting),
             lost,
             frozenset(unmarked),
+            frozenset(by_person),
             self._read_run(student),
             self.late.get(student),
             sum(penalties.values()),
@@ -337,6 +358,8 @@ class Results:
         return GradedNotebook(
             problem=next((run.problem for run in every if run.problem), ""),
             verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
+            requests={named(n, c): v for n, run in runs.items() for c, v in run.requests.items()},
+            earlier={named(n, c): v for n, run in runs.items() for c, v in run.earlier.items()},
             notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
             seed=" ".join(run.seed for run in every if run.seed),
             key=" ".join(dict.fromkeys(run.key for run in every if run.key)),

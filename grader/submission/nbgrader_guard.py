@@ -29,9 +29,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
 
 from grader import UserError
-from grader.course import submissions
+from grader.course import Course, submissions
 from grader.lesson_links import lesson_url
-from grader.results.coursefile.reading import due_dates
+from grader.results.coursefile.reading import FILE, due_dates
+from grader.results.coursefile.sentences import sum_sentences
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, printable, spelled
@@ -47,6 +48,12 @@ _nbgraders_submission, _nbgraders_submissions = (
 )
 _nbgraders_grade_cell = SaveCells._create_grade_cell
 FORMGRADER = "nbgrader.server_extensions.formgrader"
+TABLE = '<table class="table table-hover">'
+EARNED = (
+    "<p>Scores on this page are points as they were earned. What counts in this class, by "
+    f"<code>{FILE}</code>, stands behind the time of each submission, in the report and on "
+    "feedback.</p>"
+)
 
 
 def guard() -> None:
@@ -61,7 +68,9 @@ def guard() -> None:
       removes the whole folder, before it generates and when that fails. A setting ``lesson_url``
       that is none is said before.
     - ``zip_collect`` ends with a list of what it has not collected.
-    - Formgrader's list of submissions shows which came late, also where that costs nothing.
+    - Formgrader's list of submissions shows which came late, also where that costs nothing, and
+      what counts where the class has a ``course.yml``. There, all its lists say that other numbers
+      are points as they were earned.
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
       its points (:func:`grader.results.marks.set_maxima`).
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
@@ -83,7 +92,8 @@ def guard() -> None:
     if f"{FORMGRADER}.handlers" in sys.modules:  # only in Jupyter's server
         handler = sys.modules[f"{FORMGRADER}.handlers"].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
-        sys.modules[f"{FORMGRADER}.base"].BaseHandler.exporter = property(_exporter)
+        base_handler = sys.modules[f"{FORMGRADER}.base"].BaseHandler
+        base_handler.exporter, base_handler.render = property(_exporter), _render
 
 
 def _found_path(
@@ -182,28 +192,51 @@ def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
 
 def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
     found = _nbgraders_submission(api, assignment, student, **known)
-    return found and _with_lateness(api, assignment, [found])[0]
+    return found and _with_more(api, assignment, [found])[0]
 
 
 def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
-    return _with_lateness(api, assignment, _nbgraders_submissions(api, assignment))
+    return _with_more(api, assignment, _nbgraders_submissions(api, assignment))
 
 
-def _with_lateness(
+def _with_more(
     api: NbGraderAPI, assignment: str, found: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Write behind the time of each graded submission by how much it came late."""
+    """Write behind each graded submission's time by how much it came late, and what counts of it.
+
+    The scores beside it stay nbgrader's.
+    """
+    from grader.results.coursefile.marks import counts_of  # here, because it imports IPython
+
+    graded = {one["student"]: one for one in found if one["autograded"]}
+    due_for, counted = None, None
+    try:
+        due_for = due_dates(Path(api.coursedir.root), assignment)
+        if graded and due_for:
+            course = Course(Path(api.coursedir.root), api.config, api.coursedir)
+            counted = counts_of(course, assignment, graded)
+    except UserError as error:  # the lists are shown; every command says it, and ends
+        api.log.warning("%s", error)
     with api.gradebook as gradebook:
-        try:
-            due_for = due_dates(Path(api.coursedir.root), assignment)
-        except UserError as error:  # the lists are shown; every command says it, and ends
-            api.log.warning("%s", error)
-            due_for = None
         late = seconds_late(gradebook.db, assignment, due_for)
-    for one in found:
-        if one["autograded"] and late.get(one["student"]):
-            one["display_timestamp"] += f" (late: {duration(late[one['student']])})"
+    for student, one in graded.items():
+        said = [f"late: {duration(late[student])}"] if late.get(student) else []
+        if what := (counted or {}).get(student):
+            said.append(next(sum_sentences(what)).removesuffix("."))
+        if said:
+            one["timestamp"] = one["timestamp"] or ""  # for None its script shows nothing else
+            one["display_timestamp"] = (
+                f"{one['display_timestamp'] or 'no time'} ({'; '.join(said)})"
+            )
     return found
+
+
+def _render(handler: Any, name: str, **about: Any) -> str:
+    """Return one of formgrader's pages; in a class with rules of its own it names its numbers."""
+    page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**about)
+    if "Score</th>" in page and (Path(handler.coursedir.root) / FILE).exists():
+        page = page.replace("Score</th>", "Score, as earned</th>").replace(TABLE, EARNED + TABLE, 1)
+    return page
 
 
 def _apart(handler: JupyterHandler) -> str:

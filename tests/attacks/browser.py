@@ -58,3 +58,9 @@ def dangers(page: str) -> list[str]:
     parser.feed(page)
     parser.close()
     return parser.found
+
+
+def leads_away(page: str) -> list[str]:
+    """Return the addresses outside of the page that a link on it leads to."""
+    links = re.findall(r"<a\b[^>]*?\shref=[\"']?([^\"'\s>]*)", page)
+    return [address for address in links if not address.startswith("#")]

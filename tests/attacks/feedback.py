@@ -316,3 +316,43 @@ def shows_a_report_of_its_own(work: Work) -> None:
             return x[0]
         """,
     )
+
+
+PAGE = """
+</pre></details></div></article></main><main><p class="sum"><b>7</b> of 7 points</p>
+<article class="exercise" id="exercise-corner"><h2>3. A corner</h2><p class="mark full">2 of 2</p>
+<div class="verdict"><ul class="parts"><li><span class="status right">right</span></li></ul></div>
+<a href="https://evil.example/seen">To read again</a><details open ontoggle=alert(1)></details>
+{{ about.student.__class__.__mro__ }} {% include "feedback.css.j2" %} </article>
+"""
+
+
+@attack()
+def writes_the_page_of_feedback(work: Work) -> None:
+    """Writes and shows what the page itself is made of: ends of its parts, its classes, a mark."""
+    work.first(
+        f"""
+        from IPython.display import HTML, Latex, Markdown
+        page = {PAGE!r}
+        print(page)
+        display(HTML(page), Markdown(page), Latex(page))
+        """
+    )
+    work.text(PAGE)
+    work.text(f"**Regrade:** {PAGE}")
+    work.text("## 3. A corner\n\n2 of 2 points, marked by a person\n\n### The grader’s report")
+
+
+@attack()
+def shows_more_than_a_page_holds(work: Work) -> None:
+    """Shows thousands of texts, tables and pictures, and writes code without an end."""
+    work.first(
+        """
+        from IPython.display import HTML
+        for k in range(300):
+            print("x" * 400)
+            display(HTML("<table><tr>" + "<td>1</td>" * 40 + "</tr></table>"))
+            display({"image/png": "iVBORw0KGgo=" * 100, "text/plain": "x" * 300}, raw=True)
+        """
+    )
+    work.first("x = [" + "'a', 1, " * 12_000 + "]")

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import nbgrader
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import (
     ClearHiddenTests,
@@ -41,6 +40,7 @@ from grader.judging.catalogue import find_check
 from grader.judging.graded_cell import is_verified, read_verdicts
 from grader.phase_paths import ROOT
 from grader.preprocessors import CleanFeedback, Execute, FeedbackExporter, Sanitize, execute
+from grader.results.feedback.page import ABOUT, About
 from grader.sandbox import Limits
 from grader.sandbox.warm_process import warm
 from grader.submission.files import read_notebooks
@@ -60,7 +60,6 @@ LIMITS = {
     "processes": 64,
     "total_seconds": 120,
 }
-TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader"
 
 
 def source_notebook() -> NotebookNode:
@@ -259,12 +258,12 @@ def page_of(nb: NotebookNode, scores: dict[str, float], config: Config, root: st
         if is_grade(cell):
             cell.metadata.nbgrader.score = scores[cell.metadata.nbgrader.grade_id]
             most += cell.metadata.nbgrader.points
-    about = {"notebook": LAB, "score": sum(scores.values()), "max_score": most, "late_penalty": 0}
+    about = About("mallory", LAB, sum(scores.values()), most)
     nb = nbformat.reads(nbformat.writes(nb), as_version=4)
     nb, resources = CleanFeedback(config=config).preprocess(
-        nb, {"nbgrader": {**about, "root": root}}
+        nb, {"nbgrader": {ABOUT: about, "root": root}}
     )
-    page, _ = _feedback_exporter().from_notebook_node(nb, resources)
+    page, _ = FeedbackExporter(config=config).from_notebook_node(nb, resources)
     return page
 
 
@@ -309,14 +308,3 @@ def _memory(reset: bool = False) -> int:
         Path("/proc/self/clear_refs").write_text("5")
     [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(peak) * 1024
-
-
-@functools.cache
-def _feedback_exporter() -> FeedbackExporter:
-    """Return the exporter as nbgrader makes it for ``generate_feedback``."""
-    config = Config()
-    config.HTMLExporter.template_name = "feedback"
-    config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES / "templates")]
-    css = TEMPLATES / "static" / "node_modules" / "bootstrap" / "dist" / "css"
-    config.HTMLExporter.extra_template_paths = [str(css)]
-    return FeedbackExporter(config=config)

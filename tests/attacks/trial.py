@@ -11,7 +11,7 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.untrusted import UNSEEN
 from grader.verdict import VERDICT_MIME
-from tests.attacks.browser import dangers
+from tests.attacks.browser import dangers, leads_away
 from tests.attacks.catalogue import Attack, every_attack
 from tests.attacks.commit import commit
 from tests.attacks.ground import LAB, Ground, Outcome, left_behind
@@ -19,6 +19,7 @@ from tests.attacks.work import lazy
 
 FULL = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 MIB = 2**20
+PAGE = 4 * MIB  # characters of a page of feedback
 # An attack may take its own seconds and HONEST times those of an honest submission that is graded
 # before or right after it: a machine may be busy in between, and not any more.
 HONEST = 10
@@ -45,9 +46,11 @@ def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
     assert not UNSEEN.search(outcome.notes + json.dumps(said, ensure_ascii=False))
     reports = [o for c in outcome.nb.cells for o in c.get("outputs", []) if is_report(o)]
     assert len(reports) == len(outcome.scores)
-    assert outcome.page.count('class="shown-by">The grader') == len(reports)
+    assert outcome.page.count('<div class="verdict">') == len(reports)
     assert ground.spilled(outcome) == []
     assert dangers(outcome.page) == dangers(honest.page)
+    assert leads_away(outcome.page) == []
+    assert len(outcome.page) < PAGE
     assert re.search(attack.tells, outcome.told), outcome.told[:2000]
     assert outcome.memory < 200 * MIB
     assert left_behind() == []

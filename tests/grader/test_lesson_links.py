@@ -65,6 +65,18 @@ def test_a_link_is_made_only_where_the_lesson_is(tmp_path):
         assert link_to(phase, "Keys: two", folder) == f"{SITE}lessons/01_tensors.html#keys-two"
 
 
+def test_a_classs_own_site_comes_first(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.open-the-hood]\nlesson_url = "https://a.org"')
+    rules = tmp_path / "course.yml"
+    rules.write_text("course: {title: Ours}")
+    assert lesson_url(tmp_path) == "https://a.org/"
+    rules.write_text(f"course: {{lesson_url: {SITE[:-1]}}}")
+    assert lesson_url(tmp_path) == SITE
+    rules.write_text("course: {lesson_url: /srv/site}")
+    with pytest.raises(UserError, match=r"course.yml:1: course.lesson_url: expected the address"):
+        lesson_url(tmp_path)
+
+
 @pytest.mark.parametrize("said", ['"/srv/site"', "3", '"https://x y"'])
 def test_a_setting_that_is_no_address_is_refused(said, tmp_path):
     (tmp_path / "pyproject.toml").write_text(f"[tool.open-the-hood]\nlesson_url = {said}")

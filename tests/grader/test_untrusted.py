@@ -1,6 +1,7 @@
 """A learner's code may have written anything: each reader takes one type, within bounds."""
 
 import json
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import nbformat
@@ -10,7 +11,7 @@ from grader import untrusted
 from grader.metadata import KEY
 from grader.results.gradebook import read_graded
 from grader.run_record import RunRecord, problem_of
-from grader.verdict import Cause, Status, Verdict
+from grader.verdict import MAX_CALL, Cause, Example, Status, Verdict
 
 ANYTHING = (None, True, 3, -2.5, "text", "x" * 10_000, [], [[]] * 999, {}, {"a": {"b": [1]}})
 HOSTILE = (*ANYTHING, float("nan"), float("inf"), 10**400, {str(n): n for n in range(999)})
@@ -45,6 +46,14 @@ def test_a_value_of_another_type_counts_as_missing(read, missing, right):
         assert read(raw) == missing, raw
 
 
+def test_an_examples_call_is_read_whole():
+    call = "f(\n" + "    [1.0, 2.0],\n" * 60 + ")"
+    example = Example(call, "2", "3", before=("x = " + "1" * MAX_CALL,))
+    assert len(call) > 2 * untrusted.MAX_TEXT
+    assert Example.from_json(json.loads(json.dumps(asdict(example)))) == example
+    assert len(Example.from_json({"call": "x" * 10_000}).call) == 2 * MAX_CALL
+
+
 def test_sizes_are_bounded():
     assert untrusted.text("x" * 10_000) == "x" * untrusted.MAX_TEXT
     assert len(untrusted.sequence([0] * 10_000)) == untrusted.MAX_ENTRIES
@@ -64,9 +73,12 @@ def test_records_and_verdicts_are_read_from_anything(raw):
         run = RunRecord.of({KEY: data})
         assert isinstance(run.seed, str)
         assert run.sandbox is None or isinstance(run.sandbox, bool)
-    run = RunRecord.of({KEY: dict.fromkeys(("seed", "sandbox", "seconds", "notes"), raw)})
+    run = RunRecord.of(
+        {KEY: dict.fromkeys(("seed", "sandbox", "seconds", "notes", "earlier"), raw)}
+    )
     assert run.seconds is None or isinstance(run.seconds, float)
     assert all(isinstance(note.message, str) for note in run.notes)
+    assert all(isinstance(said, str) for said in run.earlier.values())
     cell = SimpleNamespace(metadata={KEY: {"seconds": raw, "problem": raw}})
     assert isinstance(problem_of(cell), str)
 

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader.backquotes import in_code
 from grader.course import Course
+from grader.results import look
 from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import ADVICE, GROUPS, todos, worth_a_look
-from grader.results.marks import duration
-from grader.verdict import in_points
-from utils.notebook import style
 
 TEMPLATES = Path(__file__).parent / "templates"
 FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its own
@@ -64,17 +61,8 @@ class Places:
 
 def render(tally: Tally, places: Places, now: datetime, counts: ClassCounts | None = None) -> str:
     """Return the whole page as HTML; with what counts where the class has rules of its own."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters = {"code": in_code, "sentence": as_sentence, "duration": duration}
-    environment.filters |= filters | {"in_points": in_points, "percent": percent}
-    template = environment.get_template("page.html.j2")
-    return template.render(_context(tally, places, now), counts=counts, style=style)
+    about = _context(tally, places, now)
+    return look.render(TEMPLATES, "page.html.j2", **about, counts=counts)
 
 
 def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
@@ -186,14 +174,3 @@ def _when(times: tuple[float, ...]) -> str:
         return f"{start:%-d %B} to {end:%-d %B %Y}"
     until = "" if f"{start:%H:%M}" == f"{end:%H:%M}" else f" to {end:%H:%M}"
     return f"{start:%-d %B %Y, %H:%M}{until}"
-
-
-def as_sentence(text: str) -> str:
-    """Return the text with a capital first letter and a full stop."""
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
-
-
-def percent(value: float) -> str:
-    """Return a share as a whole percentage."""
-    return f"{value:.0%}".replace("%", "\N{NO-BREAK SPACE}%")

@@ -58,6 +58,13 @@ ADVICE = {
         "Ask when it was handed in",
         "with a time that can't be read",
     ),
+    ReasonKind.REGRADE: Advice(
+        "A regrade is asked for",
+        "Read the answer beside its verdict. A mark that you give in formgrader, the same or "
+        "another, answers it; `grade --regrade` grades it anew where the check has changed.",
+        "Answer requests for a regrade",
+        "asking for one",
+    ),
     ReasonKind.TOUCHED: Advice(
         "Graded cells, settings or tags changed",
         "The originals were used, so nothing was gained. Mostly an accident; ask.",

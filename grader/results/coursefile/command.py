@@ -53,6 +53,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 def _check(course: Course, file: CourseFile) -> int:
     about = file.course
     print(f"{about.title or course.root.name}; times are those of {about.time_zone}.")
+    if about.lesson_url:
+        print(f"Links to lessons lead to {about.lesson_url}.")
     if file.late.free_days:
         print(f"In the whole term {days(file.late.free_days)} of lateness are free.")
     for lab in file.labs:

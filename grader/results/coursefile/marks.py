@@ -16,7 +16,7 @@ from grader.course import Course, open_course
 from grader.results.coursefile.counting import Counted, Lateness, RawMark, count, lateness_of
 from grader.results.coursefile.reading import exercises_of, read_course_file
 from grader.results.coursefile.schema import CourseFile
-from grader.results.coursefile.sentences import counted_sentences
+from grader.results.coursefile.sentences import late_sentence
 from grader.results.gradebook import Graded, Results
 
 
@@ -91,18 +91,36 @@ def times_by_student(
     return found
 
 
+def counts_of(
+    course: Course, lab: str, only: Collection[str] | None = None
+) -> dict[str, Counted] | None:
+    """Return what counts of a lab's graded submissions, by student; None where no rules hold.
+
+    Raises:
+        UserError: when something is wrong in ``course.yml``, or the lab is not in the gradebook.
+    """
+    file = read_course_file(course.root)
+    if file is None or lab not in file.labs:
+        return None
+    return {one.student: what for one, what in CountedMarks(course, file).read(lab, only)}
+
+
 @dataclass(frozen=True)
 class Told:
     """What a class's rules change of one learner's feedback on a lab.
 
     Attributes:
-        sentences: what counts, and how it came about.
-        shows: whether ``misconceptions`` and ``examples`` are shown.
+        course: the course's title, or empty.
+        counted: what counts of the submission; None where no rules hold.
+        policy: what lateness costs in this lab, in a sentence.
+        shows: whether ``misconceptions``, ``examples`` and ``rubrics`` are shown.
     """
 
-    sentences: tuple[str, ...] = ()
+    course: str = ""
+    counted: Counted | None = None
+    policy: str = ""
     shows: Mapping[str, bool] = field(
-        default_factory=lambda: {"misconceptions": True, "examples": True}
+        default_factory=lambda: {"misconceptions": True, "examples": True, "rubrics": False}
     )
 
 
@@ -117,8 +135,8 @@ def told(root: Path, lab: str, student: str, now: datetime) -> Told:
     """
     file = read_course_file(root)
     if file is None or lab not in file.labs:
-        return Told()
+        return Told(file.course.title if file else "")
     marks = CountedMarks(open_course(root), file, student)
-    sentences = [s for _, what in marks.read(lab, [student]) for s in counted_sentences(what)]
-    asked = ("misconceptions", "examples")
-    return Told(tuple(sentences), {what: file.shows(what, lab, student, now) for what in asked})
+    counted = next((what for _, what in marks.read(lab, [student])), None)
+    shows = {what: file.shows(what, lab, student, now) for what in Told().shows}
+    return Told(file.course.title, counted, late_sentence(file.policy(lab)), shows)

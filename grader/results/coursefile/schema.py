@@ -73,6 +73,17 @@ def _zone(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    from grader.lesson_links import URL  # here, because it imports nbgrader
+
+    if value and not URL.fullmatch(value):
+        raise ValueError(
+            f"expected the address of the course's site, such as https://example.org/course/, "
+            f"got {value!r}"
+        )
+    return value
+
+
 Share = Annotated[float, BeforeValidator(_share)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Beginning = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=False))]
@@ -80,6 +91,7 @@ End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True)
 Points = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
 Zone = Annotated[str, AfterValidator(_zone)]
+Address = Annotated[str, AfterValidator(_address)]
 
 
 class Part(BaseModel):
@@ -89,10 +101,15 @@ class Part(BaseModel):
 
 
 class About(Part):
-    """The course: ``course:``."""
+    """The course: ``course:``.
+
+    Attributes:
+        lesson_url: where links to lessons lead, in place of the project's setting of that name.
+    """
 
     title: str = ""
     time_zone: Zone = "UTC"
+    lesson_url: Address = ""
 
 
 class Group(Part):
@@ -139,10 +156,11 @@ class TermPolicy(LatePolicy):
 
 
 class Feedback(Part):
-    """What learners see of a verdict: the names of mistakes, and calls that fail."""
+    """What learners see: the names of mistakes, calls that fail, and rubrics of what is marked."""
 
     misconceptions: Shown = Shown.ALWAYS
     examples: Shown = Shown.ALWAYS
+    rubrics: Shown = Shown.NEVER
 
 
 class LabRules(Part):
@@ -229,7 +247,7 @@ class CourseFile(Part):
         return release is not None and now < release.replace(tzinfo=self.zone)
 
     def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
-        """Return whether feedback shows a learner ``misconceptions`` or ``examples`` now.
+        """Return whether feedback shows a learner this now: a field of :class:`Feedback`.
 
         Args:
             now: with a time zone. After the due date is after the learner's own.

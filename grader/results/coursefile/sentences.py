@@ -107,24 +107,37 @@ def _feedback(feedback: Feedback) -> Iterator[str]:
             yield f"Feedback {does} {what} only after the due date."
         elif when is Shown.NEVER:
             yield f"Feedback {does} no {what}."
+    if feedback.rubrics is not Shown.NEVER:
+        after = ", after the due date" if feedback.rubrics is Shown.AFTER_DUE else ""
+        yield f"Feedback shows the rubrics of answers that a person has marked{after}."
 
 
 def counted_sentences(counted: Counted) -> Iterator[str]:
     """Yield what counts of a submission and how it came about, for its learner."""
+    yield from sum_sentences(counted)
+    yield from filter(None, map(exercise_sentence, counted.marks))
+    if said := lateness_sentence(counted):
+        yield said
+
+
+def sum_sentences(counted: Counted) -> Iterator[str]:
+    """Yield what counts of a submission in all, and what of it has no mark."""
     so_far = "" if counted.is_final else " so far"
-    yield f"{_number(counted.counts)} of {_number(counted.most)} points count{so_far}."
+    yield f"{number(counted.counts)} of {number(counted.most)} points count{so_far}."
     if counted.waiting:
         yield f"Not marked yet: {in_points(counted.waiting)} that count."
     if counted.lost:
         yield f"Without a mark: {in_points(counted.lost)} that count."
-    for one in counted.marks:
-        if said := how(one):
-            yield f"`{one.raw.exercise}` {said}."
-    if said := _how_late(counted):
-        yield said
 
 
-def _how_late(counted: Counted) -> str:
+def exercise_sentence(mark: CountedMark) -> str:
+    """Return how an exercise counts; empty if as in the lab."""
+    said = how(mark)
+    return f"`{mark.raw.exercise}` {said}." if said else ""
+
+
+def lateness_sentence(counted: Counted) -> str:
+    """Return how late a submission came, and what that costs; empty if it came in time."""
     late = counted.lateness
     if not late.known:
         return "When it was handed in is not known."
@@ -137,7 +150,7 @@ def _how_late(counted: Counted) -> str:
         by = "a free day covers" if late.days == 1 else "your free days cover"
         return f"{handed_in}, which {by}."
     paid = f", {late.free} of them free" if late.free else ""
-    cost = f": {percent(late.kept)} of {_number(counted.earned)} points stay"
+    cost = f": {percent(late.kept)} of {number(counted.earned)} points stay"
     return f"{handed_in}{paid}{cost if late.kept < 1 else ', at no cost'}."
 
 
@@ -156,5 +169,6 @@ def how(mark: CountedMark) -> str:
     return ", and ".join(said)
 
 
-def _number(points: float) -> str:
+def number(points: float) -> str:
+    """Return points with two digits at most; a half goes up."""
     return f"{round(points + 1e-9, 2):g}"

@@ -1,14 +1,17 @@
 """What feedback does not show."""
 
+import dataclasses
 import sysconfig
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from grader.phase_paths import ROOT
-from grader.preprocessors import CleanFeedback, Sanitize
-from grader.preprocessors.feedback import BY, BY_GRADER, BY_THEM
+from grader.preprocessors import CleanFeedback
 from grader.preprocessors.self_judged import NOTE
+from grader.results.coursefile.marks import Told
+from grader.results.feedback.page import ABOUT, About
+from grader.verdict import VERDICT_MIME, PartResult, Status, Verdict
 from tests.grader.judging.test_graded_cell import SOURCE, error, graded_cell, report, result
 
 ORDINARY = (
@@ -22,32 +25,38 @@ def cleaned(*cells):
     return CleanFeedback().preprocess(nb, {"nbgrader": {}})[0].cells
 
 
-def test_the_hidden_part_and_its_number_are_gone_and_the_report_stays():
+def test_the_hidden_part_and_its_number_are_gone_and_the_verdict_is_the_pages():
     cell = graded_cell(SOURCE)
-    cell.outputs = [report(), result("2.0")]
-    [cell] = cleaned(cell)
-    assert cell.source == "assert twice(1) == 2"
-    assert [str(output.data) for output in cell.outputs] == [says(BY_GRADER), str(report().data)]
+    printed = new_output("stream", text="printed")
+    cell.outputs = [printed, report(), result("2.0")]
+    nb = new_notebook(cells=[cell])
+    nb, resources = CleanFeedback().preprocess(nb, {"nbgrader": {}})
+    assert nb.cells[0].source == "assert twice(1) == 2"
+    assert nb.cells[0].outputs == [printed]
+    name = cell.metadata.nbgrader.grade_id
+    said = Verdict.from_json(report().data[VERDICT_MIME])
+    assert resources["nbgrader"][ABOUT].verdicts == {name: said}
 
 
-def says(words):
-    return str({"text/html": BY % words})
-
-
-def test_what_the_learners_code_shows_is_told_from_the_report():
+def test_a_verdict_names_no_path_of_the_machine():
+    output = report()
+    said = Verdict.from_json(output.data[VERDICT_MIME])
+    part = PartResult("a", 1.0, 0.0, Status.WRONG, problem=f"raised OSError: {ROOT}/utils")
+    verdict = dataclasses.replace(said, parts=(part,))
+    output.data[VERDICT_MIME] = verdict.to_json()
     cell = graded_cell(SOURCE)
-    alike = new_output("display_data", data={"text/plain": report().data["text/plain"]})
-    cell.outputs = [alike, report(), result("2.0")]
-    [cell] = cleaned(cell)
-    assert [str(output.data) for output in cell.outputs] == [
-        says(BY_THEM),
-        str(alike.data),
-        says(BY_GRADER),
-        str(report().data),
-    ]
-    alike = new_output("display_data", data={"text/html": BY % BY_GRADER})
-    nb = new_notebook(cells=[new_code_cell("", outputs=[alike])])
-    assert "shown-by" not in str(Sanitize().preprocess(nb, {})[0])
+    cell.outputs = [output]
+    _, resources = CleanFeedback().preprocess(new_notebook(cells=[cell]), {"nbgrader": {}})
+    [found] = resources["nbgrader"][ABOUT].verdicts.values()
+    assert found.parts[0].problem == "raised OSError: course/utils"
+
+
+def test_a_report_after_plain_hidden_tests_is_not_believed():
+    verified = graded_cell(SOURCE)
+    verified.outputs = [report(), result("2.0")]
+    nb = new_notebook(cells=[graded_cell(ORDINARY), verified])
+    _, resources = CleanFeedback().preprocess(nb, {"nbgrader": {}})
+    assert resources["nbgrader"][ABOUT].verdicts == {}
 
 
 def test_a_traceback_that_quotes_hidden_code_keeps_its_last_line():
@@ -86,11 +95,19 @@ def test_a_traceback_of_the_learners_own_cell_stays():
     assert cleaned(cell)[0].outputs[0].traceback == ["----> 1 1 / 0"]
 
 
-def test_a_rubric_is_gone():
+@pytest.mark.parametrize(
+    ("shown", "by_person", "rubrics"),
+    [(False, True, {}), (True, False, {}), (True, True, {"why": "because"})],
+)
+def test_a_rubric_is_gone_but_where_the_class_shows_it_beside_a_mark(shown, by_person, rubrics):
     settings = {"grade": False, "solution": False, "locked": True, "task": True, "points": 3}
+    settings |= {"grade_id": "why", "by_person": by_person}
     source = "Why?\n=== BEGIN MARK SCHEME ===\nbecause\n=== END MARK SCHEME ==="
-    [cell] = cleaned(new_markdown_cell(source, metadata={"nbgrader": settings}))
-    assert cell.source == "Why?"
+    nb = new_notebook(cells=[new_markdown_cell(source, metadata={"nbgrader": settings})])
+    told = Told(shows={"misconceptions": True, "examples": True, "rubrics": shown})
+    nb, resources = CleanFeedback().preprocess(nb, {"nbgrader": {ABOUT: About(told=told)}})
+    assert nb.cells[0].source == "Why?"
+    assert resources["nbgrader"][ABOUT].rubrics == rubrics
 
 
 def test_a_learner_may_write_the_markers_of_a_region():

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from grader.course import open_course
 from grader.results.class_report import command
-from grader.results.class_report.page import Places, bins, duration, hardest_say, scores_say
+from grader.results.class_report.page import Places, bins, hardest_say, scores_say
 from grader.results.class_report.tally import ExerciseTally
 from grader.results.gradebook import GradedCell
+from grader.results.marks import duration
 from tests.grader.results.class_report.made_up import LAB, TASK, Made, crowd, make_course, verdict
 
 EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>'

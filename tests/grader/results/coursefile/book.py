@@ -17,11 +17,11 @@ from tests.grader.tiny import write
 CONFIG = """
 c = get_config()
 c.CourseDirectory.root = {root!r}
+c.ExportApp.plugin_class = "grader.results.export.Export"
 c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "grader.preprocessors.GetGrades",
     "grader.preprocessors.CleanFeedback",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 """
 LABS = {  # exercises with their points; the last one of each is marked by a person

@@ -6,17 +6,24 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
+from jinja2 import DictLoader, Environment
+from nbgrader.api import Gradebook
+from nbgrader.apps.exportapp import ExportApp
+from nbgrader.server_extensions.formgrader import handlers
 
 from grader.results.class_report import command as report
 from grader.results.coursefile import command
 from grader.results.coursefile.exports import PLACES, Kind
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import FILE, read_course_file
+from grader.submission import nbgrader_guard
 from tests.grader.results.coursefile.book import LABS, hand_in, make_book
+from tests.grader.results.test_same_numbers import formgrader
 
 MADRID = ZoneInfo("Europe/Madrid")
 RULES = """
@@ -156,6 +163,86 @@ def test_changed_in_mid_term_and_undone_everything_is_as_before_byte_for_byte(co
     assert changed != before
     assert exports() == before
     assert (course.root / "gradebook.db").read_bytes() == recorded
+
+
+@pytest.mark.parametrize(
+    ("lab", "who"), [("01_one", "s1*"), ("02_two", "s0*"), ("03_three", "s05")]
+)
+def test_a_learners_page_begins_with_what_counts(course, lab, who):
+    assert formgrader(course).generate_feedback(lab, who)["success"]
+    pages = list((course.root / "feedback").glob(f"{who}/{lab}/{lab}.html"))
+    assert len(pages) == {"s1*": 9, "s0*": 10, "s05": 1}[who]
+    for path in pages:
+        student, page = path.parent.parent.name, path.read_text()
+        found = re.findall(r'"sum"><b>([^<]*)</b> of (\S+) points count(.*)</p>', page)
+        so_far = " so far" if (student, lab) == ("s05", "03_three") else ""
+        counts, most = expected(student)[lab]
+        assert found == [(two_digits(counts), two_digits(most), so_far)], (student, lab)
+        scores, _, withheld = HANDED_IN[student, lab]
+        marks = re.findall(r'<article id="exercise-(\w+)".*?<b>(.*?)</b>', page, re.DOTALL)
+        assert dict(marks) == {
+            name: wanted_mark(lab, name, scores[name], withheld) for name in LABS[lab]
+        }
+
+
+def test_formgraders_list_and_nbgraders_export_say_what_counts_beside_what_was_earned(course):
+    rows = exported(course)
+    for lab in LABS:
+        listed = {one["student"]: one for one in formgrader(course).get_submissions(lab)}
+        for student in STUDENTS:
+            if (student, lab) not in HANDED_IN:
+                assert (lab, student) not in rows
+                continue
+            counts, most = expected(student)[lab]
+            row, one = rows[lab, student], listed[student]
+            earned = sum(score or 0 for score in HANDED_IN[student, lab][0].values())
+            assert float(row["raw_score"]) == one["score"] == earned
+            assert as_read(row["counts"]) == wanted_score(student, lab)
+            assert float(row["counts_of"]) == most
+            so_far = " so far" if (student, lab) == ("s05", "03_three") else ""
+            said = f"{two_digits(counts)} of {two_digits(most)} points count{so_far})"
+            assert one["display_timestamp"].endswith(said)
+
+
+def exported(course):
+    app = ExportApp(coursedir=course.directory, config=course.config)
+    app.init_plugin()
+    app.plugin_inst.to = str(course.root / "grades.csv")
+    with Gradebook(course.directory.db_url) as gradebook:
+        app.plugin_inst.export(gradebook)
+    with (course.root / "grades.csv").open(newline="") as file:
+        return {(row["assignment"], row["student_id"]): row for row in csv.DictReader(file)}
+
+
+def test_formgraders_pages_say_which_numbers_they_show(course, tmp_path):
+    template = f'<thead><th class="text-center">Score</th></thead>{nbgrader_guard.TABLE}'
+    settings = {"nbgrader_jinja2_env": Environment(loader=DictLoader({"list": template}))}
+    for root, changed in ((course.root, True), (tmp_path, False)):
+        handler = SimpleNamespace(settings=settings, coursedir=SimpleNamespace(root=str(root)))
+        shown = nbgrader_guard._render(handler, "list")
+        assert ("Score, as earned</th>" in shown, nbgrader_guard.EARNED in shown) == (changed,) * 2
+        assert (shown == template) is not changed
+    templates = Path(handlers.__file__).parent / "templates"  # of the nbgrader that is installed
+    assert nbgrader_guard.TABLE in (templates / "base.tpl").read_text()
+    assert "Score</th>" in (templates / "manage_submissions.tpl").read_text()
+
+
+def two_digits(points):
+    return f"{float((points * 100 + Fraction(1, 2)) // 1 / 100):g}"
+
+
+def wanted_mark(lab, name, score, withheld):
+    """What stands beside an exercise's title."""
+    if score is None:
+        return "not marked yet, of 2 points"
+    if name in ("first", "fifth"):
+        return "does not count"
+    if name == "third":
+        return f"{score:g} as a bonus"
+    if name == "second":
+        return f"{two_digits(Fraction(score) / 2)} of 3 points"
+    given = score + withheld.get(name, 0)
+    return f"{given:g} of {LABS[lab][name]:g} points"
 
 
 def table(course, kind):

@@ -1,0 +1,71 @@
+"""Find a graded notebook's exercises: each graded cell, with the cells that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_solution, is_task
+
+from grader.metadata import KEY
+from grader.results.class_report.outline import HEADING
+from grader.untrusted import mapping, text
+
+
+@dataclass
+class Section:
+    """A part of a notebook, with at most one graded cell.
+
+    Attributes:
+        title: the heading above it; empty before the first one.
+        graded: the cell with the mark; None where nothing is marked.
+        question: the lab's own text.
+        cells: all others, in their order: what the learner wrote, and the lab's own cells.
+    """
+
+    title: str = ""
+    graded: NotebookNode | None = None
+    question: list[NotebookNode] = field(default_factory=list)
+    cells: list[NotebookNode] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the graded cell; empty without one."""
+        return str(self.graded.metadata.nbgrader.grade_id) if self.graded else ""
+
+
+def sections(nb: NotebookNode) -> Iterator[Section]:
+    """Yield a graded notebook's sections in their order.
+
+    One begins at a heading of the lab's own, and in a section with a graded cell at the next
+    solution or graded cell.
+    """
+    now = Section()
+    for cell in nb.cells:
+        by = added_by(cell)
+        if by == "grader":  # its notes, which the metadata has, too
+            continue
+        is_text = cell.cell_type == "markdown" and not by and not is_solution(cell)
+        heading = HEADING.search(cell.source) if is_text else None
+        marked = is_grade(cell) or is_task(cell)
+        if heading or now.graded and (marked or is_solution(cell)):
+            yield now
+            now = Section(heading[1].strip() if heading else now.title)
+        if marked:
+            now.graded = cell
+        if is_text:
+            now.question.append(cell)
+        elif not marked or is_solution(cell):
+            now.cells.append(cell)
+    yield now
+
+
+def added_by(cell: NotebookNode) -> str:
+    """Return who added a cell to the lab's: ``learner``, ``grader``; empty for the lab's own."""
+    return text(mapping(cell.metadata.get(KEY)).get("by"))
+
+
+def is_answer(cell: NotebookNode) -> bool:
+    """Return whether the text of a cell is the learner's."""
+    return bool(is_solution(cell)) or added_by(cell) == "learner"
