@@ -32,30 +32,21 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes that are drawn, with those that each leads to, and three counts.
-
-    Attributes:
-        saved: the bytes that all nodes keep.
-        shared: places where a storage is kept that is kept elsewhere as well.
-    """
+    """The nodes that are drawn, with those that each leads to, and three counts."""
 
     nodes: dict[Any, Node]
     inputs: dict[Any, list[Any]]
     left_out: int
-    saved: int
-    shared: int
+    saved: int  # the bytes that all nodes keep
+    shared: int  # places where a storage is kept that is kept elsewhere as well
 
 
 def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
     """Show the graph behind `tensor`: its grad_fn on top, the leaves it will reach at the bottom.
 
-    Args:
-        named: leaves to call by name, such as weight=layer.weight. Draw before backward, which
-            frees what nodes saved.
-
-    Raises:
-        TypeError: for anything but a tensor.
-        ValueError: for a tensor without a graph.
+    named: leaves to call by name, such as weight=layer.weight. Draw before backward, which frees
+    what nodes saved. Raises TypeError for anything but a tensor; ValueError for a tensor without a
+    graph.
     """
     present(lambda: draw(tensor, named))
 

@@ -17,11 +17,8 @@ NARROW = 30  # CSS pixels; an index of three digits doesn't fit into a narrower 
 def block_mask(n: int, block: int) -> None:
     """Show the programs that cover n elements in blocks of `block`, and what their masks let pass.
 
-    Args:
-        block: a power of two up to 1024, as Triton asks. Live, both have a slider.
-
-    Raises:
-        ValueError: for n below 0 or another block.
+    block: a power of two up to 1024, as Triton asks. Live, both have a slider. Raises ValueError
+    for n below 0 or another block.
     """
     if n < 0 or block not in BLOCKS:
         raise ValueError(

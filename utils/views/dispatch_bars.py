@@ -43,10 +43,7 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     """Show the operators that `function(*args)` calls, nested, and the slots each call passes.
 
     The function is called once. Live, how deep to look and which call to tell of can be moved, and
-    where to begin when there are many calls.
-
-    Raises:
-        ValueError: if no operator is called.
+    where to begin when there are many calls. Raises ValueError if no operator is called.
     """
     calls = dispatch.trace(function, *args)
     if not calls:
@@ -96,9 +93,8 @@ def bars(calls: Sequence[Call], depth: int) -> list[Bar]:
 def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: int = 0) -> Drawing:
     """The calls down to a depth, from the first-th outermost call on.
 
-    Args:
-        rows: how many calls the sheet has room for, if there are fewer.
-        lit: which of the drawn calls is told of; the last where there are fewer.
+    rows: how many calls the sheet has room for, if there are fewer. lit: which of the drawn calls
+    is told of; the last where there are fewer.
     """
     every = walked(calls)
     canvas = Canvas(sentence(every))

@@ -20,16 +20,9 @@ DARKEST = 0.55  # how much of a colour the largest number has, so that dark word
 def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True, calls: int = 40) -> None:
     """Show what `layer` makes of `x` in a call, and on average over many; live, both can be moved.
 
-    Args:
-        layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it
-            is.
-        x: at most 24 numbers.
-        training: the mode at first.
-        calls: how many.
-
-    Raises:
-        ValueError: for more numbers or none.
-        TypeError: for a layer without modes.
+    layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it is.
+    x: at most 24 numbers. training: the mode at first. calls: how many. Raises ValueError for more
+    numbers or none; TypeError for a layer without modes.
     """
     if not isinstance(layer, nn.Module):
         raise TypeError(f"dropout_modes needs an nn.Module, got {type(layer).__name__}")

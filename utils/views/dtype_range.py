@@ -22,9 +22,7 @@ PRECISION_X = 794
 def dtype_range(dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """Show range and relative precision of floating-point dtypes: a bar from smallest to largest.
 
-    Raises:
-        TypeError: for a dtype that is not floating-point.
-        ValueError: for none.
+    Raises TypeError for a dtype that is not floating-point; ValueError for none.
     """
     if not dtypes:
         raise ValueError("dtype_range needs at least one dtype, got none: pass (torch.float32,)")

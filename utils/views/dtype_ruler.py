@@ -26,13 +26,8 @@ TRIES = (0.5, 1 / 3, math.pi, 1000.1, 2.0**24 + 1, 65504.0, 65520.0, 1e-8)
 def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """Show what each of `dtypes` keeps of the number `value`, bit by bit and on its ruler.
 
-    Args:
-        value: a Python number; live, a box changes it.
-        dtypes: floating-point dtypes of torch.
-
-    Raises:
-        TypeError: for any other dtype.
-        ValueError: for no dtype at all.
+    value: a Python number; live, a box changes it. dtypes: floating-point dtypes of torch. Raises
+    TypeError for any other dtype; ValueError for no dtype at all.
     """
     if not dtypes:
         raise ValueError("dtype_ruler needs at least one dtype, got none: pass (torch.float32,)")

@@ -36,11 +36,8 @@ class Curve:
 def finite_difference_error(f: Function, x: float) -> None:
     """Show the error of finite differences of `f` at `x` against the step h; live, h moves.
 
-    Args:
-        f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative).
-
-    Raises:
-        ValueError: if f or its derivative is not finite, or the derivative is 0.
+    f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative). Raises
+    ValueError if f or its derivative is not finite, or the derivative is 0.
     """
     exact, curves = measure(f, x)
     labels = [number(h, 2) for h in STEPS]

@@ -63,15 +63,10 @@ class Products(TorchDispatchMode):
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
     """Show the FLOPs of the matrix products of `model(tokens)` by operator; live, the length moves.
 
-    Args:
-        model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`,
-            the longest sequence. It is called on four lengths; the cost of others follows:
-            a product has at most two sizes that are the length.
-        tokens: (batch, length), for the batch, and the length at first.
-
-    Raises:
-        TypeError: for another model.
-        ValueError: for tokens of another shape.
+    model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
+    longest sequence. It is called on four lengths; the cost of others follows: a product has at
+    most two sizes that are the length. tokens: (batch, length), for the batch, and the length at
+    first. Raises TypeError for another model; ValueError for tokens of another shape.
     """
     found = measure(model, tokens)
     start, places = found.lengths.index(tokens.shape[1]), range(len(found.lengths))

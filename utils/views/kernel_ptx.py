@@ -34,14 +34,9 @@ class Instruction:
 def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     """Show which PTX instructions each line of a kernel became, with one line lit.
 
-    Args:
-        kernel: what `@triton.jit` returned.
-        code: what `compile_kernel` made of it.
-        line: the line to light, its `def` being line 1; by default one that became the most
-            instructions. Live, a slider moves it.
-
-    Raises:
-        ValueError: if the kernel has no such line.
+    kernel: what `@triton.jit` returned. code: what `compile_kernel` made of it. line: the line to
+    light, its `def` being line 1; by default one that became the most instructions. Live, a slider
+    moves it. Raises ValueError if the kernel has no such line.
     """
     text = source_lines(kernel)
     found = instructions(code.ptx)

@@ -72,18 +72,12 @@ LABELS = {
 
 @dataclass(frozen=True)
 class KeyRow:
-    """One key of a call, and its slot.
-
-    Attributes:
-        tensor: whether the tensor brings it.
-        added: whether the thread adds it.
-        excluded: whether the thread removes it.
-    """
+    """One key of a call, and its slot."""
 
     key: str
-    tensor: bool
-    added: bool
-    excluded: bool
+    tensor: bool  # whether the tensor brings it
+    added: bool  # whether the thread adds it
+    excluded: bool  # whether the thread removes it
     slot: dispatch.Entry | None
 
     @property
@@ -133,8 +127,7 @@ def situation(op: Any, tensor: Tensor) -> Situation:
 def made(tensor: Tensor, wanted: Situation) -> Tensor:
     """A tensor of the wanted kind: the given one where it is of that kind, else a new small one.
 
-    Raises:
-        ValueError: for an unknown kind.
+    Raises ValueError for an unknown kind.
     """
     own = situation(wanted.op, tensor)
     kind = ("requires_grad", "inference_tensor", "conj", "dtype")

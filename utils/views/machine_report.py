@@ -22,18 +22,13 @@ HEADS = ("what you write", "who chooses the code", "what the code runs on")
 
 @dataclass(frozen=True)
 class Way:
-    """From a line of code over the library that takes it to the device: a headline and a note each.
-
-    Attributes:
-        missing: the way is closed on this machine, and the last text says why.
-        opens: what opens it, such as a command; "" where nothing simple does.
-    """
+    """A line of code, the library that takes it, and the device: a headline and a note of each."""
 
     code: tuple[str, str]
     library: tuple[str, str]
     device: tuple[str, str]
-    missing: bool = False
-    opens: str = ""
+    missing: bool = False  # the way is closed on this machine, and the last text says why
+    opens: str = ""  # what opens it, such as a command; "" where nothing simple does
 
 
 def machine_report() -> None:

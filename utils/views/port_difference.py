@@ -38,14 +38,9 @@ def port_difference(
 ) -> None:
     """Show by how much a port differs after each stage, the first that is too much lit.
 
-    Args:
-        original: name -> array or tensor, in the order of the forward pass.
-        port: the same of the port; the names of `original` are looked up in it.
-        tolerance: largest difference, as a part of the stage's largest value, that rounding
-            explains.
-
-    Raises:
-        ValueError: for no stages, or more than 40.
+    original: name -> array or tensor, in the order of the forward pass. port: the same of the port;
+    the names of `original` are looked up in it. tolerance: largest difference, as a part of the
+    stage's largest value, that rounding explains. Raises ValueError for no stages, or more than 40.
     """
     if not 0 < len(original) <= MOST:
         raise ValueError(f"port_difference shows 1 to {MOST} stages, got {len(original)}")

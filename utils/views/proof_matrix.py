@@ -26,13 +26,9 @@ def proof_matrix(
 ) -> None:
     """Try each proof on each version, once, and show which refuse; live, read any refusal.
 
-    Args:
-        versions: name -> the operator, or whatever the proofs take.
-        proofs: name -> a function that raises when it finds something wrong. A proof that returns,
-            whatever it returns, has passed.
-
-    Raises:
-        ValueError: for none or too many.
+    versions: name -> the operator, or whatever the proofs take. proofs: name -> a function that
+    raises when it finds something wrong. A proof that returns, whatever it returns, has passed.
+    Raises ValueError for none or too many.
     """
     if not (0 < len(versions) <= MOST_VERSIONS and 0 < len(proofs) <= MOST_PROOFS):
         raise ValueError(

@@ -64,15 +64,10 @@ def roofline(
 ) -> None:
     """Show ops under a machine's roofline: is memory or compute the bound, and how near are they?
 
-    Args:
-        points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size
-            to such a dict: live, it gets a slider over batch sizes.
-        peak_flops: FLOP/s.
-        peak_bandwidth: B/s of memory.
-        title: in place of the sentence found.
-
-    Raises:
-        ValueError: for no points or a number that is not above 0.
+    points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
+    such a dict: live, it gets a slider over batch sizes. peak_flops: FLOP/s. peak_bandwidth: B/s of
+    memory. title: in place of the sentence found. Raises ValueError for no points or a number that
+    is not above 0.
     """
     if not (peak_flops > 0 and peak_bandwidth > 0):
         raise ValueError(

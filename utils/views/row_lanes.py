@@ -15,11 +15,8 @@ LEFT = MARGIN + 58
 def row_lanes(columns: int) -> None:
     """Show the block that a row of `columns` takes, and how many of its lanes idle; live, move it.
 
-    Args:
-        columns: 1 to 2048. A program takes one row, in a block of the next power of two.
-
-    Raises:
-        ValueError: for another number.
+    columns: 1 to 2048. A program takes one row, in a block of the next power of two. Raises
+    ValueError for another number.
     """
     present(draw, slider("columns", columns, 1, MOST))
 

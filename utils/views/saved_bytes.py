@@ -30,19 +30,12 @@ CUTS: Mapping[str, tuple[str, float]] = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way to keep what the backward needs.
+    """One way to keep what the backward needs."""
 
-    Attributes:
-        name: "eager", or one of CUTS.
-        inputs: bytes of arguments and parameters among what is saved.
-        made: what is saved besides: name -> bytes.
-        again: operations of the forward that the backward does once more.
-    """
-
-    name: str
-    inputs: int
-    made: dict[str, int]
-    again: tuple[str, ...] = ()
+    name: str  # "eager", or one of CUTS
+    inputs: int  # bytes of arguments and parameters among what is saved
+    made: dict[str, int]  # what is saved besides: name -> bytes
+    again: tuple[str, ...] = ()  # operations of the forward that the backward does once more
 
     @property
     def total(self) -> int:
