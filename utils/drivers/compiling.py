@@ -166,13 +166,10 @@ def report(
 ) -> dict[str, Any]:
     """Hand the graphs of a program to the learner's backend, one after the other, and run them.
 
-    Args:
-        make_backend: the learner's; given an empty list it returns a backend, which fills the list.
-        steps: of :func:`program`, of ``x`` and ``weights``.
-
-    Returns:
-        ``report``, the list; ``results``, for each graph what it returned, computed by what the
-        backend gave; ``gradient``, of the sum of the last result for x, None where there is none.
+    make_backend: the learner's; given an empty list it returns a backend, which fills the list.
+    steps: of :func:`program`, of ``x`` and ``weights``. Returns ``report``, the list; ``results``,
+    for each graph what it returned, computed by what the backend gave; ``gradient``, of the sum of
+    the last result for x, None where there is none.
     """
     written: list[Any] = []
     backend = make_backend(written)
@@ -348,11 +345,8 @@ def joint_graph(
 
     The graph is a copy for each caller; outputs are how many of the graph's are the forward's. A
     `detach` does nothing, so these are taken out.
-
-    Args:
-        steps: of :func:`program`, without a break.
-        shapes: of x and of the weights.
-        fixed: which of these need no gradient.
+    steps: of :func:`program`, without a break. shapes: of x and of the weights. fixed: which of
+    these need no gradient.
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)

@@ -385,15 +385,12 @@ def measure(
 ) -> dict[str, Any]:
     """Let ``Quantity`` objects be combined, and return what each step gave, by name.
 
-    Args:
-        quantity_class: made with a tensor and a dict of units.
-        given: name -> (tensor, units), or (tensor or number,) for anything else.
-        program: steps ``(name, operator, arguments...)``: the result of an operator of torch on
-            names and plain values is kept under the name. A dict at the end holds keywords.
-
-    Returns:
-        (class, values, units) of a quantity, (class, values) of another tensor, or
-        ``("raised", type)``: of ValueError, NotImplementedError and TypeError that which it is.
+    quantity_class: made with a tensor and a dict of units. given: name -> (tensor, units), or
+    (tensor or number,) for anything else. program: steps ``(name, operator, arguments...)``: the
+    result of an operator of torch on names and plain values is kept under the name. A dict at the
+    end holds keywords. Returns (class, values, units) of a quantity, (class, values) of another
+    tensor, or ``("raised", type)``: of ValueError, NotImplementedError and TypeError that which it
+    is.
     """
     known: dict[str, Any] = {
         name: quantity_class(*value) if len(value) == 2 else value[0]

@@ -193,11 +193,9 @@ def trained(
 ) -> Program:
     """Let a rank train :func:`minigpt_of`, which has old gradients at first, by ``minigpt_step``.
 
-    ``batches`` are (tokens, targets) of this rank, one pair a step.
-
-    Returns:
-        ``losses`` and ``norms`` of the steps; of the model afterwards the ``weights``, of a
-        large one every 37th; ``held``, how many numbers of the optimizer's state this rank has.
+    ``batches`` are (tokens, targets) of this rank, one pair a step. Returns ``losses`` and
+    ``norms`` of the steps; of the model afterwards the ``weights``, of a large one every 37th;
+    ``held``, how many numbers of the optimizer's state this rank has.
     """
     model = minigpt_of(config, values)
     for parameter in model.parameters():

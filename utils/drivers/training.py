@@ -58,9 +58,8 @@ def _raised_at(dataset: Any, index: int) -> str:
 def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """What is left of stream and items after a step has written zeros into an item.
 
-    Returns:
-        ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
-        ``again``, the same item read anew; ``next``, the item after it; ``stream``.
+    Returns ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
+    ``again``, the same item read anew; ``next``, the item after it; ``stream``.
     """
     other = dataset_class(**{**settings, "tokens": settings["tokens"].clone()})
     inputs, targets = other[0]
@@ -215,15 +214,13 @@ def stopped(
 ) -> dict[str, Any]:
     """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
 
-    Before the checkpoint somebody else draws from torch's global generator.
-    The second run is another trainer, which has begun with another seed and made a step of its own.
-    ``through`` says what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is
-    read with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and
-    is used twice.
-
-    Returns:
-        ``whole``, ``first`` and ``resumed``: the losses after the checkpoint, and ``weights`` in
-        the end, of the run that went on, and of the first and the last use of the checkpoint.
+    Before the checkpoint somebody else draws from torch's global generator. The second run is
+    another trainer, which has begun with another seed and made a step of its own. ``through`` says
+    what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read with
+    ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and is used
+    twice. Returns ``whole``, ``first`` and ``resumed``: the losses after the checkpoint, and
+    ``weights`` in the end, of the run that went on, and of the first and the last use of the
+    checkpoint.
     """
     first = Trainer(**settings)
     for _ in range(before):

@@ -165,11 +165,9 @@ class TinyDecoder:
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Logits of the next word after each token, and the cache for the next call.
 
-        Args:
-            tokens: (B, T) int64, the new ones only.
-            positions: (B, T) int64, where each stands in its own text, from 0 on.
-            padding: (B, S) bool, True where a real token is, for all S so far, T included.
-            cache: what the last call returned; None in the first.
+        tokens: (B, T) int64, the new ones only. positions: (B, T) int64, where each stands in its
+        own text, from 0 on. padding: (B, S) bool, True where a real token is, for all S so far, T
+        included. cache: what the last call returned; None in the first.
         """
         self.columns.append(tokens.shape[1])
         before = 0 if cache is None else cache[0].shape[1]
@@ -331,14 +329,12 @@ class OwnForCausalLM(GPT2LMHeadModel):
 def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     """Write a :func:`small_model` and a tokenizer for `from_pretrained`; return the folder's path.
 
-    Args:
-        folder: where they are written.
-        says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model; ``side``, on which the
-            tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``, whether it has
-            a pad token (True if not said); and, False if not said, ``begins``, whether it puts a
-            bos token before each text; ``draws``, whether the generation config asks for draws, and
-            for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for
-            the model lies in the folder.
+    folder: where they are written. says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model;
+    ``side``, on which the tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``,
+    whether it has a pad token (True if not said); and, False if not said, ``begins``, whether it
+    puts a bos token before each text; ``draws``, whether the generation config asks for draws, and
+    for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for the
+    model lies in the folder.
     """
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel

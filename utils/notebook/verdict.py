@@ -55,10 +55,8 @@ def check(name: str) -> None:
     """Judge the exercise `name` on new cases, as grading does, and show the verdict below the cell.
 
     It tells which parts are right, names the mistake where it is known, gives a small call that
-    fails, and links the section of the lesson. Nothing is recorded or sent.
-
-    Raises:
-        LookupError: if the course has no exercise of this name.
+    fails, and links the section of the lesson. Nothing is recorded or sent. Raises LookupError if
+    the course has no exercise of this name.
     """
     if judges := _judges():
         judges.show_verdict(name)
