@@ -17,11 +17,11 @@ ROOMY = 34  # CSS pixels of a cell that holds a number such as -0.25
 DARKEST = 0.55  # how much of a colour the largest number has, so that dark words can be read on it
 
 
-def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True, calls: int = 40) -> None:
+def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None:
     """Show what `layer` makes of `x` in a call, and on average over many; live, both can be moved.
 
     layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it is.
-    x: at most 24 numbers. training: the mode at first. calls: how many. Raises ValueError for more
+    x: at most 24 numbers. training: the mode at first. Raises ValueError for more
     numbers or none; TypeError for a layer without modes.
     """
     if not isinstance(layer, nn.Module):
@@ -32,7 +32,7 @@ def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True, calls: 
     present(
         lambda mode, many: draw(flat, outputs(layer, flat, mode, many), mode),
         choice("mode", training, (True, False), ("train", "eval"), buttons=True),
-        slider("calls", calls, 1, max(200, calls)),
+        slider("calls", 40, 1, 200),
     )
 
 

@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
-from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import count, listed, si
 from utils.views._text_outlines import cut
 from utils.views._view import choice, present
@@ -142,11 +142,7 @@ def draw(found: Counted, chosen: int) -> Drawing:
     top = canvas.top + 40
     most = max(max(c.values(), default=1) for c in found.flops)
     axes = Axes(canvas, LEFT, top, END - LEFT, HIGH, x=(0, LONGEST), y=(0, most * 1.02))
-    # Three to six steps of 1, 2 or 5 times a power of ten.
-    power = 10.0 ** (len(str(int(most))) - 1)
-    step = next(s * power for s in (0.2, 0.5, 1, 2, 5) if most / (s * power) <= 6)
-    ticks = [step * k for k in range(int(most / step) + 1)]
-    axes.grid_y(ticks, lambda tick: si(tick, "FLOP") if tick else "0")
+    axes.grid_y(round_steps(0, most), lambda tick: si(tick, "FLOP") if tick else "0")
     axes.labels_x((0, 256, 512, 768, 1024))
     words = "length of the sequence, in tokens"
     canvas.text((LEFT + END) / 2, axes.bottom + 39, words, MUTED, "center")

@@ -114,18 +114,13 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> Drawi
         y += one.height
     y += 8
     kinds = (
-        ("in this step", STORAGE.colour, "none", False),
-        ("before", STORAGE.tint, RULE, False),
+        ("in this step", STORAGE.colour),
+        ("before", STORAGE.tint, RULE),
         ("beside the tensor", IDLE, MUTED, True),
-        ("touched beside it", GRADIENT.colour, "none", False),
+        ("touched beside it", GRADIENT.colour),
+        (f"a sector of {SECTOR} bytes", "none", INK, False, 2),
     )
-    x = float(MARGIN)
-    for name, fill, edge, dashed in kinds:
-        canvas.box((x, y - 8, 16, 16), fill, edge=edge, dashed=dashed)
-        canvas.text(x + 23, y, name)
-        x += 41 + text_width(name)
-    canvas.box((x - 1, y - 9, 26, 18), "none", edge=INK, line=2, radius=3)
-    canvas.text(x + 33, y, f"a sector of {SECTOR} bytes")
+    canvas.legend(MARGIN, y, kinds)
     parts = [f"A kernel's loads and stores. {canvas.title}"]
     if touched:
         listed = ", ".join(map(str, touched[:MOST_LANES]))

@@ -42,17 +42,13 @@ class Lines:
 
 
 def message_lines(
-    runs: Outcome | WorldError | Mapping[str, Outcome | WorldError],
-    *,
-    run: str | None = None,
-    moment: int = 50,
+    runs: Outcome | WorldError | Mapping[str, Outcome | WorldError], *, run: str | None = None
 ) -> None:
     """Show what the ranks of a simulated world sent each other, and when; live, move a cursor.
 
     runs: what `instruments.world.run` returned or raised, or several of them by name (then a slider
-    chooses). run: the one shown at first. moment: where the cursor stands, in per cent.
-    Raises ValueError for no run, an unknown one, more than 8 ranks or 400 events, a moment outside
-    0 to 100, or a run whose messages take no time (give `run` a latency).
+    chooses). run: the one shown at first. Raises ValueError for no run, an unknown one, more than 8
+    ranks or 400 events, or a run whose messages take no time (give `run` a latency).
     """
     named = dict(runs) if isinstance(runs, Mapping) else {"": runs}
     if not named:
@@ -62,7 +58,7 @@ def message_lines(
     present(
         lambda name, at: draw(name, found[name], at, rows),
         choice("run", next(iter(found)) if run is None else run, list(found)),
-        slider("moment", moment, 0, PLACES),
+        slider("moment", PLACES // 2, 0, PLACES),
     )
 
 

@@ -13,7 +13,6 @@ from utils.views._view import choice, present, slider
 LEFT, ROW, BAR = MARGIN + 82, 50, 38
 WIDE = INNER - 82 - 88
 MOST_STAGES, MOST_MICRO = 8, 32
-SLOWEST = 3  # times as long a backward may take as a forward
 Schedule = Sequence[Sequence[tuple[str, int]]]
 
 
@@ -57,14 +56,13 @@ class Chart:
 
 
 def pipeline_gantt(
-    schedules: Schedule | Mapping[str, Schedule], *, schedule: str | None = None, backward: int = 2
+    schedules: Schedule | Mapping[str, Schedule], *, schedule: str | None = None
 ) -> None:
     """Show when each stage does what; live, choose a schedule and how long a backward takes.
 
     schedules: for each stage a list of ("F", k) and ("B", k), in the order in which the stage does
-    them, or several of these by name. schedule: the one shown at first. backward: 1 to 3 times as
-    long as a forward.
-    Raises ValueError for no stages, too many, entries of another form, or one that comes twice.
+    them, or several of these by name. schedule: the one shown at first. Raises ValueError for no
+    stages, too many, entries of another form, or one that comes twice.
     """
     named = dict(schedules) if isinstance(schedules, Mapping) else {"the schedule": schedules}
     if not named:
@@ -74,7 +72,7 @@ def pipeline_gantt(
     present(
         lambda name, times: draw(name, timed(found[name], times), rows),
         choice("schedule", next(iter(found)) if schedule is None else schedule, list(found)),
-        slider("B takes", backward, 1, SLOWEST),
+        slider("B takes", 2, 1, 3),
     )
 
 

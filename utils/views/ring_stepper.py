@@ -133,10 +133,8 @@ def draw(ring: Ring, step: int) -> Drawing:
                 _draw_arrow(canvas, x, y + HIGH / 2, wide, gap)
         y += ROW
     y += 16
-    canvas.box((MARGIN, y - 7, 14, 14), STORAGE.tint, edge=STORAGE.colour)
-    canvas.text(MARGIN + 22, y, "some ranks' numbers are in it", MUTED)
-    canvas.box((MARGIN + 270, y - 7, 14, 14), VIEW.tint, edge=VIEW.colour)
-    canvas.text(MARGIN + 292, y, "all ranks' numbers", MUTED)
+    names = ("some ranks' numbers are in it", STORAGE), ("all ranks' numbers", VIEW)
+    canvas.legend(MARGIN, y, [(name, look.tint, look.colour) for name, look in names], 270)
     canvas.line([(MARGIN + 460, y), (MARGIN + 482, y)], INK, 2.4)
     canvas.text(MARGIN + 490, y, "has just come from the left", MUTED)
     words = "The number is the sum over the chunk; the strip below it has a place for each rank."
@@ -168,9 +166,7 @@ def _draw_arrow(canvas: Canvas, x: float, y: float, wide: float, gap: float) -> 
     """From the left neighbour's cell; to rank 0 from the edge, since the ring is closed."""
     canvas.line([(x - gap + 1, y), (x - 4, y)], INK, 2.4)
     canvas.polygon([(x - 6, y - 5), (x, y), (x - 6, y + 5)], INK)
-    right = x + wide
-    edge = [(x, y - 23), (right, y - 23), (right, y + 23), (x, y + 23), (x, y - 23)]
-    canvas.line(edge, INK, 2)
+    canvas.box((x, y - HIGH / 2, wide, HIGH), "none", edge=INK, line=2)
 
 
 def complete(ring: Ring, step: int) -> int:

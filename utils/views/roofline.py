@@ -56,18 +56,13 @@ class Work:
 
 
 def roofline(
-    points: Points | Callable[[int], Points],
-    *,
-    peak_flops: float,
-    peak_bandwidth: float,
-    title: str | None = None,
+    points: Points | Callable[[int], Points], *, peak_flops: float, peak_bandwidth: float
 ) -> None:
     """Show ops under a machine's roofline: is memory or compute the bound, and how near are they?
 
     points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
     such a dict: live, it gets a slider over batch sizes. peak_flops: FLOP/s. peak_bandwidth: B/s of
-    memory. title: in place of the sentence found. Raises ValueError for no points or a number that
-    is not above 0.
+    memory. Raises ValueError for no points or a number that is not above 0.
     """
     if not (peak_flops > 0 and peak_bandwidth > 0):
         raise ValueError(
@@ -77,14 +72,14 @@ def roofline(
     roof = Roof(float(peak_flops), float(peak_bandwidth))
     if not callable(points):
         ops = works(points)
-        present(lambda: draw(ops, roof, title or sentence(ops, roof)))
+        present(lambda: draw(ops, roof, sentence(ops, roof)))
         return
     scope = [op for batch in (BATCHES[0], BATCHES[-1]) for op in works(points(batch))]
 
     def redraw(batch: int) -> Drawing:
         ops = works(points(batch))
         found = sentence(ops, roof).partition(":")[0].rstrip(".")
-        return draw(ops, roof, title or f"Batch {batch}: {found[0].lower()}{found[1:]}.", scope)
+        return draw(ops, roof, f"Batch {batch}: {found[0].lower()}{found[1:]}.", scope)
 
     present(redraw, choice("batch", STILL, BATCHES))
 

@@ -45,10 +45,11 @@ def draw(columns: int) -> Drawing:
         canvas.box((MARGIN + wide, y, INNER - wide, BAR), IDLE, edge=MUTED, dashed=True)
     canvas.box((MARGIN, y, wide, BAR), STORAGE.tint, edge=STORAGE.colour)
     y += BAR + 24
-    canvas.box((MARGIN, y - 8, 16, 16), STORAGE.tint, edge=STORAGE.colour)
-    canvas.text(MARGIN + 24, y, f"columns, {columns:,}")
-    canvas.box((MARGIN + 190, y - 8, 16, 16), IDLE, edge=MUTED, dashed=True)
-    canvas.text(MARGIN + 214, y, f"masked off, {off:,}")
+    kinds = (
+        (f"columns, {columns:,}", STORAGE.tint, STORAGE.colour),
+        (f"masked off, {off:,}", IDLE, MUTED, True),
+    )
+    canvas.legend(MARGIN, y, kinds, 190)
     canvas.text(RIGHT, y, f"a block of {block:,}", ha="right")
     # The idle part against the number of columns, with this row's marked.
     y += 68
