@@ -87,28 +87,34 @@ def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list
     return list(loader)
 
 
-class _Classifier(nn.Module):
-    """Two layers; it notes what it is called with, and how many earlier graphs are alive then."""
+class Watched(nn.Module):
+    """Two layers, (D, H) and (H, V), with a tanh and dropout between them, which notes its calls.
 
-    def __init__(self, weights: Sequence[Tensor]) -> None:
+    Of each: the number of rows, how many earlier graphs are alive then, and its mode, whether
+    gradients are enabled, and the dtype of the logits.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], dropout: float = 0.0) -> None:
         super().__init__()
-        self.first, self.second = (nn.Parameter(w) for w in weights)
+        self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
+        self.dropout = nn.Dropout(dropout)
         self.rows: list[int] = []
         self.alive: list[int] = []
+        self.calls: list[tuple[bool, bool, torch.dtype]] = []
         self._graphs: list[weakref.ref[Any]] = []
 
     def forward(self, x: Tensor) -> Tensor:
+        """Logits (N, V) of x (N, D)."""
         self.rows.append(len(x))
         self.alive.append(sum(graph() is not None for graph in self._graphs))
-        hidden = x @ self.first
-        if hidden.grad_fn is not None:
-            token = _Token()
-            # What a graph has saved goes when it has been walked back, or is dropped.
-            with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
-                hidden = hidden.tanh()
-            self._graphs.append(weakref.ref(token))
-            return hidden @ self.second
-        return hidden.tanh() @ self.second
+        hidden, token = x @ self.first, _Token()
+        # What a graph has saved goes when it has been walked back, or is dropped.
+        with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
+            hidden = hidden.tanh()
+        self._graphs.append(weakref.ref(token))
+        logits = self.dropout(hidden) @ self.second
+        self.calls.append((self.training, logits.requires_grad, logits.dtype))
+        return logits
 
 
 class _Token:
@@ -138,7 +144,7 @@ def accumulated(
     ``old`` is what the gradients hold before. ``rows``: how many each call of the model got;
     ``alive``: the most graphs of earlier calls that were still alive when it was called.
     """
-    model = _Classifier(weights)
+    model = Watched(weights)
     if old is not None:
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, old)
@@ -419,27 +425,6 @@ def dealt(
         batches.append(None if batch is generators else batch)
     left_alone &= torch.equal(before, torch.get_rng_state())
     return {"lengths": lengths, "over": over, "batches": batches, "left alone": left_alone}
-
-
-class Watched(nn.Module):
-    """Two layers with a tanh and dropout between them, which note how they are called.
-
-    Args:
-        weights: of the two layers, (D, H) and (H, V).
-        dropout: the share that is dropped in training.
-    """
-
-    def __init__(self, weights: Sequence[Tensor], dropout: float) -> None:
-        super().__init__()
-        self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
-        self.dropout = nn.Dropout(dropout)
-        self.calls: list[tuple[bool, bool, torch.dtype]] = []
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (N, V) of x (N, D)."""
-        logits = self.dropout((x @ self.first).tanh()) @ self.second
-        self.calls.append((self.training, logits.requires_grad, logits.dtype))
-        return logits
 
 
 @driver(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Canvas, Drawing
+from utils.views._numbers import require
 from utils.views._text_outlines import clipped
 from utils.views._view import choice, present
 
@@ -40,8 +41,7 @@ def attention_heads(
 def read(words: Sequence[str], maps: Tensor) -> list[list[list[float]]]:
     """The shares of each head: head, looking place, place looked at."""
     count = len(words)
-    if not 2 <= count <= MOST:
-        raise ValueError(f"attention_heads needs 2 to {MOST} words, got {count}")
+    require("attention_heads", count, "words", MOST, 2)
     if maps.dim() != 4 or maps.shape[-2:] != (count, count):
         raise ValueError(
             f"expected maps of shape (layers, heads, {count}, {count}) for {count} words, got "

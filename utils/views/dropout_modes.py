@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, Canvas, Drawing
-from utils.views._numbers import count, short
+from utils.views._numbers import count, require, short
 from utils.views._view import choice, present, slider
 
 MOST = 24  # elements in one picture
@@ -27,8 +27,7 @@ def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None
     if not isinstance(layer, nn.Module):
         raise TypeError(f"dropout_modes needs an nn.Module, got {type(layer).__name__}")
     flat = x.detach().flatten().float()
-    if not 0 < flat.numel() <= MOST:
-        raise ValueError(f"dropout_modes shows 1 to {MOST} numbers, got {flat.numel()}")
+    require("dropout_modes", flat.numel(), "numbers", MOST)
     present(
         lambda mode, many: draw(flat, outputs(layer, flat, mode, many), mode),
         choice("mode", training, (True, False), ("train", "eval"), buttons=True),

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
-from utils.views._numbers import count, listed, si
+from utils.views._numbers import count, listed, require, si
 from utils.views._text_outlines import cut
 from utils.views._view import choice, present
 
@@ -87,8 +87,7 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
     if tokens.dim() != 2 or not tokens.numel():
         raise ValueError(f"expected tokens of shape (batch, length), got {tuple(tokens.shape)}")
     batch, length = tokens.shape
-    if length > LONGEST:
-        raise ValueError(f"flops_by_operator counts up to {LONGEST} tokens, got {length}")
+    require("flops_by_operator", length, "tokens", LONGEST)
     if context < SAMPLES:
         raise ValueError(f"flops_by_operator needs a context of {SAMPLES} or more, got {context}")
     samples = tuple(context * k // SAMPLES for k in range(1, SAMPLES + 1))

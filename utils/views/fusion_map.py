@@ -11,7 +11,7 @@ from typing import Any
 from utils.instruments.compiling import Pass, written
 from utils.notebook.style import INK, KERNEL, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
-from utils.views._numbers import listed
+from utils.views._numbers import listed, require
 from utils.views._text_outlines import cut
 from utils.views._view import present, slider
 
@@ -56,11 +56,8 @@ def read(name: str, function: Callable[..., Any], args: Sequence[Any], device: s
     passes = tuple(
         one for module in written(function, *args, device=device) for one in module.passes
     )
-    if len(lines) > MOST_LINES or len(passes) > MOST_PASSES:
-        raise ValueError(
-            f"fusion_map draws up to {MOST_LINES} lines and {MOST_PASSES} passes, "
-            f"{name!r} has {len(lines)} and {len(passes)}"
-        )
+    require(f"fusion_map of {name!r}", len(lines), "lines", MOST_LINES)
+    require(f"fusion_map of {name!r}", len(passes), "passes", MOST_PASSES, 0)
     return Map(name, lines, passes)
 
 

@@ -11,7 +11,7 @@ from torch import fx
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
-from utils.views._numbers import count, listed
+from utils.views._numbers import count, listed, require
 from utils.views._text_outlines import cut
 from utils.views._view import present, slider
 
@@ -40,8 +40,7 @@ def graph_rewrite(before: Any, after: Any, *, node: int = 1) -> None:
     slider moves it. Raises ValueError for too many nodes or a row that is not there.
     """
     pairs = aligned(read(before), read(after))
-    if len(pairs) > MOST:
-        raise ValueError(f"graph_rewrite shows up to {MOST} nodes, got {len(pairs)}")
+    require("graph_rewrite", len(pairs), "nodes", MOST)
     present(lambda at: draw(pairs, at), slider("node", node, 1, len(pairs)))
 
 

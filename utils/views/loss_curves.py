@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, INK, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
-from utils.views._numbers import number
+from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
 from utils.views._view import choice, present
 
@@ -52,8 +52,7 @@ def loss_curves(
 
 
 def read(runs: Mapping[str, Losses]) -> list[Run]:
-    if not 0 < len(runs) <= len(COLOURS):
-        raise ValueError(f"loss_curves shows 1 to {len(COLOURS)} runs, got {len(runs)}")
+    require("loss_curves", len(runs), "runs", len(COLOURS))
     found = []
     for name, losses in runs.items():
         pairs = losses if isinstance(losses, Mapping) else dict(enumerate(losses, 1))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from utils.instruments.world import Collective, Computed, Message, Outcome, WorldError
 from utils.notebook.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import LINE, MARGIN, RIGHT, Canvas, Drawing, Point
-from utils.views._numbers import count, human_bytes, listed
+from utils.views._numbers import count, human_bytes, listed, require
 from utils.views._view import choice, present, slider
 
 LEFT, ROW, BAR = 78, 58, 14
@@ -66,11 +66,8 @@ def read(run: Outcome | WorldError) -> Lines:
     """The facts of a run, or of one that could not come to its end."""
     outcome = run.outcome if isinstance(run, WorldError) else run
     world = len(outcome.results)
-    if not 1 <= world <= MOST or len(outcome.log) > MOST_EVENTS:
-        raise ValueError(
-            f"message_lines draws 1 to {MOST} ranks and {MOST_EVENTS} events, got {world} and "
-            f"{len(outcome.log)}"
-        )
+    require("message_lines", world, "ranks", MOST)
+    require("message_lines", len(outcome.log), "events", MOST_EVENTS, 0)
     seconds = max([*(event.end for event in outcome.log), *outcome.clocks], default=0.0)
     if outcome.messages and not seconds:
         raise ValueError("message_lines: its messages take no time; run it with latency=1.0")

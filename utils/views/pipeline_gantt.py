@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing, round_steps
-from utils.views._numbers import count, listed
+from utils.views._numbers import count, listed, require
 from utils.views._view import choice, present, slider
 
 LEFT, ROW, BAR = MARGIN + 82, 50, 38
@@ -78,8 +78,7 @@ def pipeline_gantt(
 
 def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
     stages = tuple(tuple((str(kind), int(micro)) for kind, micro in one) for one in schedule)
-    if not 1 <= len(stages) <= MOST_STAGES:
-        raise ValueError(f"pipeline_gantt draws 1 to {MOST_STAGES} stages, got {len(stages)}")
+    require("pipeline_gantt", len(stages), "stages", MOST_STAGES)
     for stage, jobs in enumerate(stages):
         for kind, micro in jobs:
             if kind not in ("F", "B") or not 0 <= micro < MOST_MICRO:

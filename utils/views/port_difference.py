@@ -12,7 +12,7 @@ from torch import Tensor
 
 from utils.notebook.style import GRADIENT, INK, MUTED, RULE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, SMALL, Canvas, Drawing
-from utils.views._numbers import number
+from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
 from utils.views._view import present
 
@@ -40,8 +40,7 @@ def port_difference(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayL
     original: name -> array or tensor, in the order of the forward pass. port: the same of the port;
     the names of `original` are looked up in it. Raises ValueError for no stages, or more than 40.
     """
-    if not 0 < len(original) <= MOST:
-        raise ValueError(f"port_difference shows 1 to {MOST} stages, got {len(original)}")
+    require("port_difference", len(original), "stages", MOST)
     present(lambda: draw(measure(original, port)))
 
 

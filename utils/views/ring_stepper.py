@@ -11,7 +11,7 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
-from utils.views._numbers import human_bytes, short
+from utils.views._numbers import human_bytes, require, short
 from utils.views._view import present, slider
 
 LABEL, ROW, HEAD, STRIP = 84, 56, 46, 8
@@ -58,8 +58,7 @@ def ring_stepper(tensors: Sequence[Tensor], *, step: int = 0) -> None:
 def read(tensors: Sequence[Tensor]) -> Ring:
     """Let the tensors go round, and note each state."""
     world, shapes = len(tensors), [tuple(tensor.shape) for tensor in tensors]
-    if not 2 <= world <= MOST:
-        raise ValueError(f"ring_stepper draws 2 to {MOST} ranks, got {world}")
+    require("ring_stepper", world, "ranks", MOST, 2)
     if len(set(shapes)) != 1:
         raise ValueError(f"expected tensors of one shape, got {shapes}")
     # Of each rank its chunks, each with the ranks whose numbers are in it.
