@@ -15,15 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from utils.drivers import (
-    GRAPHS,
-    WHOLE,
-    draw_into,
-    driver,
-    gradients,
-    stored_gradients,
-    unlogged,
-)
+from utils.drivers import GRAPHS, WHOLE, draw_into, driver, gradients, stored_gradients, unlogged
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
 RAN = {WHOLE: "that what ran is what the backend made of the graph"}
@@ -375,9 +367,7 @@ def _traced_jointly(
         torch.ones(shape).requires_grad_(number not in fixed) for number, shape in enumerate(shapes)
     ]
     traced = aot_function(
-        program(steps),
-        fw_compiler=lambda gm, _: make_boxed_func(gm.forward),
-        partition_fn=look,
+        program(steps), fw_compiler=lambda gm, _: make_boxed_func(gm.forward), partition_fn=look
     )
     traced(*tensors)
     return found[0], found[1]

@@ -175,8 +175,26 @@ def _configs() -> list[Any]:
     return [inductor, dynamo, functorch, torch.compiler.config]
 
 
-def _settings() -> list[tuple[Any, dict[str, Any]]]:
-    return [(config, config.get_config_copy()) for config in _configs()]
+Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and what it holds
+
+
+def _places() -> list[Place]:
+    """What torch's settings and functions are now."""
+    settings = [(SETTING, config, config.get_config_copy()) for config in _configs()]
+    return [*settings, *((FUNCTION, owner, _functions(owner)) for owner in _owners())]
+
+
+def _put_back(places: list[Place]) -> list[str]:
+    """Put settings and functions back, and return the kinds of those that were others."""
+    kinds = []
+    for kind, place, before in places:
+        now = place.get_config_copy() if kind == SETTING else vars(place)
+        for name, value in before.items():
+            same = now.get(name) == value if kind == SETTING else now.get(name) is value
+            if not same:
+                setattr(place, name, value)
+                kinds.append(kind)
+    return list(dict.fromkeys(kinds))
 
 
 def _torchs_variables() -> dict[str, str]:
@@ -184,10 +202,9 @@ def _torchs_variables() -> dict[str, str]:
 
 
 @functools.cache
-def _at_first() -> tuple[list[tuple[Any, dict[str, Any]]], dict[str, str]]:
+def _at_first() -> tuple[list[Place], dict[str, str]]:
     """What stands in torch's settings and functions when this is first called; its variables."""
-    functions = [(owner, _functions(owner)) for owner in _owners()]
-    return [*_settings(), *functions], _torchs_variables()
+    return _places(), _torchs_variables()
 
 
 def _as_at_first() -> None:
@@ -196,11 +213,7 @@ def _as_at_first() -> None:
     What is on already can't be left on.
     """
     places, variables = _at_first()
-    for place, first in places:
-        now = place.get_config_copy() if hasattr(place, "get_config_copy") else vars(place)
-        for name, value in first.items():
-            if now.get(name) is not value and now.get(name) != value:
-                setattr(place, name, value)
+    _put_back(places)
     for name in _torchs_variables().keys() - variables.keys():
         del os.environ[name]
     os.environ.update(variables)
@@ -233,8 +246,7 @@ def _noted(left: list[str]) -> Iterator[None]:
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
     logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
-    settings = _settings()
-    functions = [(owner, _functions(owner)) for owner in _owners()]
+    places = _places()
     try:
         yield
     finally:
@@ -245,21 +257,12 @@ def _noted(left: list[str]) -> Iterator[None]:
         for logger, level, hung in handlers:
             logger.setLevel(level)
             logger.handlers[:] = hung
-        for config, before in settings:
-            copy = config.get_config_copy()
-            changed = [name for name, value in before.items() if copy[name] != value]
-            left.extend([SETTING] if changed and SETTING not in left else [])
-            for name in changed:
-                setattr(config, name, before[name])
+        left += _put_back(places)
         if dict(os.environ) != environment:
             left.append(VARIABLE)
             os.environ.clear()
             os.environ.update(environment)
-        for owner, before in functions:
-            changed = [name for name, value in before.items() if vars(owner).get(name) is not value]
-            left.extend([FUNCTION] if changed and FUNCTION not in left else [])
-            for name in changed:
-                setattr(owner, name, before[name])
+        left.sort(key=(LOG, SETTING, VARIABLE, FUNCTION).index)
 
 
 def _loggers() -> list[logging.Logger]:

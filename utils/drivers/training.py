@@ -28,9 +28,7 @@ Settings = Mapping[str, Any]
 
 
 @driver(
-    "length",
-    "items",
-    observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END},
+    "length", "items", observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END}
 )
 def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """Every item of a dataset, one by one, its ``length``, and what its end is.

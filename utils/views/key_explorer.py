@@ -21,19 +21,10 @@ from utils.views._text_outlines import cut, text_width
 from utils.views._view import choice, present, switch
 
 OPERATORS = (
-    "aten::mm",
-    "aten::mul.Tensor",
-    "aten::add_.Tensor",
-    "aten::relu",
-    "aten::t",
-    "aten::view",
-    "aten::linear",
-    "aten::matmul",
-    "aten::softmax.int",
-    "aten::_softmax",
-    "aten::sum",
+    "aten::mm", "aten::mul.Tensor", "aten::add_.Tensor", "aten::relu", "aten::t", "aten::view",
+    "aten::linear", "aten::matmul", "aten::softmax.int", "aten::_softmax", "aten::sum",
     "aten::clone",
-)
+)  # fmt: skip
 YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
 DEVICES = (YOURS, CPU, META, FAKE)
 SNAPSHOT = "PythonTLSSnapshot"  # it notes the thread's sets for a mode, and hands the call on
@@ -198,16 +189,8 @@ def places(tensor: Tensor, given: Tensor) -> list[str]:
     suffix = suffix or tensor.device.type.upper()
     backend = dispatch.keys_of(tensor)[-1]
     autocast = "CPU" if suffix == "Meta" else suffix
-    keys = [
-        SNAPSHOT,
-        f"Autocast{autocast}",
-        f"Autograd{suffix}",
-        "ADInplaceOrView",
-        "Conjugate",
-        "Python",
-        "BackendSelect",
-        backend,
-    ]
+    keys = [SNAPSHOT, f"Autocast{autocast}", f"Autograd{suffix}", "ADInplaceOrView"]
+    keys += ["Conjugate", "Python", "BackendSelect", backend]
     # What else the learner's tensor brings keeps its row when another tensor takes its place.
     above: str | None = None
     for key in dispatch.keys_of(given)[:-1]:
