@@ -121,7 +121,10 @@ def dumped(
         key: [] for key in ("texts", "raised", "passed", "python", "left")
     }
     _as_at_first()
-    with _empty_folder():
+    with (
+        tempfile.TemporaryDirectory(prefix="inductor") as folder,
+        mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder),
+    ):
         _first_call()
         torch._dynamo.reset()
         for at, (counts, x, w) in enumerate(calls):
@@ -166,22 +169,21 @@ def _first_call() -> None:
         call(torch.compile(products(1)), torch.ones(2, 2), torch.ones(2, 2))
 
 
-def _configs() -> list[Any]:
-    from torch._dynamo import config as dynamo
-    from torch._functorch import config as functorch
-    from torch._inductor import config as inductor
-
-    # the last holds settings that another has under a name of its own
-    return [inductor, dynamo, functorch, torch.compiler.config]
-
-
 Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and what it holds
 
 
 def _places() -> list[Place]:
-    """What torch's settings and functions are now."""
-    settings = [(SETTING, config, config.get_config_copy()) for config in _configs()]
-    return [*settings, *((FUNCTION, owner, _functions(owner)) for owner in _owners())]
+    """What torch's settings are now, and the functions by which one may listen to Inductor."""
+    from torch._dynamo import config as dynamo
+    from torch._functorch import config as functorch
+    from torch._inductor import codecache, compile_fx, graph
+    from torch._inductor import config as inductor
+
+    # the last holds settings that another has under a name of its own
+    configs: list[Any] = [inductor, dynamo, functorch, torch.compiler.config]
+    owners = [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
+    settings = [(SETTING, config, config.get_config_copy()) for config in configs]
+    return [*settings, *((FUNCTION, owner, _functions(owner)) for owner in owners)]
 
 
 def _put_back(places: list[Place]) -> list[str]:
@@ -219,15 +221,6 @@ def _as_at_first() -> None:
     os.environ.update(variables)
 
 
-@contextlib.contextmanager
-def _empty_folder() -> Iterator[None]:
-    with (
-        tempfile.TemporaryDirectory(prefix="inductor") as folder,
-        mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder),
-    ):
-        yield
-
-
 def _is_python(text: Any) -> bool:
     try:
         ast.parse(text)
@@ -245,7 +238,8 @@ def _noted(left: list[str]) -> Iterator[None]:
     """
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
-    logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
+    logs, environment = _logs(), dict(os.environ)
+    handlers = [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
     places = _places()
     try:
         yield
@@ -280,17 +274,6 @@ def _logs() -> dict[str, tuple[int, list[str]]]:
         logger.name: (logger.level, sorted(type(one).__qualname__ for one in logger.handlers))
         for logger in _loggers()
     }
-
-
-def _handlers() -> list[tuple[logging.Logger, int, list[logging.Handler]]]:
-    return [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
-
-
-def _owners() -> list[Any]:
-    """The classes and modules in which somebody may listen to what Inductor writes."""
-    from torch._inductor import codecache, compile_fx, graph
-
-    return [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
 
 
 def _functions(owner: Any) -> dict[str, Any]:

@@ -77,17 +77,14 @@ def _judges() -> Any:
 
     Grading judges by itself, and Validate runs the visible examples alone: None there, too.
     """
-    if os.environ.get(one_line.NBGRADER) or VERIFY in _this_cell():
+    shell = get_ipython()
+    cell = str(shell.user_ns.get("In", [""])[-1]) if shell else ""
+    if os.environ.get(one_line.NBGRADER) or VERIFY in cell:
         return None
     if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
         print(ABSENT)
         return None
     return importlib.import_module(JUDGES)
-
-
-def _this_cell() -> str:
-    shell = get_ipython()
-    return str(shell.user_ns.get("In", [""])[-1]) if shell else ""
 
 
 say_where_to_work()

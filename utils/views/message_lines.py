@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from utils.instruments.world import Collective, Computed, Message, Outcome, WorldError
 from utils.notebook.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
-from utils.views._canvas import LINE, MARGIN, RIGHT, Canvas, Drawing, Point
+from utils.views._canvas import LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, Point
 from utils.views._numbers import count, human_bytes, listed, require
 from utils.views._view import choice, present, slider
 
 LEFT, ROW, BAR = 78, 58, 14
 MOST, MOST_EVENTS, PLACES, TOLD = 8, 400, 100, 24
-Scale = Callable[[float], float]
 STUCK = 90  # CSS pixels at the right edge for what has no end
 
 
@@ -103,12 +102,9 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
     told = 3 if rows < 5 else 5  # lines of words
     right = RIGHT - (STUCK if lines.stuck else 14)
 
-    def px(time: float) -> float:
-        return MARGIN + LEFT + (right - MARGIN - LEFT) * time / (lines.seconds or 1.0)
-
-    def py(rank: float) -> float:
-        return top + ROW * rank
-
+    wide, span = right - MARGIN - LEFT, (0, lines.seconds or 1.0)
+    axes = Axes(canvas, MARGIN + LEFT, top, wide, ROW * rows, x=span, y=(rows, 0))
+    px, py = axes.px, axes.py
     for rank in range(lines.world):
         canvas.text(MARGIN, py(rank), f"rank {rank}")
         canvas.line([(px(0), py(rank)), (px(lines.seconds), py(rank))], RULE, 1.2)
@@ -120,7 +116,7 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
             if (s.waits if waits else s.does == "computes")
         ]
         canvas.boxes(boxes, fill, edge=CARD, line=0.8)
-    _draw_messages(canvas, lines, px, py)
+    _draw_messages(axes, lines)
     last = py(lines.world - 1)
     if lines.seconds:
         at = px(lines.seconds * moment / PLACES)
@@ -142,8 +138,9 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
     )
 
 
-def _draw_messages(canvas: Canvas, lines: Lines, px: Scale, py: Scale) -> None:
+def _draw_messages(axes: Axes, lines: Lines) -> None:
     """A slanted line from where a message leaves to where it comes; a bar for a collective."""
+    canvas, px, py = axes.canvas, axes.px, axes.py
     ways = [
         [(px(m.start), py(m.source)), (px(max(m.end, m.awaited)), py(m.to))] for m in lines.messages
     ]

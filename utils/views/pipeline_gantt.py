@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE
-from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing, round_steps
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Box, Canvas, Drawing, round_steps
 from utils.views._numbers import count, listed, require
 from utils.views._view import choice, present, slider
 
@@ -144,9 +144,7 @@ def draw(name: str, chart: Chart, rows: int) -> Drawing:
     top = canvas.top + 34
     length = chart.length * (1.12 if chart.stuck else 1)
 
-    def px(time: float) -> float:
-        return LEFT + WIDE * time / length
-
+    px = Axes(canvas, LEFT, top, WIDE, ROW * rows, x=(0, length), y=(0, 1)).px
     canvas.text(RIGHT, top - 20, "remembers", MUTED, "right")
     told = []
     for stage, most in enumerate(held):

@@ -117,7 +117,7 @@ def draw(ring: Ring, step: int) -> Drawing:
             cell = own[chunk]
             look = VIEW if len(cell.of) == world else STORAGE
             boxes[look.name].append((x, y, wide, HIGH))
-            words = "empty" if cell.total is None else _written(cell.total, places)
+            words = _written(cell.total, places)
             canvas.text(x + wide / 2, y + (HIGH - STRIP) / 2, words, ha="center")
             for other in range(world):
                 left = x + wide / world * other
@@ -129,7 +129,11 @@ def draw(ring: Ring, step: int) -> Drawing:
         canvas.line([(MARGIN, y + ROW - 5), (RIGHT, y + ROW - 5)], RULE, 0.5)
         for rank, x in enumerate(xs):
             if step and ring.moved[step - 1][rank] == chunk:
-                _draw_arrow(canvas, x, y + HIGH / 2, wide, gap)
+                # An arrow from the left neighbour's cell; to rank 0 from the edge: it is a ring.
+                middle = y + HIGH / 2
+                canvas.line([(x - gap + 1, middle), (x - 4, middle)], INK, 2.4)
+                canvas.polygon([(x - 6, middle - 5), (x, middle), (x - 6, middle + 5)], INK)
+                canvas.box((x, y, wide, HIGH), "none", edge=INK, line=2)
         y += ROW
     y += 16
     names = ("some ranks' numbers are in it", STORAGE), ("all ranks' numbers", VIEW)
@@ -156,16 +160,11 @@ def _places(ring: Ring) -> int | None:
     return places if places <= 5 else None
 
 
-def _written(total: float, places: int | None) -> str:
+def _written(total: float | None, places: int | None) -> str:
     """A number with so many decimals, or as short as can be; never "-0.00"."""
-    return short(total, 6) if places is None else f"{round(total, places) + 0.0:.{places}f}"
-
-
-def _draw_arrow(canvas: Canvas, x: float, y: float, wide: float, gap: float) -> None:
-    """From the left neighbour's cell; to rank 0 from the edge, since the ring is closed."""
-    canvas.line([(x - gap + 1, y), (x - 4, y)], INK, 2.4)
-    canvas.polygon([(x - 6, y - 5), (x, y), (x - 6, y + 5)], INK)
-    canvas.box((x, y - HIGH / 2, wide, HIGH), "none", edge=INK, line=2)
+    if total is None or places is None:
+        return "empty" if total is None else short(total, 6)
+    return f"{round(total, places) + 0.0:.{places}f}"
 
 
 def complete(ring: Ring, step: int) -> int:
