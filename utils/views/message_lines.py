@@ -10,6 +10,7 @@ from utils.instruments.world import Collective, Computed, Message, Outcome, Worl
 from utils.notebook.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, Point
 from utils.views._numbers import count, human_bytes, listed, require
+from utils.views._trace import ms
 from utils.views._view import choice, present, slider
 
 LEFT, ROW, BAR = 78, 58, 14
@@ -175,11 +176,7 @@ def _head(start: Point, end: Point) -> list[Point]:
 
 def in_seconds(seconds: float) -> str:
     """A time in a unit that suits it: "3 s", "20 ms", "5 µs"."""
-    if not seconds:
-        return "0 s"
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
-    unit, size = next((one for one in units if seconds >= 0.9995 * one[1]), units[-1])
-    return f"{seconds / size:.3g} {unit}"
+    return ms(seconds * 1e9) if seconds else "0 s"
 
 
 def ending(lines: Lines) -> str:

@@ -49,14 +49,9 @@ def read(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if not event.name.startswith("ProfilerStep")]
 
 
-def on_device(lane: str) -> bool:
-    """Whether a lane is a stream of the device; else it is a thread of the host."""
-    return lane.startswith("gpu")
-
-
 def rows_of(lane: str) -> int:
     """The rows of a lane: one for each kind of event of the host, one for a stream."""
-    return 1 if on_device(lane) else len(KINDS)
+    return 1 if lane.startswith("gpu") else len(KINDS)
 
 
 def height_of(events: Sequence[Event]) -> int:
@@ -96,9 +91,9 @@ def queued(events: Sequence[Event], at: float) -> int:
     launched = {
         e.correlation
         for e in events
-        if e.correlation is not None and not on_device(e.lane) and e.start <= at
+        if e.correlation is not None and not e.on_device and e.start <= at
     }
-    return sum(on_device(e.lane) and e.correlation in launched and e.start > at for e in events)
+    return sum(e.on_device and e.correlation in launched and e.start > at for e in events)
 
 
 def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing:
@@ -130,10 +125,10 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
         starts |= _draw_lane(axes, part, y)
         y += BAR * rows + GAP
     # A thin line from each launch to what it launched, while there are few enough to follow.
-    device = {e.correlation: e for e in events if on_device(e.lane) and e.correlation is not None}
+    device = {e.correlation: e for e in events if e.on_device and e.correlation is not None}
     ties = []
     for event in events:
-        if not on_device(event.lane) and event.correlation in device:
+        if not event.on_device and event.correlation in device:
             (ax, ay), (bx, by) = starts[id(event)], starts[id(device[event.correlation])]
             ties.append([(ax + 1, ay + BAR - 2), (bx + 1, by + 2)])
     if len(ties) <= 40:
