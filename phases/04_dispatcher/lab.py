@@ -779,7 +779,7 @@ expect_equal("all operators of the forward, and the sum", found["launches"] + fo
 expect_equal("views, copies and products", (found["views"], found["copies"], found["products"]),
              (79, 8, 17))
 tokens = torch.zeros(2, 3, dtype=torch.int64)
-found = driver.account_of_one(account, "a comparison, and its transpose", tokens, False)
+found = driver.account(account, "a comparison, and its transpose", tokens, False)
 expect_equal("a small model", found, {"views": 1, "copies": 0, "products": 0, "rest": 3, "launches": 3})
 
 # %% test="account" points=4

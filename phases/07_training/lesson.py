@@ -916,7 +916,7 @@ attempt(lambda: nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True))
 # %%
 from utils.views import schedule_clip
 
-schedule_clip(norms, warmup=10, floor=0.1, clip=1.0)
+schedule_clip(norms, warmup=10)
 
 # %% [markdown]
 # A clip below all norms makes each step's gradient the same length. For SGD this is a learning rate that adapts to the norm; for AdamW, which has no scale, next to nothing. What a clip is for are the single steps far above their neighbours, which would otherwise sit in m for ten steps and in v for a thousand.

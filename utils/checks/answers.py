@@ -66,10 +66,8 @@ class Candidate:
     def source(self) -> str:
         """The candidate's code as a learner would write it in the solution cell.
 
-        A partial candidate has only its own functions: they go below the reference solution.
-
-        Raises:
-            TypeError: if the candidate is a plain value.
+        A partial candidate has only its own functions: they go below the reference solution. Raises
+        TypeError if the candidate is a plain value.
         """
         if not self.sources:
             raise TypeError(f"candidate {self.name!r} is a value and has no source")
@@ -123,8 +121,7 @@ class AnswersFile:
     def beside(cls, module: str, exercise: str) -> AnswersFile:
         """Read the file beside a module of checks; one that does not exist has no answers.
 
-        Raises:
-            ValueError: if it is not TOML; the message names the file and the line.
+        Raises ValueError if it is not TOML; the message names the file and the line.
         """
         here = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here")
         path = here.parents[1] / "answers" / f"{exercise}.toml"
@@ -183,8 +180,7 @@ class AnswersFile:
 def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:
     """Return the code of some functions with texts replaced.
 
-    Raises:
-        ValueError: if a text does not occur exactly once in all of them together.
+    Raises ValueError if a text does not occur exactly once in all of them together.
     """
     changed = dict(sources)
     for old, new in edits:
@@ -199,8 +195,7 @@ def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:
 def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
     """Return a function or class with some text replaced, so that it goes wrong in one place.
 
-    Raises:
-        ValueError: if a text does not occur exactly once.
+    Raises ValueError if a text does not occur exactly once.
     """
     sources = with_edits({"": source_as(solution, solution.__name__)}, edits)
     among = getattr(solution, "_among", None) or vars(inspect.getmodule(solution))
@@ -211,10 +206,8 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
 def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dict[str, Any]:
     """Run the code of functions and classes among other names, which they join.
 
-    Args:
-        lab: whose cells' imports the code may use, if it is one.
-
-    Returns: the functions and classes by name.
+    lab: whose cells' imports the code may use, if it is one. Returns the functions and classes by
+    name.
     """
     if lab:
         supply(among, lab, source)

@@ -168,8 +168,7 @@ def _compare_tensors(got: Any, want: torch.Tensor, how: _How) -> Difference | No
     values = _compare_values(got, want, how)
     if values is None and how.strides and got.stride() != want.stride():
         return Difference(
-            "strides",
-            f"right values, wrong strides: expected {want.stride()}, got {got.stride()}",
+            "strides", f"right values, wrong strides: expected {want.stride()}, got {got.stride()}"
         )
     return values
 

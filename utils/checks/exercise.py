@@ -57,43 +57,37 @@ class Paste:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to ask of the learner's code. It belongs to a part of the exercise.
+    """One thing to ask of the learner's code. It belongs to a part of the exercise."""
 
-    Attributes:
-        part: the part whose points it decides.
-        play: a function that uses the learner's code and returns what is compared with what the
-            reference returns in the same play. Its argument is a subject: call it like the
-            function it stands for; ``subject["name"]`` is one function of several; a class gives a
-            handle with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a
-            module, ``handle.gradients(upstream, ...)``; ``subject.drive("module:function", ...)``
-            runs a driver, for code that cannot be called with values; ``subject.value()`` is a
-            plain value. What else rests on the word of the learner's process, the play says with
-            ``subject.claim("that ...")``; what a driver observes, the driver declares.
-        of: the function that it asks, if the exercise has several.
-        shown: what the report may say of the inputs, such as ``bool tensor + int``; the inputs
-            themselves stay hidden.
-        places: descriptions of the places inside of what ``play`` returns, such as
-            ``{"[1]": "the weight's gradient"}``. One that ends with a full stop replaces the
-            whole description of a difference there. A :class:`Place` says more than words.
-        against: what the answer is compared with, if that depends on the machine, such as
-            ``the run recorded on an NVIDIA H200``; the report says so.
-        not_run: why this machine cannot run it; see :func:`not_run`.
-        raises: the exception that the reference raises here, such as ``ValueError``, if it is
-            meant to raise one. Any other exception of the reference is an error of the check.
-        paste: how to ask the same in a notebook, for a failing example; None where the calls that
-            the play makes show it.
-        example: whether it may become a failing example: False where that would show the answer.
-    """
-
-    part: str
+    part: str  # the part whose points it decides
+    # a function that uses the learner's code and returns what is compared with what the reference
+    # returns in the same play. Its argument is a subject: call it like the function it stands for;
+    # ``subject["name"]`` is one function of several; a class gives a handle with
+    # ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
+    # ``handle.gradients(upstream, ...)``; ``subject.drive("module:function", ...)`` runs a driver,
+    # for code that cannot be called with values; ``subject.value()`` is a plain value. What else
+    # rests on the word of the learner's process, the play says with ``subject.claim("that ...")``;
+    # what a driver observes, the driver declares
     play: Callable[[Any], Any]
-    of: str | None = None
+    of: str | None = None  # the function that it asks, if the exercise has several
+    # what the report may say of the inputs, such as ``bool tensor + int``; the inputs themselves
+    # stay hidden
     shown: str = ""
+    # descriptions of the places inside of what ``play`` returns, such as ``{"[1]": "the weight's
+    # gradient"}``. One that ends with a full stop replaces the whole description of a difference
+    # there. A :class:`Place` says more than words
     places: Mapping[str, str | Place] = field(default_factory=dict)
+    # what the answer is compared with, if that depends on the machine, such as ``the run recorded
+    # on an NVIDIA H200``; the report says so
     against: str = ""
-    not_run: str = ""
+    not_run: str = ""  # why this machine cannot run it; see :func:`not_run`
+    # the exception that the reference raises here, such as ``ValueError``, if it is meant to raise
+    # one. Any other exception of the reference is an error of the check
     raises: str = ""
+    # how to ask the same in a notebook, for a failing example; None where the calls that the play
+    # makes show it
     paste: Paste | None = None
+    # whether it may become a failing example: False where that would show the answer
     example: bool = True
 
 
@@ -128,33 +122,28 @@ class ByHand:
     """What an answer may not use, and the reason that the learner reads.
 
     ``grader/judging/by_hand.py`` enforces it, and says what cannot be seen.
-
-    Attributes:
-        because: the sentence that the learner reads, such as "the point is to find the strides
-            yourself".
-        allow_ops: if given, the only operators that may touch an input's storage, such as
-            ``aten.as_strided``. Operators on the learner's own tensors are not examined.
-        forbid_ops: operators that may not touch an input's storage.
-        forbid_names: names that the answer may not use of a library, or as attributes of values
-            that are not the learner's own, whether it is read in the cells or called when they
-            run. A name or pattern such as ``*softmax*`` applies to every part of a dotted name
-            outside of NumPy; one with a dot, such as ``torch.autograd.*`` or
-            ``numpy.broadcast*``, to the whole of it. The learner's own functions, classes and
-            attributes may have such names.
-        allow_names: dotted names or patterns that are allowed in any case, with everything below
-            them, such as the module of dispatch modes if the exercise is to write one.
-        looks_up: a module, such as ``torch``, in which the exercise asks to look up a name that
-            the grader passes; in no other one may a name be computed.
-        max_lines: if given, how many lines the answer may have, with its helpers. A statement is
-            one line, however it is broken; blank lines, comments, docstrings and imports are free.
     """
 
+    # the sentence that the learner reads, such as "the point is to find the strides yourself"
     because: str
+    # if given, the only operators that may touch an input's storage, such as ``aten.as_strided``.
+    # Operators on the learner's own tensors are not examined
     allow_ops: frozenset[str] | None = None
-    forbid_ops: frozenset[str] = frozenset()
+    forbid_ops: frozenset[str] = frozenset()  # operators that may not touch an input's storage
+    # names that the answer may not use of a library, or as attributes of values that are not the
+    # learner's own, whether it is read in the cells or called when they run. A name or pattern such
+    # as ``*softmax*`` applies to every part of a dotted name outside of NumPy; one with a dot, such
+    # as ``torch.autograd.*`` or ``numpy.broadcast*``, to the whole of it. The learner's own
+    # functions, classes and attributes may have such names
     forbid_names: frozenset[str] = frozenset()
+    # dotted names or patterns that are allowed in any case, with everything below them, such as the
+    # module of dispatch modes if the exercise is to write one
     allow_names: frozenset[str] = frozenset()
+    # a module, such as ``torch``, in which the exercise asks to look up a name that the grader
+    # passes; in no other one may a name be computed
     looks_up: str = ""
+    # if given, how many lines the answer may have, with its helpers. A statement is one line,
+    # however it is broken; blank lines, comments, docstrings and imports are free
     max_lines: int | None = None
 
     @property
@@ -209,8 +198,7 @@ class Check:
     def read_answers(self) -> None:
         """Read the answers' file, which is else done when the first of them is asked for.
 
-        Raises:
-            ValueError: if something in it is wrong; the message names the file.
+        Raises ValueError if something in it is wrong; the message names the file.
         """
         self.misconceptions, self.alternates, self.equivalents  # noqa: B018
 
@@ -227,8 +215,7 @@ class Check:
     def thing_in(self, defined: Mapping[str, Any]) -> Any:
         """Return what is judged, out of all that a notebook defines, by name.
 
-        Raises:
-            KeyError: when one of :attr:`names` is not defined.
+        Raises KeyError when one of :attr:`names` is not defined.
         """
         things = {name: defined[name] for name in self.names}
         return things if isinstance(self.right, dict) else things[self.name]
@@ -253,11 +240,9 @@ class Check:
         """Register a wrong solution that a real learner would hand in. Used as a decorator.
 
         A phase's checks have theirs in a file; see :mod:`utils.checks.answers`.
-
-        Args:
-            name: the name that the mistake has in the field.
-            explanation: what the learner reads: what comes of the code, never the answer.
-            earns: points; by part if some part cannot be run everywhere (others earn 0).
+        name: the name that the mistake has in the field. explanation: what the learner reads: what
+        comes of the code, never the answer. earns: points; by part if some part cannot be run
+        everywhere (others earn 0).
         """
         return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
 
@@ -280,8 +265,8 @@ class Check:
     def expects(self, candidate: Candidate, missing: Collection[str] | None = None) -> float:
         """Return what a candidate must earn on this machine; ``missing`` as for :meth:`earnable`.
 
-        Raises:
-            LookupError: when that depends on parts that can't be run, and it doesn't say on which.
+        Raises LookupError when that depends on parts that can't be run, and it doesn't say on
+        which.
         """
         missing = self.not_run() if missing is None else missing
         if not missing or candidate.earns == 0:
@@ -305,8 +290,7 @@ class Check:
     def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
         """Return the cases of one grading run; ``kind(seed, name, **how)`` draws their numbers.
 
-        Raises:
-            LookupError: when no cases were registered, or a part is unknown or has none.
+        Raises LookupError when no cases were registered, or a part is unknown or has none.
         """
         if self._cases is None:
             raise LookupError(f"check {self.name!r} has no cases")

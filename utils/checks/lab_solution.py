@@ -17,14 +17,9 @@ def lab_solution(module: str, exercise: str, name: str = "") -> Any:
     """Return a function or class of the lab's own solution, without annotations and docstrings.
 
     It runs among the names that the lab's cells import, not among those of the check's file.
-
-    Args:
-        module: ``__name__`` of the check's file, which lies in ``checks`` beside ``lab.py``.
-        exercise: the exercise's name.
-        name: of the function or class; by default the exercise's.
-
-    Raises:
-        LookupError: if the lab has no such solution.
+    module: ``__name__`` of the check's file, which lies in ``checks`` beside ``lab.py``. exercise:
+    the exercise's name. name: of the function or class; by default the exercise's. Raises
+    LookupError if the lab has no such solution.
     """
     lab = Path(str(sys.modules[module].__file__)).parents[1] / "lab.py"
     try:
@@ -45,8 +40,7 @@ def supply(names: dict[str, Any], lab: Path, source: str) -> None:
 def lab_names(lab: Path, exercise: str, module: str) -> dict[str, Any]:
     """Return what a lab's solution defines and uses, by name; not to be changed.
 
-    Args:
-        module: what ``__name__`` is there, a module that can be imported.
+    module: what ``__name__`` is there, a module that can be imported.
     """
     names: dict[str, Any] = {"__name__": module, "__lab__": lab}
     source = _cells(lab).get(exercise, "")

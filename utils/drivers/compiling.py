@@ -15,15 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from utils.drivers import (
-    GRAPHS,
-    WHOLE,
-    draw_into,
-    driver,
-    gradients,
-    stored_gradients,
-    unlogged,
-)
+from utils.drivers import GRAPHS, WHOLE, draw_into, driver, gradients, stored_gradients, unlogged
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
 RAN = {WHOLE: "that what ran is what the backend made of the graph"}
@@ -166,13 +158,10 @@ def report(
 ) -> dict[str, Any]:
     """Hand the graphs of a program to the learner's backend, one after the other, and run them.
 
-    Args:
-        make_backend: the learner's; given an empty list it returns a backend, which fills the list.
-        steps: of :func:`program`, of ``x`` and ``weights``.
-
-    Returns:
-        ``report``, the list; ``results``, for each graph what it returned, computed by what the
-        backend gave; ``gradient``, of the sum of the last result for x, None where there is none.
+    make_backend: the learner's; given an empty list it returns a backend, which fills the list.
+    steps: of :func:`program`, of ``x`` and ``weights``. Returns ``report``, the list; ``results``,
+    for each graph what it returned, computed by what the backend gave; ``gradient``, of the sum of
+    the last result for x, None where there is none.
     """
     written: list[Any] = []
     backend = make_backend(written)
@@ -348,11 +337,8 @@ def joint_graph(
 
     The graph is a copy for each caller; outputs are how many of the graph's are the forward's. A
     `detach` does nothing, so these are taken out.
-
-    Args:
-        steps: of :func:`program`, without a break.
-        shapes: of x and of the weights.
-        fixed: which of these need no gradient.
+    steps: of :func:`program`, without a break. shapes: of x and of the weights. fixed: which of
+    these need no gradient.
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)
@@ -381,9 +367,7 @@ def _traced_jointly(
         torch.ones(shape).requires_grad_(number not in fixed) for number, shape in enumerate(shapes)
     ]
     traced = aot_function(
-        program(steps),
-        fw_compiler=lambda gm, _: make_boxed_func(gm.forward),
-        partition_fn=look,
+        program(steps), fw_compiler=lambda gm, _: make_boxed_func(gm.forward), partition_fn=look
     )
     traced(*tensors)
     return found[0], found[1]

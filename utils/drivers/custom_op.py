@@ -410,14 +410,12 @@ def swap(
     """Let ``function(model, softmax)``, the learner's, change a MiniGPT, and run it beside others.
 
     The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
-    used. All models have the same weights, which ``seed`` draws.
-
-    Returns:
-        ``logits``, ``probabilities`` and ``gradients`` by name, of the model for the tokens
-        (batch, length), and ``then`` the logits of other tokens; ``names`` of its state dict;
-        ``parameters``, whether they are the very tensors that they were; ``others``, the logits and
-        probabilities of a model made before, and of one made after; ``alone``, whether the model
-        gives the same when ``function`` has given another one another softmax.
+    used. All models have the same weights, which ``seed`` draws. Returns ``logits``,
+    ``probabilities`` and ``gradients`` by name, of the model for the tokens (batch, length), and
+    ``then`` the logits of other tokens; ``names`` of its state dict; ``parameters``, whether they
+    are the very tensors that they were; ``others``, the logits and probabilities of a model made
+    before, and of one made after; ``alone``, whether the model gives the same when ``function`` has
+    given another one another softmax.
     """
 
     softmax = torch.softmax  # as it is now, should somebody change it for all

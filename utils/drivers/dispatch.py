@@ -65,18 +65,11 @@ PROGRAMS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-class _Shuffle(nn.Module):
-    """A model that splits, joins, writes in place, copies and casts, unlike MiniGPT."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words = nn.Embedding(8, 4)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        left, right = self.words(tokens).chunk(2, dim=-1)
-        joined = torch.cat([right.unsqueeze(0)[0], left], dim=-1).mul_(2)
-        kept = torch.empty(joined.shape).copy_(joined).to(torch.float64)
-        return torch.baddbmm(kept, kept, torch.ones(len(tokens), 4, 4, dtype=torch.float64))
+def _shuffled(hidden: Tensor) -> Tensor:
+    left, right = hidden.chunk(2, dim=-1)
+    joined = torch.cat([right.unsqueeze(0)[0], left], dim=-1).mul_(2)
+    kept = torch.empty(joined.shape).copy_(joined).to(torch.float64)
+    return torch.baddbmm(kept, kept, torch.ones(len(hidden), 4, 4, dtype=torch.float64))
 
 
 # Steps behind an embedding of shape (batch, length, 4), by what they do.
@@ -96,12 +89,16 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class _OneStep(nn.Module):
-    """A model of an embedding and one step after it."""
+SHUFFLE = "a shuffle"  # several steps: it splits, joins, writes in place, copies, casts, multiplies
+
+
+class _Embedded(nn.Module):
+    """An embedding of tokens from 0 to 7, and a step after it."""
 
     def __init__(self, step: str) -> None:
         super().__init__()
-        self.words, self.step = nn.Embedding(8, 4), STEPS[step]
+        self.words = nn.Embedding(8, 4)
+        self.step = _shuffled if step == SHUFFLE else STEPS[step]
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.step(self.words(tokens))
@@ -249,32 +246,22 @@ def flops_of_minigpt(
 
 @driver(WHOLE)
 def account(
-    function: Callable, config: MiniGPTConfig, tokens: Tensor, backward: bool
+    function: Callable, model: MiniGPTConfig | str, tokens: Tensor, backward: bool
 ) -> dict[str, int]:
-    """Return what the learner's ``account`` says of a MiniGPT for tokens (batch, length)."""
+    """Return what the learner's ``account`` says of a model for tokens (batch, length).
+
+    model: the sizes of a MiniGPT; or one of STEPS, or SHUFFLE, after an embedding of 8 tokens.
+    """
     with put_back(function):
-        return dict(function(MiniGPT(config), tokens, backward))
-
-
-@driver(WHOLE)
-def account_of_shuffle(function: Callable, tokens: Tensor, backward: bool) -> dict[str, int]:
-    """The same of a small model that copies and writes in place, of tokens from 0 to 7."""
-    with put_back(function):
-        return dict(function(_Shuffle(), tokens, backward))
-
-
-@driver(WHOLE)
-def account_of_one(function: Callable, step: str, tokens: Tensor, backward: bool) -> dict[str, int]:
-    """The same of an embedding and one of the STEPS after it, of tokens from 0 to 7."""
-    with put_back(function):
-        return dict(function(_OneStep(step), tokens, backward))
+        made = _Embedded(model) if isinstance(model, str) else MiniGPT(model)
+        return dict(function(made, tokens, backward))
 
 
 @driver("first", "second")
 def account_of_two(function: Callable, tokens: Tensor) -> dict[str, dict[str, int]]:
-    """The same of two models, one after the other, there and back."""
+    """The same of two models of 8 tokens, one after the other, there and back."""
     with put_back(function):
-        models = {"first": _Shuffle(), "second": _OneStep("`clone`")}
+        models = {"first": _Embedded(SHUFFLE), "second": _Embedded("`clone`")}
         return {name: dict(function(model, tokens, True)) for name, model in models.items()}
 
 
@@ -385,15 +372,12 @@ def measure(
 ) -> dict[str, Any]:
     """Let ``Quantity`` objects be combined, and return what each step gave, by name.
 
-    Args:
-        quantity_class: made with a tensor and a dict of units.
-        given: name -> (tensor, units), or (tensor or number,) for anything else.
-        program: steps ``(name, operator, arguments...)``: the result of an operator of torch on
-            names and plain values is kept under the name. A dict at the end holds keywords.
-
-    Returns:
-        (class, values, units) of a quantity, (class, values) of another tensor, or
-        ``("raised", type)``: of ValueError, NotImplementedError and TypeError that which it is.
+    quantity_class: made with a tensor and a dict of units. given: name -> (tensor, units), or
+    (tensor or number,) for anything else. program: steps ``(name, operator, arguments...)``: the
+    result of an operator of torch on names and plain values is kept under the name. A dict at the
+    end holds keywords. Returns (class, values, units) of a quantity, (class, values) of another
+    tensor, or ``("raised", type)``: of ValueError, NotImplementedError and TypeError that which it
+    is.
     """
     known: dict[str, Any] = {
         name: quantity_class(*value) if len(value) == 2 else value[0]

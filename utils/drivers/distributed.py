@@ -193,11 +193,9 @@ def trained(
 ) -> Program:
     """Let a rank train :func:`minigpt_of`, which has old gradients at first, by ``minigpt_step``.
 
-    ``batches`` are (tokens, targets) of this rank, one pair a step.
-
-    Returns:
-        ``losses`` and ``norms`` of the steps; of the model afterwards the ``weights``, of a
-        large one every 37th; ``held``, how many numbers of the optimizer's state this rank has.
+    ``batches`` are (tokens, targets) of this rank, one pair a step. Returns ``losses`` and
+    ``norms`` of the steps; of the model afterwards the ``weights``, of a large one every 37th;
+    ``held``, how many numbers of the optimizer's state this rank has.
     """
     model = minigpt_of(config, values)
     for parameter in model.parameters():
@@ -216,9 +214,7 @@ def trained(
     return {"losses": losses, "norms": norms, "weights": flat[::every].clone(), "held": held}
 
 
-def follow(
-    rank: int, world: int, plan: Sequence, forward: float = 1.0, backward: float = 2.0
-) -> Program:
+def follow(rank: int, world: int, plan: Sequence) -> Program:
     """Be a stage of a pipeline that follows a plan, a list of ("F", k) and ("B", k) for each stage.
 
     Run it with ``rendezvous=False``: stages that send to each other would wait for ever.
@@ -228,6 +224,6 @@ def follow(
         ahead, behind = (rank + 1, rank - 1) if what == "F" else (rank - 1, rank + 1)
         if 0 <= behind < world:
             yield "recv", behind
-        yield "compute", forward if what == "F" else backward
+        yield "compute", 1.0 if what == "F" else 2.0
         if 0 <= ahead < world:
             yield "send", ahead, token

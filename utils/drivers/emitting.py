@@ -121,7 +121,10 @@ def dumped(
         key: [] for key in ("texts", "raised", "passed", "python", "left")
     }
     _as_at_first()
-    with _empty_folder():
+    with (
+        tempfile.TemporaryDirectory(prefix="inductor") as folder,
+        mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder),
+    ):
         _first_call()
         torch._dynamo.reset()
         for at, (counts, x, w) in enumerate(calls):
@@ -166,17 +169,34 @@ def _first_call() -> None:
         call(torch.compile(products(1)), torch.ones(2, 2), torch.ones(2, 2))
 
 
-def _configs() -> list[Any]:
+Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and what it holds
+
+
+def _places() -> list[Place]:
+    """What torch's settings are now, and the functions by which one may listen to Inductor."""
     from torch._dynamo import config as dynamo
     from torch._functorch import config as functorch
+    from torch._inductor import codecache, compile_fx, graph
     from torch._inductor import config as inductor
 
     # the last holds settings that another has under a name of its own
-    return [inductor, dynamo, functorch, torch.compiler.config]
+    configs: list[Any] = [inductor, dynamo, functorch, torch.compiler.config]
+    owners = [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
+    settings = [(SETTING, config, config.get_config_copy()) for config in configs]
+    return [*settings, *((FUNCTION, owner, _functions(owner)) for owner in owners)]
 
 
-def _settings() -> list[tuple[Any, dict[str, Any]]]:
-    return [(config, config.get_config_copy()) for config in _configs()]
+def _put_back(places: list[Place]) -> list[str]:
+    """Put settings and functions back, and return the kinds of those that were others."""
+    kinds = []
+    for kind, place, before in places:
+        now = place.get_config_copy() if kind == SETTING else vars(place)
+        for name, value in before.items():
+            same = now.get(name) == value if kind == SETTING else now.get(name) is value
+            if not same:
+                setattr(place, name, value)
+                kinds.append(kind)
+    return list(dict.fromkeys(kinds))
 
 
 def _torchs_variables() -> dict[str, str]:
@@ -184,10 +204,9 @@ def _torchs_variables() -> dict[str, str]:
 
 
 @functools.cache
-def _at_first() -> tuple[list[tuple[Any, dict[str, Any]]], dict[str, str]]:
+def _at_first() -> tuple[list[Place], dict[str, str]]:
     """What stands in torch's settings and functions when this is first called; its variables."""
-    functions = [(owner, _functions(owner)) for owner in _owners()]
-    return [*_settings(), *functions], _torchs_variables()
+    return _places(), _torchs_variables()
 
 
 def _as_at_first() -> None:
@@ -196,23 +215,10 @@ def _as_at_first() -> None:
     What is on already can't be left on.
     """
     places, variables = _at_first()
-    for place, first in places:
-        now = place.get_config_copy() if hasattr(place, "get_config_copy") else vars(place)
-        for name, value in first.items():
-            if now.get(name) is not value and now.get(name) != value:
-                setattr(place, name, value)
+    _put_back(places)
     for name in _torchs_variables().keys() - variables.keys():
         del os.environ[name]
     os.environ.update(variables)
-
-
-@contextlib.contextmanager
-def _empty_folder() -> Iterator[None]:
-    with (
-        tempfile.TemporaryDirectory(prefix="inductor") as folder,
-        mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder),
-    ):
-        yield
 
 
 def _is_python(text: Any) -> bool:
@@ -232,9 +238,9 @@ def _noted(left: list[str]) -> Iterator[None]:
     """
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
-    logs, handlers, environment = _logs(), _handlers(), dict(os.environ)
-    settings = _settings()
-    functions = [(owner, _functions(owner)) for owner in _owners()]
+    logs, environment = _logs(), dict(os.environ)
+    handlers = [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
+    places = _places()
     try:
         yield
     finally:
@@ -245,21 +251,12 @@ def _noted(left: list[str]) -> Iterator[None]:
         for logger, level, hung in handlers:
             logger.setLevel(level)
             logger.handlers[:] = hung
-        for config, before in settings:
-            copy = config.get_config_copy()
-            changed = [name for name, value in before.items() if copy[name] != value]
-            left.extend([SETTING] if changed and SETTING not in left else [])
-            for name in changed:
-                setattr(config, name, before[name])
+        left += _put_back(places)
         if dict(os.environ) != environment:
             left.append(VARIABLE)
             os.environ.clear()
             os.environ.update(environment)
-        for owner, before in functions:
-            changed = [name for name, value in before.items() if vars(owner).get(name) is not value]
-            left.extend([FUNCTION] if changed and FUNCTION not in left else [])
-            for name in changed:
-                setattr(owner, name, before[name])
+        left.sort(key=(LOG, SETTING, VARIABLE, FUNCTION).index)
 
 
 def _loggers() -> list[logging.Logger]:
@@ -277,17 +274,6 @@ def _logs() -> dict[str, tuple[int, list[str]]]:
         logger.name: (logger.level, sorted(type(one).__qualname__ for one in logger.handlers))
         for logger in _loggers()
     }
-
-
-def _handlers() -> list[tuple[logging.Logger, int, list[logging.Handler]]]:
-    return [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
-
-
-def _owners() -> list[Any]:
-    """The classes and modules in which somebody may listen to what Inductor writes."""
-    from torch._inductor import codecache, compile_fx, graph
-
-    return [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
 
 
 def _functions(owner: Any) -> dict[str, Any]:

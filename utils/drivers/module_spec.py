@@ -53,8 +53,7 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
                                        then through its children, in the plan's order
         ("gradients", x)               d sum(model(x)) / d parameter, by name
 
-    Raises:
-        TypeError: if the class is based on torch.nn.Module.
+    Raises TypeError if the class is based on torch.nn.Module.
     """
     if isinstance(module_class, type) and issubclass(module_class, nn.Module):
         raise TypeError("expected a Module of your own, got one based on torch.nn.Module")

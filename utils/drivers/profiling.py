@@ -72,14 +72,10 @@ def profiled(
 ) -> dict[str, Any]:
     """What ``slowest(step, wait, warmup, active)``, the learner's, finds by a drawn clock.
 
-    Args:
-        calls: for each call of the step what it does then: how often it does what `WORK` names.
-            From then on it does nothing.
-        costs: by name, the nanoseconds that each event has for itself; see `drawn_clock`.
-        label: a label around all that a step does.
-
-    Returns:
-        ``found``, and ``states``: for each call of the step, what the profiler was doing.
+    calls: for each call of the step what it does then: how often it does what `WORK` names. From
+    then on it does nothing. costs: by name, the nanoseconds that each event has for itself; see
+    `drawn_clock`. label: a label around all that a step does. Returns ``found``, and ``states``:
+    for each call of the step, what the profiler was doing.
     """
     seen: list[str] = []
 
@@ -265,12 +261,9 @@ def hunted(
 ) -> dict:
     """What ``first_bad(model, x)``, the learner's, finds, and what it leaves behind.
 
-    The model is a `Chain`, and the same in all its calls, so many ``times``.
-
-    Returns:
-        ``found``, a list with the result of each call; ``hooks left`` on the model after them, or
-        on all modules, from which they are taken off here; and whether modes and attributes are
-        ``as before``.
+    The model is a `Chain`, and the same in all its calls, so many ``times``. Returns ``found``, a
+    list with the result of each call; ``hooks left`` on the model after them, or on all modules,
+    from which they are taken off here; and whether modes and attributes are ``as before``.
     """
     model = Chain(**chain).train(training)
     everywhere = tuple(getattr(torch_module, f"_global{kind}") for kind in HOOKS)

@@ -28,9 +28,7 @@ Settings = Mapping[str, Any]
 
 
 @driver(
-    "length",
-    "items",
-    observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END},
+    "length", "items", observed={"past the end": PAST_THE_END, "far past the end": PAST_THE_END}
 )
 def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """Every item of a dataset, one by one, its ``length``, and what its end is.
@@ -58,9 +56,8 @@ def _raised_at(dataset: Any, index: int) -> str:
 def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
     """What is left of stream and items after a step has written zeros into an item.
 
-    Returns:
-        ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
-        ``again``, the same item read anew; ``next``, the item after it; ``stream``.
+    Returns ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
+    ``again``, the same item read anew; ``next``, the item after it; ``stream``.
     """
     other = dataset_class(**{**settings, "tokens": settings["tokens"].clone()})
     inputs, targets = other[0]
@@ -88,28 +85,34 @@ def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list
     return list(loader)
 
 
-class _Classifier(nn.Module):
-    """Two layers; it notes what it is called with, and how many earlier graphs are alive then."""
+class Watched(nn.Module):
+    """Two layers, (D, H) and (H, V), with a tanh and dropout between them, which notes its calls.
 
-    def __init__(self, weights: Sequence[Tensor]) -> None:
+    Of each: the number of rows, how many earlier graphs are alive then, and its mode, whether
+    gradients are enabled, and the dtype of the logits.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], dropout: float = 0.0) -> None:
         super().__init__()
-        self.first, self.second = (nn.Parameter(w) for w in weights)
+        self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
+        self.dropout = nn.Dropout(dropout)
         self.rows: list[int] = []
         self.alive: list[int] = []
+        self.calls: list[tuple[bool, bool, torch.dtype]] = []
         self._graphs: list[weakref.ref[Any]] = []
 
     def forward(self, x: Tensor) -> Tensor:
+        """Logits (N, V) of x (N, D)."""
         self.rows.append(len(x))
         self.alive.append(sum(graph() is not None for graph in self._graphs))
-        hidden = x @ self.first
-        if hidden.grad_fn is not None:
-            token = _Token()
-            # What a graph has saved goes when it has been walked back, or is dropped.
-            with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
-                hidden = hidden.tanh()
-            self._graphs.append(weakref.ref(token))
-            return hidden @ self.second
-        return hidden.tanh() @ self.second
+        hidden, token = x @ self.first, _Token()
+        # What a graph has saved goes when it has been walked back, or is dropped.
+        with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
+            hidden = hidden.tanh()
+        self._graphs.append(weakref.ref(token))
+        logits = self.dropout(hidden) @ self.second
+        self.calls.append((self.training, logits.requires_grad, logits.dtype))
+        return logits
 
 
 class _Token:
@@ -139,7 +142,7 @@ def accumulated(
     ``old`` is what the gradients hold before. ``rows``: how many each call of the model got;
     ``alive``: the most graphs of earlier calls that were still alive when it was called.
     """
-    model = _Classifier(weights)
+    model = Watched(weights)
     if old is not None:
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, old)
@@ -215,15 +218,13 @@ def stopped(
 ) -> dict[str, Any]:
     """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
 
-    Before the checkpoint somebody else draws from torch's global generator.
-    The second run is another trainer, which has begun with another seed and made a step of its own.
-    ``through`` says what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is
-    read with ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and
-    is used twice.
-
-    Returns:
-        ``whole``, ``first`` and ``resumed``: the losses after the checkpoint, and ``weights`` in
-        the end, of the run that went on, and of the first and the last use of the checkpoint.
+    Before the checkpoint somebody else draws from torch's global generator. The second run is
+    another trainer, which has begun with another seed and made a step of its own. ``through`` says
+    what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read with
+    ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and is used
+    twice. Returns ``whole``, ``first`` and ``resumed``: the losses after the checkpoint, and
+    ``weights`` in the end, of the run that went on, and of the first and the last use of the
+    checkpoint.
     """
     first = Trainer(**settings)
     for _ in range(before):
@@ -422,27 +423,6 @@ def dealt(
         batches.append(None if batch is generators else batch)
     left_alone &= torch.equal(before, torch.get_rng_state())
     return {"lengths": lengths, "over": over, "batches": batches, "left alone": left_alone}
-
-
-class Watched(nn.Module):
-    """Two layers with a tanh and dropout between them, which note how they are called.
-
-    Args:
-        weights: of the two layers, (D, H) and (H, V).
-        dropout: the share that is dropped in training.
-    """
-
-    def __init__(self, weights: Sequence[Tensor], dropout: float) -> None:
-        super().__init__()
-        self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
-        self.dropout = nn.Dropout(dropout)
-        self.calls: list[tuple[bool, bool, torch.dtype]] = []
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (N, V) of x (N, D)."""
-        logits = self.dropout((x @ self.first).tanh()) @ self.second
-        self.calls.append((self.training, logits.requires_grad, logits.dtype))
-        return logits
 
 
 @driver(

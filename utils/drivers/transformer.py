@@ -6,10 +6,10 @@ import contextlib
 import functools
 import io
 import json
-import logging
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from utils.drivers import INPUTS_KEPT, WHOLE, draw_into, driver
+from utils.drivers import INPUTS_KEPT, WHOLE, draw_into, driver, unlogged
 from utils.drivers.training import STEPS, Settings, counted_steps
 from utils.drivers.training import perplexity as perplexity  # for the lab
 from utils.drivers.training import sentences as sentences
@@ -165,11 +165,9 @@ class TinyDecoder:
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Logits of the next word after each token, and the cache for the next call.
 
-        Args:
-            tokens: (B, T) int64, the new ones only.
-            positions: (B, T) int64, where each stands in its own text, from 0 on.
-            padding: (B, S) bool, True where a real token is, for all S so far, T included.
-            cache: what the last call returned; None in the first.
+        tokens: (B, T) int64, the new ones only. positions: (B, T) int64, where each stands in its
+        own text, from 0 on. padding: (B, S) bool, True where a real token is, for all S so far, T
+        included. cache: what the last call returned; None in the first.
         """
         self.columns.append(tokens.shape[1])
         before = 0 if cache is None else cache[0].shape[1]
@@ -249,7 +247,7 @@ def loaded_strictly(
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
-    with tempfile.TemporaryDirectory() as place, _quiet():
+    with tempfile.TemporaryDirectory() as place, unlogged(), redirect_stderr(io.StringIO()):
         folder = save_folder(Path(place) / "model", model)
         if gone:
             file = folder / "model.safetensors"
@@ -331,14 +329,12 @@ class OwnForCausalLM(GPT2LMHeadModel):
 def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     """Write a :func:`small_model` and a tokenizer for `from_pretrained`; return the folder's path.
 
-    Args:
-        folder: where they are written.
-        says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model; ``side``, on which the
-            tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``, whether it has
-            a pad token (True if not said); and, False if not said, ``begins``, whether it puts a
-            bos token before each text; ``draws``, whether the generation config asks for draws, and
-            for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for
-            the model lies in the folder.
+    folder: where they are written. says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model;
+    ``side``, on which the tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``,
+    whether it has a pad token (True if not said); and, False if not said, ``begins``, whether it
+    puts a bos token before each text; ``draws``, whether the generation config asks for draws, and
+    for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for the
+    model lies in the folder.
     """
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -426,26 +422,18 @@ def completed(
     handed over, afterwards.
     """
     given = list(prompts)
-    with tempfile.TemporaryDirectory() as place, _quiet(), _counted_rows() as rows:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        unlogged(),
+        redirect_stderr(io.StringIO()),
+        _counted_rows() as rows,
+    ):
         folder = Path(place) / "model"
         folder.mkdir()
         for name, content in _files_of(tuple(sorted(says.items()))).items():
             (folder / name).write_bytes(content)
         texts, looks = complete(folder, given, limit)
     return {"texts": texts, "looks": looks, "rows": sorted(rows), "prompts": given}
-
-
-@contextlib.contextmanager
-def _quiet() -> Any:
-    """Keep transformers' report of a load, which is expected here, out of the notebook."""
-    logger = logging.getLogger("transformers")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logger.setLevel(before)
 
 
 Lines = tuple[Tensor, Tensor]

@@ -34,9 +34,8 @@ OFF, WARMING_UP, RECORDING = "off", "warming up", "recording"
 def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
     """While the context is open, profiles have drawn times.
 
-    Args:
-        costs: maps the name of an event to the time of its own, in nanoseconds, at least 1. What
-            has no name there takes a single nanosecond.
+    costs: maps the name of an event to the time of its own, in nanoseconds, at least 1. What has no
+    name there takes a single nanosecond.
     """
     parse, export = profiler.profile._parse_kineto_results, profiler.profile.export_chrome_trace
 

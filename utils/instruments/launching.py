@@ -112,7 +112,10 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
             source = ASTSource(kernel, signature, constants, attributes)
             return _lowered(source, make_backend(gpu), gpu, launched.num_warps)
         except Exception as error:
-            raise CompileError(f"{name} does not compile for {target}: {_said(error)}") from error
+            # the compiler's message begins with the code and a caret
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            words = f"{name} does not compile for {target}: {said[-1].strip()}"
+            raise CompileError(words) from error
 
 
 def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
@@ -167,12 +170,6 @@ def _type_of(name: str, value: Any) -> str:
         f"{name} is a {type(value).__name__}; a compiled kernel is passed tensors and numbers, and "
         "what else it takes must be a tl.constexpr"
     )
-
-
-def _said(error: BaseException) -> str:
-    """Return the last line of the compiler's message; it begins with the code and a caret."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
 
 
 # What the interpreter itself does to the tensors of a launch: a rule that lists the operators which

@@ -17,12 +17,7 @@ from utils.minigpt.config import MiniGPTConfig, parameter_count, parameter_shape
 
 if TYPE_CHECKING:
     from utils.minigpt.generation import Attention, attention_maps, complete, generate, load_minigpt
-    from utils.minigpt.lines import (
-        baselines,
-        evaluation_lines,
-        imperfect_lines,
-        training_lines,
-    )
+    from utils.minigpt.lines import baselines, evaluation_lines, imperfect_lines, training_lines
     from utils.minigpt.model import MiniGPT
     from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
     from utils.minigpt.weights import (

@@ -12,11 +12,7 @@ from functools import cache
 from utils.minigpt.language import Language, Words
 
 ENDINGS = {
-    "present": {
-        "ar": "o as a amos an",
-        "er": "o es e emos en",
-        "ir": "o es e imos en",
-    },
+    "present": {"ar": "o as a amos an", "er": "o es e emos en", "ir": "o es e imos en"},
     "past": {
         "ar": "é aste ó amos aron",
         "er": "í iste ió imos ieron",
@@ -48,13 +44,7 @@ STEM_VOWEL = {
 WEAK_VOWEL = {"e": "i", "o": "u"}
 
 FIRST_PERSON = {"tener": "tengo", "hacer": "hago", "decir": "digo", "ver": "veo", "salir": "salgo"}
-STRONG_STEM = {
-    "estar": "estuv",
-    "tener": "tuv",
-    "hacer": "hic",
-    "decir": "dij",
-    "querer": "quis",
-}
+STRONG_STEM = {"estar": "estuv", "tener": "tuv", "hacer": "hic", "decir": "dij", "querer": "quis"}
 FUTURE_STEM = {
     "tener": "tendr",
     "hacer": "har",
@@ -62,12 +52,7 @@ FUTURE_STEM = {
     "querer": "querr",
     "salir": "saldr",
 }
-PARTICIPLE = {
-    "hacer": "hecho",
-    "decir": "dicho",
-    "ver": "visto",
-    "leer": "leído",
-}
+PARTICIPLE = {"hacer": "hecho", "decir": "dicho", "ver": "visto", "leer": "leído"}
 GERUND = {"leer": "leyendo", "ir": "yendo"}
 
 # Whole tenses that follow no rule.

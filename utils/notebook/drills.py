@@ -50,14 +50,10 @@ def number(
 ) -> None:
     """Ask for a number.
 
-    Args:
-        question, answer, why: the question's text, the right number, and the explanation.
-        unit: its unit, which the reader may type.
-        tolerance: largest accepted |given - answer|, in the answer's unit.
-        wrong: numbers that a known mistake leads to, each with what that mistake is.
-
-    Raises:
-        ValueError: if `answer` is not finite, or a number of `wrong` would be accepted.
+    question, answer, why: the question's text, the right number, and the explanation. unit: its
+    unit, which the reader may type. tolerance: largest accepted |given - answer|, in the answer's
+    unit. wrong: numbers that a known mistake leads to, each with what that mistake is. Raises
+    ValueError if `answer` is not finite, or a number of `wrong` would be accepted.
     """
     wrong = dict(wrong or {})
     if not math.isfinite(answer):
@@ -109,9 +105,8 @@ def number(
 def choice(question: str, options: Mapping[str, str], answer: str) -> None:
     """Ask to pick one of several options, each with why it is right or what is wrong.
 
-    Raises:
-        ValueError: if there are fewer than two options, one has no explanation, or `answer` is not
-            an option.
+    Raises ValueError if there are fewer than two options, one has no explanation, or `answer` is
+    not an option.
     """
     if len(options) < 2:
         raise ValueError(f"a choice needs two options or more, got {len(options)}")
@@ -165,8 +160,7 @@ def true_false(statement: str, answer: bool, why: str) -> None:
 def read_number(text: str, unit: str | None = None) -> float:
     """Return the number that a reader typed: 153600, 153,600, 153 600, 0.5, 0,5 or 1.5e3.
 
-    Raises:
-        ValueError: if it is no number, with a message for the reader.
+    Raises ValueError if it is no number, with a message for the reader.
     """
     plain = text.strip().lower().removesuffix((unit or "").lower())
     plain = re.sub(r"[\s_]", "", plain)

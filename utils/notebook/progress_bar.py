@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Collection, Iterator
 from html import escape
 from typing import TypeVar
 
@@ -16,21 +16,14 @@ T = TypeVar("T")
 EVERY = 0.25  # seconds between two redraws
 
 
-def progress_bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
+def progress_bar(items: Collection[T], name: str) -> Iterator[T]:
     """Yield `items` and show how many are done and how long the rest will take.
 
     In a live notebook it is one line that is redrawn. While a lesson is built, and outside a
-    notebook, one line is printed at the end, without times. ``total`` is needed for items without a
-    length; ``name`` is what is counted, such as "training".
+    notebook, one line is printed at the end, without times. ``name`` is what is counted, such as
+    "training".
     """
-    if total is None:
-        if not isinstance(items, Sized):
-            raise ValueError("progress_bar needs a total: these items have no length")
-        total = len(items)
-    return _counted(items, name, total)
-
-
-def _counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
+    total = len(items)
     handle = display_page(_html(name, 0, total, "")) if can_move() else None
     cell_clock.stop()  # the bar says more
     began = drawn = time.monotonic()

@@ -31,20 +31,13 @@ WIDTH = 820  # CSS pixels; fits JupyterLab's notebook column at 100 % zoom
 
 @dataclass(frozen=True)
 class Part:
-    """The look of one kind of thing in a figure.
-
-    Attributes:
-        colour: the full colour.
-        tint: the pale one, for a ground under dark text.
-        on: the colour of text on the full colour.
-        marker: its shape, as matplotlib names it (an octagon comes nearest to a rounded cell).
-    """
+    """The look of one kind of thing in a figure."""
 
     name: str
-    colour: str
-    tint: str
-    on: str
-    marker: str
+    colour: str  # the full colour
+    tint: str  # the pale one, for a ground under dark text
+    on: str  # the colour of text on the full colour
+    marker: str  # its shape, as matplotlib names it (an octagon comes nearest to a rounded cell)
 
 
 STORAGE = Part("storage", "#1f6aa5", "#d5e6f3", "#ffffff", "s")

@@ -55,10 +55,8 @@ def check(name: str) -> None:
     """Judge the exercise `name` on new cases, as grading does, and show the verdict below the cell.
 
     It tells which parts are right, names the mistake where it is known, gives a small call that
-    fails, and links the section of the lesson. Nothing is recorded or sent.
-
-    Raises:
-        LookupError: if the course has no exercise of this name.
+    fails, and links the section of the lesson. Nothing is recorded or sent. Raises LookupError if
+    the course has no exercise of this name.
     """
     if judges := _judges():
         judges.show_verdict(name)
@@ -79,17 +77,14 @@ def _judges() -> Any:
 
     Grading judges by itself, and Validate runs the visible examples alone: None there, too.
     """
-    if os.environ.get(one_line.NBGRADER) or VERIFY in _this_cell():
+    shell = get_ipython()
+    cell = str(shell.user_ns.get("In", [""])[-1]) if shell else ""
+    if os.environ.get(one_line.NBGRADER) or VERIFY in cell:
         return None
     if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
         print(ABSENT)
         return None
     return importlib.import_module(JUDGES)
-
-
-def _this_cell() -> str:
-    shell = get_ipython()
-    return str(shell.user_ns.get("In", [""])[-1]) if shell else ""
 
 
 say_where_to_work()

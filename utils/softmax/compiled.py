@@ -182,22 +182,13 @@ def compile_kernel(
             made = triton.compile(source, target=gpu, options={"num_warps": num_warps})
         except Exception as error:
             raise CompileError(f"{name} did not compile for {target}:\n{error}") from error
-        sass, registers, stack = _machine_code(Path(folder), made)
+        machine = _machine_code(Path(folder), made)
     texts = {stage: made.asm[stage] for stage in _STAGES}
     shared = made.metadata.shared
-    return Compiled(
-        name,
-        target,
-        **texts,
-        sass=sass,
-        registers=registers,
-        stack=stack,
-        shared=shared,
-        num_warps=num_warps,
-    )
+    return Compiled(name, target, **texts, **machine, shared=shared, num_warps=num_warps)
 
 
-def _machine_code(folder: Path, made: Any) -> tuple[str | None, int | None, int | None]:
+def _machine_code(folder: Path, made: Any) -> dict[str, Any]:
     """Return SASS, registers and stack; None without the tools, which Triton's package brings."""
     from unittest import mock
 
@@ -213,5 +204,5 @@ def _machine_code(folder: Path, made: Any) -> tuple[str | None, int | None, int 
             sass = made.asm["sass"]  # the disassembler warns of its own formats
         numbers = dict(re.findall(r"(REG|STACK):(\d+)", silent(command, text=True)))
     except (OSError, RuntimeError, subprocess.CalledProcessError):
-        return None, None, None
-    return sass, int(numbers["REG"]), int(numbers["STACK"])
+        return dict.fromkeys(("sass", "registers", "stack"))
+    return {"sass": sass, "registers": int(numbers["REG"]), "stack": int(numbers["STACK"])}

@@ -97,20 +97,11 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
     Differentiable any number of times; works in `torch.compile(fullgraph=True)` and `torch.vmap`.
     `torch.func.grad` refuses it, as every operator made by `torch.library.custom_op`. Autocast does
     not change the dtype.
-
-    Args:
-        x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a GPU. Sums are
-            accumulated in float64 for float64, else in float32.
-        dim: the dimension.
-
-    Returns:
-        A tensor of x's shape and dtype, contiguous for the last dimension, a transposed view for
-        another. A row with NaN or +inf, or with nothing but -inf, is NaN.
-
-    Raises:
-        TypeError: for another dtype.
-        IndexError: if x has no such dimension.
-        TritonMissing: if Triton is not installed.
+    x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a GPU. Sums are
+    accumulated in float64 for float64, else in float32. dim: the dimension. Returns a tensor of x's
+    shape and dtype, contiguous for the last dimension, a transposed view for another. A row with
+    NaN or +inf, or with nothing but -inf, is NaN. Raises TypeError for another dtype; IndexError if
+    x has no such dimension; TritonMissing if Triton is not installed.
     """
     if x.dtype not in run.DTYPES:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in run.DTYPES)

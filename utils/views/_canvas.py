@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.collections import PathCollection
@@ -18,7 +18,7 @@ from matplotlib.path import Path
 
 from utils.notebook.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
-from utils.views._text_outlines import MIDDLE, cut, text_path, wrap
+from utils.views._text_outlines import MIDDLE, cut, text_path, text_width, wrap
 
 MARGIN = 26  # CSS pixels around what a card shows
 INNER = WIDTH - 2 * MARGIN
@@ -32,15 +32,14 @@ PLAIN = "{:g}".format
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
 Drawing = tuple[Figure, str]
+Kind = tuple[Any, ...]  # of a legend: a name, its fill, and if it has one the edge as `box` has it
 
 
 class Canvas:
     """A figure of WIDTH, with a sentence at its top; what is drawn later lies over what was before.
 
-    Attributes:
-        title: the sentence, which takes as many lines as it needs.
-        top: where the first thing below the title may start.
-        unseen: whether it stays empty, because nobody looks (`audience.text_only`).
+    title: the sentence, which takes as many lines as it needs. top: where the first thing below it
+    may start. unseen: whether the sheet stays empty, because nobody looks (`audience.text_only`).
     """
 
     def __init__(self, title: str) -> None:
@@ -102,12 +101,20 @@ class Canvas:
         if not self.unseen:
             self._add([_box(*box, radius) for box in boxes], fills, edge, line, dashed)
 
-    def legend(self, x: float, y: float, kinds: Sequence[tuple[str, str]], step: float) -> None:
-        """A square of its colour before each name, `step` from one to the next."""
-        for name, colour in kinds:
-            self.box((x, y - 6, 12, 12), colour)
-            self.text(x + 18, y, name, MUTED)
-            x += step
+    def legend(
+        self, x: float, y: float, kinds: Sequence[Kind], step: float = 0, size: float = TEXT
+    ) -> float:
+        """A square before each name, `step` from one to the next, or as far as the words need.
+
+        Returns where a next one may begin.
+        """
+        side = 12 if size > SMALL else 10
+        for name, fill, *edge in kinds:
+            how = dict(zip(("edge", "dashed", "line"), edge, strict=False))
+            self.box((x, y - side / 2, side, side), fill, **how)
+            self.text(x + 1.5 * side, y, name, MUTED, size=size)
+            x += step or 1.5 * side + text_width(name, size=size) + 18
+        return x
 
     def frame(self, box: Box) -> None:
         """A lit cell's border, set off from the cells around it."""
@@ -203,9 +210,10 @@ def _towards(start: np.ndarray, end: np.ndarray, reach: float) -> np.ndarray:
 
 
 class Axes:
-    """A frame of `canvas` from (left, top), `wide` x `high`; y may be logarithmic.
+    """A frame of `canvas` from (left, top), `wide` x `high`.
 
-    x, y: (lowest, highest) number; lowest < highest, above 0 on a logarithmic axis.
+    x, y: (lowest, highest) number; lowest < highest, above 0 on a logarithmic axis. log: the names
+    of those.
     """
 
     def __init__(
@@ -218,24 +226,19 @@ class Axes:
         *,
         x: tuple[float, float],
         y: tuple[float, float],
-        log: bool = False,
+        log: Literal["", "x", "y", "xy"] = "",
     ) -> None:
         self.canvas = canvas
         self.left, self.top, self.right, self.bottom = left, top, left + wide, top + high
-        self._x, self._log = x, log
-        self._y = (math.log(y[0]), math.log(y[1])) if log else y
+        self._x, self._y, self._log = x, y, log
 
     def px(self, x: float) -> float:
         """The pixel of a number on the x axis."""
-        low, high = self._x
-        return self.left + (x - low) / (high - low) * (self.right - self.left)
+        return self.left + _share(x, *self._x, "x" in self._log) * (self.right - self.left)
 
     def py(self, y: float) -> float:
         """The pixel of a number on the y axis, never far outside the frame."""
-        low, high = self._y
-        if self._log:
-            y = math.log(y) if y > 0 else low
-        share = min(max((y - low) / (high - low), -1.0), 2.0)
+        share = min(max(_share(y, *self._y, "y" in self._log), -1.0), 2.0)
         return self.bottom - share * (self.bottom - self.top)
 
     def grid_y(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
@@ -256,10 +259,10 @@ class Axes:
         self.labels_x([x for x in places if x >= self._x[0] and self.px(x) < end - room])
         self.canvas.text(end, self.bottom + 16, unit, MUTED, "right")
 
-    def cursor(self, x: float, line: float = 1) -> None:
-        """A dashed line at a number of the x axis."""
+    def cursor(self, x: float, reach: float = 0) -> None:
+        """A dashed line at a number of the x axis, which goes so far beyond the frame."""
         at = self.px(x)
-        self.canvas.line([(at, self.top), (at, self.bottom)], INK, line, dashed=True)
+        self.canvas.line([(at, self.top - reach), (at, self.bottom + reach)], INK, dashed=True)
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], colour: str, line: float = 2) -> None:
         """A curve through the points, cut at the frame and broken where a value is not finite."""
@@ -276,6 +279,19 @@ class Axes:
             elif piece:
                 x, y = piece[0]
                 self.canvas.box((x - 2, y - 2, 4, 4), colour)
+
+
+def _share(value: float, low: float, high: float, log: bool) -> float:
+    if log:
+        value = math.log(value) if value > 0 else math.log(low)
+        low, high = math.log(low), math.log(high)
+    return (value - low) / (high - low)
+
+
+def decades(low: float, high: float, most: int = 20) -> list[float]:
+    """Powers of ten in [low, high], thinned to at most `most`."""
+    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    return [10.0**power for power in powers if power % -(-len(powers) // most) == 0]
 
 
 def round_steps(low: float, high: float, about: int = 5) -> list[float]:

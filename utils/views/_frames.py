@@ -40,10 +40,8 @@ def frames(
     PNG; under "pictures" what others change of it, as (x, y, width, height, lossless WebP); under
     "frames" for a place such as "0,2" the number of its picture (-1 for the base) and its
     alternative text, or the message that it has instead.
-
-    Args:
-        draw, tries: as in `utils.views._view.present`.
-        first: what is drawn of the controls' first values.
+    draw, tries: as in `utils.views._view.present`. first: what is drawn of the controls' first
+    values.
     """
     figure, alt = first
     single = any(not control.offered for control in controls)

@@ -28,7 +28,10 @@ def layout(
 
     Each node lies below all that use it, and an edge that skips rows gets a lane in each of them.
     """
-    row = _rows(graph)
+    row = dict.fromkeys(graph, 0)  # the longest way from a node that nothing uses, in steps
+    for node in order(graph):
+        for source in graph[node]:
+            row[source] = max(row[source], row[node] + 1)
     rows: list[list] = [[] for _ in range(1 + max(row.values()))]
     for node in graph:
         rows[row[node]].append(node)
@@ -56,15 +59,6 @@ def layout(
             start += width + GAP
     bends = {edge: [(lane[3], x[lane]) for lane in passed] for edge, passed in lanes.items()}
     return Layout(len(rows), row, {node: x[node] for node in graph}, bends)
-
-
-def _rows(graph: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
-    """The longest way from a node that nothing uses, in steps; graph: users before inputs."""
-    row = dict.fromkeys(graph, 0)
-    for node in order(graph):
-        for source in graph[node]:
-            row[source] = max(row[source], row[node] + 1)
-    return row
 
 
 def order(graph: Mapping[Node, Sequence[Node]]) -> list[Node]:

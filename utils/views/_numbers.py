@@ -67,6 +67,12 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def require(view: str, found: int, noun: str, most: int, least: int = 1) -> None:
+    """ValueError unless what a view is given is as many as it can show."""
+    if not least <= found <= most:
+        raise ValueError(f"{view} shows {least} to {most} {noun}, got {found}")
+
+
 def listed(words: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

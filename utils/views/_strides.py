@@ -88,8 +88,7 @@ class Geometry:
 def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
     """The `Geometry` of a strided tensor on any device; `name` says in errors which one it was.
 
-    Raises:
-        TypeError: for anything that is not a strided tensor.
+    Raises TypeError for anything that is not a strided tensor.
     """
     require_strided(tensor, name)
     itemsize = tensor.element_size()
@@ -122,8 +121,7 @@ def require_strided(tensor: object, name: str) -> None:
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:
     """`index` with a number from 0 to size-1 for each dimension; None is one that shows strides.
 
-    Raises:
-        IndexError: if it doesn't fit the shape.
+    Raises IndexError if it doesn't fit the shape.
     """
     if index is None:
         return tuple(min(n - 1, 1) for n in shape[:-1]) + tuple(min(n - 1, 2) for n in shape[-1:])

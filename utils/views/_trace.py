@@ -78,13 +78,13 @@ def short_name(name: str) -> str:
     return name.replace("autograd::engine::evaluate_function", "engine")
 
 
-def ms(nanoseconds: float, digits: int = 3) -> str:
+def ms(nanoseconds: float) -> str:
     """A time as milliseconds, or as microseconds where those are fewer digits: "12.3 ms"."""
     if abs(nanoseconds) >= 1e9:
-        return f"{nanoseconds / 1e9:.{digits}g} s"
+        return f"{nanoseconds / 1e9:.3g} s"
     if abs(nanoseconds) >= 999_500:
-        return f"{nanoseconds / 1e6:.{digits}g} ms" if abs(nanoseconds) < 999.5e6 else "1 s"
-    return f"{nanoseconds / 1e3:.{digits}g} µs"
+        return f"{nanoseconds / 1e6:.3g} ms" if abs(nanoseconds) < 999.5e6 else "1 s"
+    return f"{nanoseconds / 1e3:.3g} µs"
 
 
 def lanes_of(events: Sequence[Event]) -> list[str]:

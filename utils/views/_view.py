@@ -39,18 +39,12 @@ CONTROL_WIDTH = "420px"
 
 @dataclass(frozen=True)
 class Control:
-    """A control of a view.
+    """A control of a view."""
 
-    Attributes:
-        kind: that of its widget.
-        name: what stands beside it.
-        start: the value that it has at first.
-        offered: (label, value) of each place; none where anything can be typed.
-    """
-
-    kind: str
-    name: str
-    start: Any
+    kind: str  # that of its widget
+    name: str  # what stands beside it
+    start: Any  # the value that it has at first
+    # (label, value) of each place; none where anything can be typed
     offered: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
@@ -114,10 +108,9 @@ def present(
 ) -> None:
     """Show `draw(*values)` of the controls' values; live, draw again whenever one moves.
 
-    Args:
-        draw: a ValueError of it for what was typed into a control is shown above the picture.
-        controls: a choice among one thing alone is none, and is not shown.
-        tries: other values to offer on a page without a kernel, where a control takes any.
+    draw: a ValueError of it for what was typed into a control is shown above the picture. controls:
+    a choice among one thing alone is none, and is not shown. tries: other values to offer on a page
+    without a kernel, where a control takes any.
     """
     moving = [c for c in controls if c.kind != "SelectionSlider" or len(c.offered) > 1]
     if len(moving) < len(controls):

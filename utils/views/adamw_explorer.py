@@ -27,25 +27,20 @@ class Track:
 
 
 def adamw_explorer(
-    gradients: Sequence[float],
-    *,
-    betas: tuple[float, float] = (0.9, 0.999),
-    step: int | None = None,
-    name: str = "one weight",
+    gradients: Sequence[float], *, step: int | None = None, name: str = "one weight"
 ) -> None:
     """Show g, m, √v and the update m / √v of one weight over its steps; live, betas and step move.
 
-    gradients: those of one weight, step after step, 2 to 400 finite numbers.
-    betas: those at first; each of BETAS_1 and BETAS_2 can be chosen. step: the one that is lit.
-    Raises ValueError for other gradients, betas that are not offered or a step that there is not.
+    gradients: those of one weight, step after step, 2 to 400 finite numbers. step: the one that is
+    lit. Raises ValueError for other gradients or a step that there is not.
     """
     found = [float(g) for g in gradients]
     if not 1 < len(found) <= MOST or not all(map(math.isfinite, found)):
         raise ValueError(f"adamw_explorer needs 2 to {MOST} finite gradients, got {len(found)}")
     present(
         lambda one, two, corrected, at: draw(track(found, (one, two), corrected), at, name),
-        choice("beta 1", betas[0], BETAS_1),
-        choice("beta 2", betas[1], BETAS_2),
+        choice("beta 1", 0.9, BETAS_1),
+        choice("beta 2", 0.999, BETAS_2),
         switch("bias correction", True),
         slider("step", len(found) if step is None else step, 1, len(found)),
     )
@@ -91,9 +86,8 @@ def draw(found: Track, step: int, name: str) -> Drawing:
         canvas.text(MARGIN, y + HIGH / 2 - 11, label, look.colour)
         canvas.text(MARGIN, y + HIGH / 2 + 11, number(values[at], 3))
         axes.curve(range(1, count + 1), values, look.colour)
-        x = axes.px(step)
-        canvas.line([(x, y - GAP / 2), (x, y + HIGH + GAP / 2)], INK, dashed=True)
-        canvas.marker(x, axes.py(values[at]), "o", 9, look.colour, edge=INK)
+        axes.cursor(step, reach=GAP / 2)
+        canvas.marker(axes.px(step), axes.py(values[at]), "o", 9, look.colour, edge=INK)
         y += HIGH + GAP
     axes.steps_x("step")
     most = max(range(count), key=lambda k: abs(found.updates[k]))

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Canvas, Drawing
+from utils.views._numbers import require
 from utils.views._text_outlines import clipped
 from utils.views._view import choice, present
 
@@ -22,14 +23,13 @@ def attention_heads(
 ) -> None:
     """Show the map of one head, and the shares of the word that is lit; live, both move.
 
-    words: the T tokens, 2 to 16. maps: (layers, heads, T, T) or (layers * heads, T, T); row i says
-    how place i shares its look. head: counted through all layers. word: a place, from the end if
-    negative; by default the last.
-    Raises ValueError for other shapes, rows that do not sum to 1, or a head or word that is not
-    there.
+    words: the T tokens, 2 to 16. maps: (layers, heads, T, T); row i says how place i shares its
+    look. head: counted through all layers. word: a place, by default the last. Raises ValueError
+    for other shapes, rows that do not sum to 1, or a head or word that is not there.
     """
-    shares, count, names = read(words, maps), len(words), head_names(maps)
-    place = count - 1 if word is None else word + count * (word < 0)
+    shares, count = read(words, maps), len(words)
+    names = [f"layer {k + 1}, head {h + 1}" for k in range(len(maps)) for h in range(maps.shape[1])]
+    place = count - 1 if word is None else word
     labels = [f"{k} {name}" for k, name in enumerate(words)]
     present(
         lambda one, at: draw(words, shares[one], names[one], at),
@@ -41,9 +41,8 @@ def attention_heads(
 def read(words: Sequence[str], maps: Tensor) -> list[list[list[float]]]:
     """The shares of each head: head, looking place, place looked at."""
     count = len(words)
-    if not 2 <= count <= MOST:
-        raise ValueError(f"attention_heads needs 2 to {MOST} words, got {count}")
-    if maps.dim() not in (3, 4) or maps.shape[-2:] != (count, count):
+    require("attention_heads", count, "words", MOST, 2)
+    if maps.dim() != 4 or maps.shape[-2:] != (count, count):
         raise ValueError(
             f"expected maps of shape (layers, heads, {count}, {count}) for {count} words, got "
             f"{tuple(maps.shape)}"
@@ -52,16 +51,7 @@ def read(words: Sequence[str], maps: Tensor) -> list[list[list[float]]]:
     worst = float((flat.sum(-1) - 1).abs().max())
     if not worst < 1e-3:
         raise ValueError(f"expected rows that sum to 1, got one that is off by {worst:.2g}")
-    shares: list[list[list[float]]] = flat.tolist()
-    return shares
-
-
-def head_names(maps: Tensor) -> list[str]:
-    """ "layer 1, head 1" and so on; of three dimensions "head 1" alone."""
-    heads = [f"head {head + 1}" for head in range(maps.shape[-3])]
-    if maps.dim() == 3:
-        return heads
-    return [f"layer {layer + 1}, {head}" for layer in range(len(maps)) for head in heads]
+    return flat.tolist()
 
 
 def draw(words: Sequence[str], shares: Sequence[Sequence[float]], name: str, place: int) -> Drawing:
@@ -78,9 +68,7 @@ def draw(words: Sequence[str], shares: Sequence[Sequence[float]], name: str, pla
             boxes.append((left + j * cell, top + i * cell, cell, cell))
             fills.append(to_hex(SHADES(min(share, 1.0))) if j <= i or share > 0 else IDLE)
     canvas.boxes(boxes, fills, edge=RULE, line=0.6)
-    x, y = left + MAP, top + place * cell
-    edge = [(left, y), (x, y), (x, y + cell), (left, y + cell), (left, y)]
-    canvas.line(edge, GRADIENT.colour, 2.2)
+    canvas.box((left, top + place * cell, MAP, cell), "none", edge=GRADIENT.colour, line=2.2)
     canvas.text(left, top - 16, "looks at place", MUTED)
     canvas.text(RIGHT - 8, top - 16, "share of the lit row", MUTED, "right")
     bars, high = left + MAP + 24 + LABEL, min(cell * 0.6, 18)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
-from utils.views._layers import GAP, layout
+from utils.views._layers import layout
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
@@ -32,30 +32,21 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes that are drawn, with those that each leads to, and three counts.
-
-    Attributes:
-        saved: the bytes that all nodes keep.
-        shared: places where a storage is kept that is kept elsewhere as well.
-    """
+    """The nodes that are drawn, with those that each leads to, and three counts."""
 
     nodes: dict[Any, Node]
     inputs: dict[Any, list[Any]]
     left_out: int
-    saved: int
-    shared: int
+    saved: int  # the bytes that all nodes keep
+    shared: int  # places where a storage is kept that is kept elsewhere as well
 
 
 def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
     """Show the graph behind `tensor`: its grad_fn on top, the leaves it will reach at the bottom.
 
-    Args:
-        named: leaves to call by name, such as weight=layer.weight. Draw before backward, which
-            frees what nodes saved.
-
-    Raises:
-        TypeError: for anything but a tensor.
-        ValueError: for a tensor without a graph.
+    named: leaves to call by name, such as weight=layer.weight. Draw before backward, which frees
+    what nodes saved. Raises TypeError for anything but a tensor; ValueError for a tensor without a
+    graph.
     """
     present(lambda: draw(tensor, named))
 
@@ -172,20 +163,10 @@ def sentence(found: Graph) -> str:
 
 
 def _legend(canvas: Canvas, y: float, *, twice: bool) -> None:
-    x = float(MARGIN)
-    kinds = (
-        (GRADIENT.tint, "a step of backward that keeps"),
-        (IDLE, "a step that keeps nothing"),
-        (PARAMETER.tint, "a leaf: its .grad is filled"),
-    )
-    for tint, words in kinds:
-        canvas.box((x, y - 5, 10, 10), tint, edge=CARD, radius=3)
-        canvas.note(x + 15, y, words)
-        x += 15 + text_width(words, size=SMALL)
-        if tint is GRADIENT.tint:
-            canvas.text(x + 4, y, "this", STORAGE.colour, size=SMALL)
-            x += 4 + text_width("this", size=SMALL)
-        x += GAP
+    x = canvas.legend(MARGIN, y, [("a step of backward that keeps", GRADIENT.tint)], size=SMALL)
+    canvas.text(x - 14, y, "this", STORAGE.colour, size=SMALL)
+    kinds = ("a step that keeps nothing", IDLE), ("a leaf: its .grad is filled", PARAMETER.tint)
+    x = canvas.legend(x + 4 + text_width("this", size=SMALL), y, kinds, size=SMALL)
     if twice:
         canvas.line([(x, y), (x + 16, y)], GRADIENT.colour, 2.8)
         canvas.note(x + 22, y, "used twice or more")

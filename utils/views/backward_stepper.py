@@ -29,35 +29,23 @@ FUNCTIONS = {"exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "relu": tor
 
 @dataclass(frozen=True)
 class Tape:
-    """A calculation and its way back.
+    """A calculation and its way back."""
 
-    Attributes:
-        values: of each name; given ones first.
-        inputs: name -> {input: local derivatives, one for each use}; given ones have none.
-        order: names in the order of backward.
-        adjoints: derivative of the last name with respect to each.
-        lines: name -> how its adjoint came about, in words.
-    """
-
-    values: dict[str, float]
+    values: dict[str, float]  # of each name; given ones first
+    # name -> {input: local derivatives, one for each use}; given ones have none
     inputs: dict[str, dict[str, tuple[float, ...]]]
-    order: tuple[str, ...]
-    adjoints: dict[str, float]
-    lines: dict[str, str]
+    order: tuple[str, ...]  # names in the order of backward
+    adjoints: dict[str, float]  # derivative of the last name with respect to each
+    lines: dict[str, str]  # name -> how its adjoint came about, in words
 
 
 def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
     """Show backward through `steps`, a node for each place of a slider, from the first on.
 
     Where nothing can move, all of it is shown.
-
-    Args:
-        steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with +
-            - * / **, exp, log, tanh, relu. The last is what is differentiated.
-        values: the numbers that are given, such as a=2.0.
-
-    Raises:
-        ValueError: for what can't be read.
+    steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with + - *
+    / **, exp, log, tanh, relu. The last is what is differentiated. values: the numbers that are
+    given, such as a=2.0. Raises ValueError for what can't be read.
     """
     tape = record(steps, values)
     last = len(tape.order)

@@ -17,11 +17,8 @@ NARROW = 30  # CSS pixels; an index of three digits doesn't fit into a narrower 
 def block_mask(n: int, block: int) -> None:
     """Show the programs that cover n elements in blocks of `block`, and what their masks let pass.
 
-    Args:
-        block: a power of two up to 1024, as Triton asks. Live, both have a slider.
-
-    Raises:
-        ValueError: for n below 0 or another block.
+    block: a power of two up to 1024, as Triton asks. Live, both have a slider. Raises ValueError
+    for n below 0 or another block.
     """
     if n < 0 or block not in BLOCKS:
         raise ValueError(
@@ -67,11 +64,9 @@ def draw(n: int, block: int, least: int = 0) -> Drawing:
     y = top + max(len(rows), 1) * ROW + 14
     canvas.marker(MARGIN + 8, y, KERNEL.marker, 15, KERNEL.colour)
     canvas.text(MARGIN + 26, y, "one run of the kernel", MUTED)
-    canvas.box((MARGIN + 210, y - 7, 14, 14), STORAGE.tint, edge=STORAGE.colour)
-    canvas.text(MARGIN + 234, y, "loaded and stored: i < n", MUTED)
-    canvas.box((MARGIN + 1, y + 19, 14, 14), IDLE, edge=MUTED, dashed=True)
+    canvas.legend(MARGIN + 210, y, [("loaded and stored: i < n", STORAGE.tint, STORAGE.colour)])
     words = "masked off: the program has the place, and leaves memory alone"
-    canvas.text(MARGIN + 26, y + 26, words, MUTED)
+    canvas.legend(MARGIN + 2, y + 26, [(words, IDLE, MUTED, True)])
     return canvas.finish(top + max(len(rows), least, 1) * ROW + 66, " ".join(parts))
 
 

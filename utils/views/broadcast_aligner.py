@@ -59,10 +59,7 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
     """Show how shapes broadcast: aligned on the right, what is repeated, the result or the clash.
 
     Each argument is a tensor or a shape such as (64, 1). Live, a text box for each tries another.
-
-    Raises:
-        TypeError: for anything else.
-        ValueError: for no argument or a negative size.
+    Raises TypeError for anything else; ValueError for no argument or a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
     present(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from utils.minigpt.config import MiniGPTConfig
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW
-from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, decades
 from utils.views._numbers import count, human_bytes, si
 from utils.views._view import present, slider
 
@@ -30,20 +29,16 @@ class Strip:
 
 
 def cache_growth(
-    cache: Sequence[tuple[Tensor, Tensor]],
-    config: MiniGPTConfig,
-    *,
-    prompt: int = 1,
-    words: int | None = None,
+    cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig, *, prompt: int = 1
 ) -> None:
     """Show a cache at some number of words; live, the number and the prompt's length move.
 
     cache: for each layer keys and values, (B, H, T, d) each. config: the model's. prompt: words
-    that are read at once, in the first step. words: by default as many as the cache holds.
-    Raises ValueError for a cache of another form, or words outside of the context.
+    that are read at once, in the first step. Raises ValueError for a cache of another form, or a
+    prompt that is longer than what it holds.
     """
     strip = read(cache, config)
-    at, context = cache[0][0].shape[2] if words is None else words, len(strip.without)
+    at, context = cache[0][0].shape[2], len(strip.without)
     if not 1 <= prompt <= at <= context:
         raise ValueError(
             f"cache_growth: expected 1 <= prompt <= words <= {context}, got a prompt of {prompt} "
@@ -118,9 +113,8 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
             canvas.boxes(boxes, fill, edge=RULE, line=0.6)
     low = top + 2 * shown * ROW + GAP
     x, span = (0.5, context + 0.5), (strip.with_cache[0] / 2, 2 * strip.without[-1])
-    plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=span, log=True)
-    powers = range(math.ceil(math.log10(span[0])), int(math.log10(span[1])) + 1)
-    plot.grid_y([10.0**p for p in powers], lambda power: si(power, "FLOP"))
+    plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=span, log="y")
+    plot.grid_y(decades(*span), lambda power: si(power, "FLOP"))
     canvas.text(LEFT, low - 38, "FLOPs of the step that reads this word:", MUTED)
     canvas.text(LEFT, low - 18, "all words once more", GRADIENT.colour)
     canvas.text(LEFT + 170, low - 18, "the new one alone, with the cache", VIEW.colour)
@@ -132,9 +126,7 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
         plot.curve(range(1, context + 1), values, part.colour)
     for values, part in curves:
         canvas.marker(at, plot.py(values[words - 1]), "o", 9, part.colour, edge=INK)
-    step = next(s for s in (4, 8, 16, 32) if context / s <= 9)
-    plot.labels_x(range(step, context, step))
-    canvas.text(END, plot.bottom + 16, "words", MUTED, "right")
+    plot.steps_x("words", END)
     so_far, anew = spent(strip, prompt, words)
     told = (
         f"So far, the prompt of {prompt} in one pass: {si(so_far, 'FLOP')}; without a cache "

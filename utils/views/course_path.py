@@ -34,13 +34,9 @@ def course_path(
 ) -> None:
     """Show the phases of a course and what each needs.
 
-    Args:
-        phases: objects with `number`, `title` and `needs` (numbers).
-        done: numbers that are ticked.
-        here: the number that is lit.
-
-    Raises:
-        ValueError: for needs that no phase has, or that form a circle.
+    phases: objects with `number`, `title` and `needs` (numbers). done: numbers that are ticked.
+    here: the number that is lit. Raises ValueError for needs that no phase has, or that form a
+    circle.
     """
     steps = list(phases)
     present(lambda: draw(steps, done, here))

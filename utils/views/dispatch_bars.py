@@ -43,10 +43,7 @@ def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     """Show the operators that `function(*args)` calls, nested, and the slots each call passes.
 
     The function is called once. Live, how deep to look and which call to tell of can be moved, and
-    where to begin when there are many calls.
-
-    Raises:
-        ValueError: if no operator is called.
+    where to begin when there are many calls. Raises ValueError if no operator is called.
     """
     calls = dispatch.trace(function, *args)
     if not calls:
@@ -96,9 +93,8 @@ def bars(calls: Sequence[Call], depth: int) -> list[Bar]:
 def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: int = 0) -> Drawing:
     """The calls down to a depth, from the first-th outermost call on.
 
-    Args:
-        rows: how many calls the sheet has room for, if there are fewer.
-        lit: which of the drawn calls is told of; the last where there are fewer.
+    rows: how many calls the sheet has room for, if there are fewer. lit: which of the drawn calls
+    is told of; the last where there are fewer.
     """
     every = walked(calls)
     canvas = Canvas(sentence(every))
@@ -114,7 +110,8 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
     tops = _tops(shown, top)
     for level in range(1 + max(bar.depth for bar in shown)):
         some = [k for k, bar in enumerate(shown) if bar.depth == level]
-        boxes, fills = [_box(shown, tops, k) for k in some], [_fill(shown[k]) for k in some]
+        boxes, ground = [_box(shown, tops, k) for k in some], IDLE if level % 2 else CARD
+        fills = [PARAMETER.tint if _opened(shown[k].call) else ground for k in some]
         canvas.boxes(boxes, fills, edge=RULE, radius=4)
     lit = min(lit, len(shown) - 1)
     x, y, wide, _ = _box(shown, tops, lit)
@@ -166,12 +163,6 @@ def _box(shown: Sequence[Bar], tops: Sequence[float], k: int) -> Box:
     return x, tops[k], RIGHT - INSET * bar.depth - x, high
 
 
-def _fill(bar: Bar) -> str:
-    if bar.call.path and layer(bar.call.path[-1]) is OPENED:
-        return PARAMETER.tint
-    return IDLE if bar.depth % 2 else CARD
-
-
 def _draw_call(canvas: Canvas, bar: Bar, x: float, y: float, room: float) -> None:
     name = cut(bar.call.name, room, mono=True)
     canvas.text(x, y, name, mono=True)
@@ -210,9 +201,13 @@ def _draw_lit(canvas: Canvas, call: Call, y: float) -> str:
     return f"{words} {', then '.join(slots)}."
 
 
+def _opened(call: Call) -> bool:
+    return bool(call.path) and layer(call.path[-1]) is OPENED
+
+
 def sentence(every: Sequence[tuple[int, Call]]) -> str:
     autograd = sum(any(e.kind == "autograd kernel" for e in call.path) for _, call in every)
-    opened = sum(bool(call.path) and layer(call.path[-1]) is OPENED for _, call in every)
+    opened = sum(_opened(call) for _, call in every)
     deep = 1 + max(depth for depth, _ in every)
     passed = "pass" if autograd != 1 else "passes"
     verb = "is a composite" if opened == 1 else "are composites"

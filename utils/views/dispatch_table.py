@@ -8,7 +8,7 @@ from typing import Any
 from utils.instruments import dispatch
 from utils.notebook.style import CARD, INK, MUTED, RULE
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Canvas, Drawing
-from utils.views._numbers import count, listed
+from utils.views._numbers import count, listed, require
 from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, held, look, operators
 from utils.views._text_outlines import cut, text_width, wrap
 from utils.views._view import choice, present
@@ -31,11 +31,8 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
     """
     names = tuple(dict.fromkeys(dispatch.op_name(op) for op in ops))
     keys = tuple(dict.fromkeys(keys))
-    if not (0 < len(names) <= MOST_OPS and 0 < len(keys) <= MOST_KEYS):
-        raise ValueError(
-            f"dispatch_table shows 1 to {MOST_OPS} operators at 1 to {MOST_KEYS} keys, "
-            f"got {len(names)} and {len(keys)}"
-        )
+    require("dispatch_table", len(names), "operators", MOST_OPS)
+    require("dispatch_table", len(keys), "keys", MOST_KEYS)
     first = next((key for key in keys if key.startswith("Autograd")), keys[0])
     present(
         lambda op, key: draw(names, keys, op, key),

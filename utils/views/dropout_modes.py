@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, Canvas, Drawing
-from utils.views._numbers import count, short
+from utils.views._numbers import count, require, short
 from utils.views._view import choice, present, slider
 
 MOST = 24  # elements in one picture
@@ -17,29 +17,21 @@ ROOMY = 34  # CSS pixels of a cell that holds a number such as -0.25
 DARKEST = 0.55  # how much of a colour the largest number has, so that dark words can be read on it
 
 
-def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True, calls: int = 40) -> None:
+def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None:
     """Show what `layer` makes of `x` in a call, and on average over many; live, both can be moved.
 
-    Args:
-        layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it
-            is.
-        x: at most 24 numbers.
-        training: the mode at first.
-        calls: how many.
-
-    Raises:
-        ValueError: for more numbers or none.
-        TypeError: for a layer without modes.
+    layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it is.
+    x: at most 24 numbers. training: the mode at first. Raises ValueError for more
+    numbers or none; TypeError for a layer without modes.
     """
     if not isinstance(layer, nn.Module):
         raise TypeError(f"dropout_modes needs an nn.Module, got {type(layer).__name__}")
     flat = x.detach().flatten().float()
-    if not 0 < flat.numel() <= MOST:
-        raise ValueError(f"dropout_modes shows 1 to {MOST} numbers, got {flat.numel()}")
+    require("dropout_modes", flat.numel(), "numbers", MOST)
     present(
         lambda mode, many: draw(flat, outputs(layer, flat, mode, many), mode),
         choice("mode", training, (True, False), ("train", "eval"), buttons=True),
-        slider("calls", calls, 1, max(200, calls)),
+        slider("calls", 40, 1, 200),
     )
 
 

@@ -19,16 +19,9 @@ LEFT, RIGHT, ROW, BAR_H = 146, 630, 44, 18
 PRECISION_X = 794
 
 
-def dtype_range(dtypes: Sequence[torch.dtype] = DTYPES) -> None:
-    """Show range and relative precision of floating-point dtypes: a bar from smallest to largest.
-
-    Raises:
-        TypeError: for a dtype that is not floating-point.
-        ValueError: for none.
-    """
-    if not dtypes:
-        raise ValueError("dtype_range needs at least one dtype, got none: pass (torch.float32,)")
-    present(lambda: draw([format_of(dtype) for dtype in dtypes]))
+def dtype_range() -> None:
+    """Show range and relative precision of dtypes: a bar from smallest to largest number."""
+    present(lambda: draw([format_of(dtype) for dtype in DTYPES]))
 
 
 def draw(forms: Sequence[Format]) -> Drawing:
@@ -43,10 +36,9 @@ def draw(forms: Sequence[Format]) -> Drawing:
         at = axes.px(power)
         canvas.line([(at, top - 14), (at, bottom)], RULE if power else MUTED, 0.8)
         canvas.note(at, bottom + 14, "1" if power == 0 else f"1e{power}", "center")
-    canvas.box((LEFT, top - 33, 10, 10), STORAGE.colour, edge=CARD)
-    canvas.note(LEFT + 15, top - 28, "normal numbers")
-    canvas.box((LEFT + 126, top - 33, 10, 10), STORAGE.tint, edge=CARD)
-    canvas.note(LEFT + 141, top - 28, "subnormal: fewer digits the nearer to 0")
+    few = "subnormal: fewer digits the nearer to 0"
+    kinds = ("normal numbers", STORAGE.colour), (few, STORAGE.tint)
+    canvas.legend(LEFT, top - 28, kinds, size=SMALL)
     canvas.note(PRECISION_X, top - 28, "relative gap (eps)", "right")
     parts = [f"Range of the dtypes on a logarithmic line. {canvas.title}"]
     for row, form in enumerate(forms):

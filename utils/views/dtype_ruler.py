@@ -9,9 +9,8 @@ import torch
 
 from utils.notebook.style import CARD, INK, MUTED, RULE, STORAGE
 from utils.views._canvas import MARGIN, SMALL, Box, Canvas, Drawing
-from utils.views._floats import Stored, format_of, store
+from utils.views._floats import Stored, store
 from utils.views._numbers import listed, number
-from utils.views._text_outlines import text_width
 from utils.views._view import Control, present
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -23,23 +22,13 @@ DENSE = 150  # more ticks than this run together and are drawn as a band
 TRIES = (0.5, 1 / 3, math.pi, 1000.1, 2.0**24 + 1, 65504.0, 65520.0, 1e-8)
 
 
-def dtype_ruler(value: float = 0.1, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
+def dtype_ruler(value: float = 0.1) -> None:
     """Show what each of `dtypes` keeps of the number `value`, bit by bit and on its ruler.
 
-    Args:
-        value: a Python number; live, a box changes it.
-        dtypes: floating-point dtypes of torch.
-
-    Raises:
-        TypeError: for any other dtype.
-        ValueError: for no dtype at all.
+    value: a Python number; live, a box changes it. dtypes: floating-point dtypes of torch. Raises
+    TypeError for any other dtype; ValueError for no dtype at all.
     """
-    if not dtypes:
-        raise ValueError("dtype_ruler needs at least one dtype, got none: pass (torch.float32,)")
-    for dtype in dtypes:
-        format_of(dtype)
-    typed = Control("FloatText", "value", float(value))
-    present(lambda typed: draw(typed, dtypes), typed, tries=[(number,) for number in TRIES])
+    present(draw, Control("FloatText", "value", float(value)), tries=[(one,) for one in TRIES])
 
 
 def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> Drawing:
@@ -79,12 +68,9 @@ def sentence(value: float, rows: Sequence[Stored]) -> str:
 
 
 def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
-    x, y = float(LEFT), top - 16
+    y = top - 16
     keys = (("sign", INK), ("exponent", STORAGE.colour), ("fraction", STORAGE.tint))
-    for name, colour in keys:
-        canvas.box((x, y - 5, 10, 10), colour, edge=CARD)
-        canvas.note(x + 15, y, name)
-        x += 15 + text_width(name, size=SMALL) + 18
+    canvas.legend(LEFT, y, keys, size=SMALL)
     for x, label in ((STORED_X, "stored"), (ERROR_X, "error"), (GAP_X, "gap")):
         canvas.note(x, y, label, "right")
     cell = (WIDE - 2 * FIELD_GAP) / max(row.format.bits for row in rows)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from utils.notebook.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW
-from utils.views._canvas import MARGIN, RIGHT, SMALL, Canvas, Drawing
+from utils.views._canvas import MARGIN, RIGHT, SMALL, Axes, Canvas, Drawing, decades
 from utils.views._numbers import number, short
 from utils.views._view import choice, present
 
@@ -36,11 +36,8 @@ class Curve:
 def finite_difference_error(f: Function, x: float) -> None:
     """Show the error of finite differences of `f` at `x` against the step h; live, h moves.
 
-    Args:
-        f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative).
-
-    Raises:
-        ValueError: if f or its derivative is not finite, or the derivative is 0.
+    f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative). Raises
+    ValueError if f or its derivative is not finite, or the derivative is 0.
     """
     exact, curves = measure(f, x)
     labels = [number(h, 2) for h in STEPS]
@@ -83,31 +80,16 @@ def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Draw
         f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "
         f"{number(STEPS[single.best], 1)} in float32."
     )
-    top = canvas.top + 20
-    bottom = top + HIGH
-
-    def px(h: float) -> float:
-        return LEFT + (math.log10(h) + 14) / 14 * (END - LEFT)
-
-    def py(error: float) -> float:
-        return top + HIGH * (1 - (math.log10(max(error, FLOOR)) + 15) / 16.5)
-
-    for power in range(-15, 1, 3):
-        y = py(10.0**power)
-        canvas.line([(LEFT, y), (END, y)], line=0.8)
-        canvas.note(LEFT - 8, y, "1" if not power else f"1e{power}", "right")
-    for power in range(-14, 1, 2):
-        canvas.note(px(10.0**power), bottom + 14, "1" if not power else f"1e{power}", "center")
+    top, x_span, y_span = canvas.top + 20, (STEPS[-1], STEPS[0]), (FLOOR, 30.0)
+    axes = Axes(canvas, LEFT, top, END - LEFT, HIGH, x=x_span, y=y_span, log="xy")
+    axes.grid_y(decades(*y_span, 6), short)
+    axes.labels_x(decades(*x_span, 8), short)
+    bottom = axes.bottom
     canvas.note(MARGIN, top - 8, "relative error")
-    canvas.text((LEFT + END) / 2, bottom + 36, "step h", MUTED, "center", size=12)
+    canvas.text((LEFT + END) / 2, bottom + 38, "step h", MUTED, "center")
     for curve in reversed(curves):
-        path = [
-            (px(h), py(min(error, 30.0)))
-            for h, error in zip(STEPS, curve.errors, strict=True)
-            if math.isfinite(error)
-        ]
-        canvas.line(path, curve.colour, 1.8)
-        best = px(STEPS[curve.best]), py(curve.errors[curve.best])
+        axes.curve(STEPS, curve.errors, curve.colour, 1.8)
+        best = axes.px(STEPS[curve.best]), axes.py(curve.errors[curve.best])
         canvas.marker(*best, "o", 9, curve.colour, edge=INK)
     h = STEPS[chosen]
     lit = number(h, 2)
@@ -121,10 +103,10 @@ def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Draw
             f"{curve.name}: smallest relative error {number(least, 2)} at h = {number(at, 2)}, "
             f"and {number(curve.errors[chosen], 2)} at the lit h."
         )
-    canvas.line([(px(h), top), (px(h), bottom)], INK, dashed=True)
-    canvas.box((px(h) + 3, bottom - 24, 84, 16), CARD)
-    canvas.text(px(h) + 6, bottom - 16, f"h = {lit}", size=SMALL)
-    canvas.note(px(3e-13), top + 8, "too small: rounding")
+    axes.cursor(h)
+    canvas.box((axes.px(h) + 3, bottom - 24, 84, 16), CARD)
+    canvas.text(axes.px(h) + 6, bottom - 16, f"h = {lit}", size=SMALL)
+    canvas.note(axes.px(3e-13), top + 8, "too small: rounding")
     canvas.note(END - 4, bottom - 40, "too large: truncation", "right")
     return canvas.finish(
         bottom + 66,

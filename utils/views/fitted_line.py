@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from utils.notebook.style import INK, MUTED, STORAGE, VIEW
-from utils.views._canvas import RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._canvas import RIGHT, Axes, Canvas, Drawing, decades, round_steps
 from utils.views._numbers import number
 from utils.views._view import present, slider
 
@@ -62,11 +62,9 @@ def draw(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> Draw
     finite = [v for curve in curves for v in curve if math.isfinite(v)] or [1.0]
     low, high = min(finite) / 1.6, min(max(finite), 1e6) * 1.6
     left, x, y = SPLIT + 48, (0, max(last, 1)), (low, max(high, low * 2))
-    axes = Axes(canvas, left, top, RIGHT - 12 - left, HIGH, x=x, y=y, log=True)
-    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
-    axes.grid_y([10.0**p for p in powers], lambda tick: number(tick, 1))
-    axes.labels_x(round_steps(*x, 4)[:-1])
-    canvas.text(axes.right, axes.bottom + 16, "step", MUTED, "right")
+    axes = Axes(canvas, left, top, RIGHT - 12 - left, HIGH, x=x, y=y, log="y")
+    axes.grid_y(decades(low, high), lambda tick: number(tick, 1))
+    axes.steps_x("step", axes.right, 40)
     canvas.text(left, top - 18, "mean squared error", MUTED)
     for curve, part, wide in zip(curves, (STORAGE, VIEW), (4, 2), strict=True):
         axes.curve(range(len(curve)), curve, part.colour, wide)

@@ -47,23 +47,18 @@ class Row:
     own: float = 0.0
 
 
-def flame_chart(
-    events: Sequence[Event], *, zoom: int = 1, start: int = 0, self_time: bool = False
-) -> None:
+def flame_chart(events: Sequence[Event]) -> None:
     """Show the events of a trace, each above what it calls; live, the picture can be moved.
 
     events: names, starts, durations and lanes (`instruments.traces.Event`); where there are several
-    lanes, the host thread with most events is drawn.
-    zoom: one of 1, 2, 4 to 128; start: where the picture begins, in per cent of the trace.
-    self_time: whether strips and list show each event's own time in place of its total.
-    Raises ValueError for no events, another zoom, or a start outside 0 to 99.
+    lanes, the host thread with most events is drawn. Raises ValueError for no events.
     """
     nodes = read(events)
     present(
         lambda wide, at, own: draw(nodes, wide, at, own),
-        choice("zoom", zoom, ZOOMS),
-        slider("from, in %", start, 0, 99),
-        switch("self time", self_time),
+        choice("zoom", 1, ZOOMS),
+        slider("from, in %", 0, 0, 99),
+        switch("self time", False),
     )
 
 

@@ -13,8 +13,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
-from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing
-from utils.views._numbers import count, listed, si
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._numbers import count, listed, require, si
 from utils.views._text_outlines import cut
 from utils.views._view import choice, present
 
@@ -63,15 +63,10 @@ class Products(TorchDispatchMode):
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
     """Show the FLOPs of the matrix products of `model(tokens)` by operator; live, the length moves.
 
-    Args:
-        model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`,
-            the longest sequence. It is called on four lengths; the cost of others follows:
-            a product has at most two sizes that are the length.
-        tokens: (batch, length), for the batch, and the length at first.
-
-    Raises:
-        TypeError: for another model.
-        ValueError: for tokens of another shape.
+    model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
+    longest sequence. It is called on four lengths; the cost of others follows: a product has at
+    most two sizes that are the length. tokens: (batch, length), for the batch, and the length at
+    first. Raises TypeError for another model; ValueError for tokens of another shape.
     """
     found = measure(model, tokens)
     start, places = found.lengths.index(tokens.shape[1]), range(len(found.lengths))
@@ -92,8 +87,7 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
     if tokens.dim() != 2 or not tokens.numel():
         raise ValueError(f"expected tokens of shape (batch, length), got {tuple(tokens.shape)}")
     batch, length = tokens.shape
-    if length > LONGEST:
-        raise ValueError(f"flops_by_operator counts up to {LONGEST} tokens, got {length}")
+    require("flops_by_operator", length, "tokens", LONGEST)
     if context < SAMPLES:
         raise ValueError(f"flops_by_operator needs a context of {SAMPLES} or more, got {context}")
     samples = tuple(context * k // SAMPLES for k in range(1, SAMPLES + 1))
@@ -147,11 +141,7 @@ def draw(found: Counted, chosen: int) -> Drawing:
     top = canvas.top + 40
     most = max(max(c.values(), default=1) for c in found.flops)
     axes = Axes(canvas, LEFT, top, END - LEFT, HIGH, x=(0, LONGEST), y=(0, most * 1.02))
-    # Three to six steps of 1, 2 or 5 times a power of ten.
-    power = 10.0 ** (len(str(int(most))) - 1)
-    step = next(s * power for s in (0.2, 0.5, 1, 2, 5) if most / (s * power) <= 6)
-    ticks = [step * k for k in range(int(most / step) + 1)]
-    axes.grid_y(ticks, lambda tick: si(tick, "FLOP") if tick else "0")
+    axes.grid_y(round_steps(0, most), lambda tick: si(tick, "FLOP") if tick else "0")
     axes.labels_x((0, 256, 512, 768, 1024))
     words = "length of the sequence, in tokens"
     canvas.text((LEFT + END) / 2, axes.bottom + 39, words, MUTED, "center")

@@ -11,7 +11,7 @@ from typing import Any
 from utils.instruments.compiling import Pass, written
 from utils.notebook.style import INK, KERNEL, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
-from utils.views._numbers import listed
+from utils.views._numbers import listed, require, si
 from utils.views._text_outlines import cut
 from utils.views._view import present, slider
 
@@ -31,7 +31,7 @@ class Map:
     def __str__(self) -> str:
         passes = "1 pass" if len(self.passes) == 1 else f"{len(self.passes)} passes"
         traffic = sum(sum((*p.reads.values(), *p.writes.values())) for p in self.passes)
-        return f"{self.name}: {passes}, {_size(traffic)} read and written."
+        return f"{self.name}: {passes}, {si(traffic, 'B')} read and written."
 
 
 def fusion_map(
@@ -56,11 +56,8 @@ def read(name: str, function: Callable[..., Any], args: Sequence[Any], device: s
     passes = tuple(
         one for module in written(function, *args, device=device) for one in module.passes
     )
-    if len(lines) > MOST_LINES or len(passes) > MOST_PASSES:
-        raise ValueError(
-            f"fusion_map draws up to {MOST_LINES} lines and {MOST_PASSES} passes, "
-            f"{name!r} has {len(lines)} and {len(passes)}"
-        )
+    require(f"fusion_map of {name!r}", len(lines), "lines", MOST_LINES)
+    require(f"fusion_map of {name!r}", len(passes), "passes", MOST_PASSES, 0)
     return Map(name, lines, passes)
 
 
@@ -97,7 +94,7 @@ def draw(maps: Sequence[Map], version: int) -> Drawing:
         canvas.box((right, y, wide, BOX), part.tint, edge=part.colour, radius=6)
         kind = "a library's" if one.library else f"pass {row}"
         canvas.text(right + 10, y + 18, cut(f"{kind}: {', '.join(one.operators)}", wide - 20))
-        reads, writes = (_size(sum(some.values())) for some in (one.reads, one.writes))
+        reads, writes = (si(sum(some.values()), "B") for some in (one.reads, one.writes))
         canvas.text(right + 10, y + 41, f"reads {reads}, writes {writes}")
         kind = "by a library" if one.library else "a loop of the compiler's"
         lines = listed([f"“{line}”" for line in one.lines]) or "no line"
@@ -109,10 +106,3 @@ def draw(maps: Sequence[Map], version: int) -> Drawing:
     boxes = max(len(one.passes) for one in maps) * (BOX + GAP)
     others = [str(other) for other in maps if other is not shown]
     return canvas.finish(top + max(rows, boxes) + 14, " ".join([*parts, *others]))
-
-
-def _size(number: int) -> str:
-    for unit, power in (("MB", 6), ("kB", 3)):
-        if number >= 10**power:
-            return f"{number / 10**power:.3g} {unit}"
-    return f"{number} B"

@@ -14,7 +14,6 @@ from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE
 from utils.views._canvas import MARGIN, RIGHT, Canvas, Drawing
 from utils.views._floats import format_of
 from utils.views._numbers import raised
-from utils.views._text_outlines import text_width
 from utils.views._view import present, slider
 
 LOW, HIGH_POWER = -46, 22  # powers of two at the ends of the axis
@@ -51,15 +50,14 @@ class Magnitudes:
         return {name: float(part.sum()) / len(at) for name, part in zip(FATES, parts, strict=True)}
 
 
-def gradient_ruler(gradients: Iterable[Tensor], *, scale: int = 0) -> None:
+def gradient_ruler(gradients: Iterable[Tensor]) -> None:
     """Show how large gradients are, and what 16 bits keep of them; live, a scale moves.
 
-    gradients: tensors of float32, such as each parameter's `.grad`; None is left out.
-    scale: the power of two at first that all of them are multiplied by, 0 to 34.
-    Raises ValueError for no gradient that is finite and not 0, or for another scale.
+    gradients: tensors of float32, such as each parameter's `.grad`; None is left out. Raises
+    ValueError for no gradient that is finite and not 0.
     """
     found = read(gradients)
-    present(lambda power: draw(found, power), slider("scale 2^", scale, 0, 34))
+    present(lambda power: draw(found, power), slider("scale 2^", 0, 0, 34))
 
 
 def read(gradients: Iterable[Tensor]) -> Magnitudes:
@@ -114,11 +112,7 @@ def draw(found: Magnitudes, scale: int) -> Drawing:
         canvas.text(LEFT, y + BAR + 15, told, MUTED)
         every = ", ".join(f"{_percent(part)} {fate}" for fate, part in shares.items())
         rows.append(f"{form.name}: {every}.")
-    x = float(LEFT)
-    for fill, words in FATES.values():
-        canvas.box((x, key + 2, 16, 16), fill, edge=MUTED)
-        canvas.text(x + 24, key + 10, words, MUTED)
-        x += 50 + text_width(words)
+    canvas.legend(LEFT, key + 10, [(words, fill, MUTED) for fill, words in FATES.values()])
     low, middle, high = np.quantile(found.powers, (0.01, 0.5, 0.99))
     wild = f" and {found.wild:,} infinite or NaN" if found.wild else ""
     return canvas.finish(

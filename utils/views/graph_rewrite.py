@@ -11,7 +11,7 @@ from torch import fx
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
-from utils.views._numbers import count, listed
+from utils.views._numbers import count, listed, require
 from utils.views._text_outlines import cut
 from utils.views._view import present, slider
 
@@ -40,8 +40,7 @@ def graph_rewrite(before: Any, after: Any, *, node: int = 1) -> None:
     slider moves it. Raises ValueError for too many nodes or a row that is not there.
     """
     pairs = aligned(read(before), read(after))
-    if len(pairs) > MOST:
-        raise ValueError(f"graph_rewrite shows up to {MOST} nodes, got {len(pairs)}")
+    require("graph_rewrite", len(pairs), "nodes", MOST)
     present(lambda at: draw(pairs, at), slider("node", node, 1, len(pairs)))
 
 
@@ -111,15 +110,12 @@ def draw(pairs: Sequence[Pair], node: int) -> Drawing:
             readers = listed([row.name for row in rows if chosen.name in row.reads]) or "nobody"
             lit.append(f"{when}: {chosen.name} is {chosen.text}, read by {readers}.")
     kinds = (
-        (0, "went", GRADIENT.tint, RULE, 1),
-        (90, "came", VIEW.tint, RULE, 1),
-        (180, "what the lit node reads", CARD, STORAGE.colour, 2.4),
-        (390, "who reads it", CARD, KERNEL.colour, 2.4),
+        ("went", GRADIENT.tint, RULE),
+        ("came", VIEW.tint, RULE),
+        ("what the lit node reads", CARD, STORAGE.colour, False, 2.4),
+        ("who reads it", CARD, KERNEL.colour, False, 2.4),
     )
-    for left, name, fill, edge, line in kinds:
-        box = (MARGIN + left, below + 4, 20, 16)
-        canvas.box(box, fill, edge=edge, line=line, radius=3)
-        canvas.text(MARGIN + left + 28, below + 12, name, MUTED)
+    canvas.legend(MARGIN, below + 12, kinds)
     canvas.paragraph(below + 40, " ".join(lit), LINES)
     return canvas.finish(below + 62 + LINE * LINES, f"{' '.join(parts)} Lit: {' '.join(lit)}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from utils.instruments.compiling import Answer, replay
 from utils.notebook.style import GRADIENT, IDLE, INK, KERNEL, MUTED, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Canvas, Drawing
-from utils.views._numbers import count
+from utils.views._numbers import count, require
 from utils.views._text_outlines import cut
 from utils.views._view import present, slider
 
@@ -27,21 +27,16 @@ ABSENT = ("", IDLE, MUTED)
 
 
 def guard_counter(
-    function: Callable[..., Any],
-    calls: Mapping[str, tuple[Any, ...]],
-    *,
-    call: int = 1,
-    dynamic: bool | None = None,
+    function: Callable[..., Any], calls: Mapping[str, tuple[Any, ...]], *, call: int = 1
 ) -> None:
     """Compile `function`, make the calls in order, and show what each version says to each call.
 
-    calls: name -> arguments. call: the one that is told of, from 1; live, a slider moves it.
-    dynamic: as in `torch.compile`. Raises ValueError for none or too many calls.
+    calls: name -> arguments. call: the one that is told of, from 1; live, a slider moves it. Raises
+    ValueError for none or too many calls.
     """
-    if not 0 < len(calls) <= MOST_CALLS:
-        raise ValueError(f"guard_counter shows 1 to {MOST_CALLS} calls, got {len(calls)}")
+    require("guard_counter", len(calls), "calls", MOST_CALLS)
     moved = slider("call", call, 1, len(calls))
-    answers = replay(function, list(calls.values()), dynamic=dynamic)
+    answers = replay(function, list(calls.values()))
     found = dict(zip(calls, answers, strict=True))
     present(lambda at: draw(found, at), moved)
 

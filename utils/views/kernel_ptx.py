@@ -34,14 +34,9 @@ class Instruction:
 def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     """Show which PTX instructions each line of a kernel became, with one line lit.
 
-    Args:
-        kernel: what `@triton.jit` returned.
-        code: what `compile_kernel` made of it.
-        line: the line to light, its `def` being line 1; by default one that became the most
-            instructions. Live, a slider moves it.
-
-    Raises:
-        ValueError: if the kernel has no such line.
+    kernel: what `@triton.jit` returned. code: what `compile_kernel` made of it. line: the line to
+    light, its `def` being line 1; by default one that became the most instructions. Live, a slider
+    moves it. Raises ValueError if the kernel has no such line.
     """
     text = source_lines(kernel)
     found = instructions(code.ptx)
@@ -99,7 +94,9 @@ def draw(text: Sequence[str], found: Sequence[Instruction], line: int) -> Drawin
     boxes += [(right - 8, top + row * ROW - HIGH / 2, wide, HIGH) for row in lit]
     canvas.boxes(boxes, KERNEL.tint, radius=4)
     from_x, to_x = MARGIN + LEFT, right - 34
-    for first, last in _runs(lit):
+    firsts = [row for row in lit if row - 1 not in lit]
+    lasts = [row for row in lit if row + 1 not in lit]
+    for first, last in zip(firsts, lasts, strict=True):
         y, middle = top + (first + last) / 2 * ROW, (from_x + to_x) / 2
         bends = [] if begin == y else [(middle, begin), (middle, y)]
         canvas.wires([[(from_x, begin), *bends, (to_x, y)]], KERNEL.colour)
@@ -185,9 +182,3 @@ def _code(
     indent = len(words) - len(words.lstrip())
     x += indent * text_width("0", size=size, mono=True)
     canvas.text(x, y, words.lstrip(), INK if lit else MUTED, size=size, mono=True)
-
-
-def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
-    firsts = [row for row in rows if row - 1 not in rows]
-    lasts = [row for row in rows if row + 1 not in rows]
-    return list(zip(firsts, lasts, strict=True))

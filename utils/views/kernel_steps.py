@@ -25,19 +25,14 @@ HEAD = 30  # the line above a tensor's cells
 
 @dataclass(frozen=True)
 class Memory:
-    """One tensor of the launch, and the storage that it is a view of.
-
-    Attributes:
-        inside: the elements of the storage that belong to the tensor.
-        offset: where it begins.
-    """
+    """One tensor of the launch, and the storage that it is a view of."""
 
     name: str
     told: str
     length: int
     itemsize: int
-    offset: int
-    inside: frozenset[int]
+    offset: int  # where it begins
+    inside: frozenset[int]  # the elements of the storage that belong to the tensor
 
     @property
     def sector(self) -> int:
@@ -73,15 +68,10 @@ def kernel_steps(
 ) -> None:
     """Launch `kernel` in the interpreter and show what it loads and stores; live, step by step.
 
-    Args:
-        kernel: what `@triton.jit` returned.
-        args: as for a launch, with small tensors on the CPU. The launch is real: what the kernel
-            stores is stored.
-        kwargs: further arguments, by name.
-        step: which load or store is lit at first, from 1.
-
-    Raises:
-        ValueError: if nothing was loaded or stored, or there is no such step.
+    kernel: what `@triton.jit` returned. args: as for a launch, with small tensors on the CPU. The
+    launch is real: what the kernel stores is stored. kwargs: further arguments, by name. step:
+    which load or store is lit at first, from 1. Raises ValueError if nothing was loaded or stored,
+    or there is no such step.
     """
     found = accesses(kernel, grid, *args, **kwargs)
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
@@ -124,18 +114,13 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> Drawi
         y += one.height
     y += 8
     kinds = (
-        ("in this step", STORAGE.colour, "none", False),
-        ("before", STORAGE.tint, RULE, False),
+        ("in this step", STORAGE.colour),
+        ("before", STORAGE.tint, RULE),
         ("beside the tensor", IDLE, MUTED, True),
-        ("touched beside it", GRADIENT.colour, "none", False),
+        ("touched beside it", GRADIENT.colour),
+        (f"a sector of {SECTOR} bytes", "none", INK, False, 2),
     )
-    x = float(MARGIN)
-    for name, fill, edge, dashed in kinds:
-        canvas.box((x, y - 8, 16, 16), fill, edge=edge, dashed=dashed)
-        canvas.text(x + 23, y, name)
-        x += 41 + text_width(name)
-    canvas.box((x - 1, y - 9, 26, 18), "none", edge=INK, line=2, radius=3)
-    canvas.text(x + 33, y, f"a sector of {SECTOR} bytes")
+    canvas.legend(MARGIN, y, kinds)
     parts = [f"A kernel's loads and stores. {canvas.title}"]
     if touched:
         listed = ", ".join(map(str, touched[:MOST_LANES]))

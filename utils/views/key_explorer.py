@@ -21,19 +21,10 @@ from utils.views._text_outlines import cut, text_width
 from utils.views._view import choice, present, switch
 
 OPERATORS = (
-    "aten::mm",
-    "aten::mul.Tensor",
-    "aten::add_.Tensor",
-    "aten::relu",
-    "aten::t",
-    "aten::view",
-    "aten::linear",
-    "aten::matmul",
-    "aten::softmax.int",
-    "aten::_softmax",
-    "aten::sum",
+    "aten::mm", "aten::mul.Tensor", "aten::add_.Tensor", "aten::relu", "aten::t", "aten::view",
+    "aten::linear", "aten::matmul", "aten::softmax.int", "aten::_softmax", "aten::sum",
     "aten::clone",
-)
+)  # fmt: skip
 YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
 DEVICES = (YOURS, CPU, META, FAKE)
 SNAPSHOT = "PythonTLSSnapshot"  # it notes the thread's sets for a mode, and hands the call on
@@ -72,18 +63,12 @@ LABELS = {
 
 @dataclass(frozen=True)
 class KeyRow:
-    """One key of a call, and its slot.
-
-    Attributes:
-        tensor: whether the tensor brings it.
-        added: whether the thread adds it.
-        excluded: whether the thread removes it.
-    """
+    """One key of a call, and its slot."""
 
     key: str
-    tensor: bool
-    added: bool
-    excluded: bool
+    tensor: bool  # whether the tensor brings it
+    added: bool  # whether the thread adds it
+    excluded: bool  # whether the thread removes it
     slot: dispatch.Entry | None
 
     @property
@@ -133,8 +118,7 @@ def situation(op: Any, tensor: Tensor) -> Situation:
 def made(tensor: Tensor, wanted: Situation) -> Tensor:
     """A tensor of the wanted kind: the given one where it is of that kind, else a new small one.
 
-    Raises:
-        ValueError: for an unknown kind.
+    Raises ValueError for an unknown kind.
     """
     own = situation(wanted.op, tensor)
     kind = ("requires_grad", "inference_tensor", "conj", "dtype")
@@ -205,16 +189,8 @@ def places(tensor: Tensor, given: Tensor) -> list[str]:
     suffix = suffix or tensor.device.type.upper()
     backend = dispatch.keys_of(tensor)[-1]
     autocast = "CPU" if suffix == "Meta" else suffix
-    keys = [
-        SNAPSHOT,
-        f"Autocast{autocast}",
-        f"Autograd{suffix}",
-        "ADInplaceOrView",
-        "Conjugate",
-        "Python",
-        "BackendSelect",
-        backend,
-    ]
+    keys = [SNAPSHOT, f"Autocast{autocast}", f"Autograd{suffix}", "ADInplaceOrView"]
+    keys += ["Conjugate", "Python", "BackendSelect", backend]
     # What else the learner's tensor brings keeps its row when another tensor takes its place.
     above: str | None = None
     for key in dispatch.keys_of(given)[:-1]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW
+from utils.notebook.style import CARD, GRADIENT, INK, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
-from utils.views._numbers import number
+from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
 from utils.views._view import choice, present
 
@@ -52,8 +52,7 @@ def loss_curves(
 
 
 def read(runs: Mapping[str, Losses]) -> list[Run]:
-    if not 0 < len(runs) <= len(COLOURS):
-        raise ValueError(f"loss_curves shows 1 to {len(COLOURS)} runs, got {len(runs)}")
+    require("loss_curves", len(runs), "runs", len(COLOURS))
     found = []
     for name, losses in runs.items():
         pairs = losses if isinstance(losses, Mapping) else dict(enumerate(losses, 1))
@@ -76,8 +75,7 @@ def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> Drawing
     x = first, max(last, first + 1)
     axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high))
     axes.grid_y(round_steps(low, high), lambda tick: number(tick, 3))
-    axes.labels_x([s for s in round_steps(first, last) if axes.px(s) < right - 60])
-    canvas.text(right, axes.bottom + 16, "step", MUTED, "right")
+    axes.steps_x("step", right)
     looks = [(colour, 2.0) for colour in COLOURS[: len(runs)]]
     order = list(zip(runs, looks, strict=True))[::-1]  # the first of many lies on top
     if len(runs) == 2:

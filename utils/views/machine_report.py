@@ -22,18 +22,13 @@ HEADS = ("what you write", "who chooses the code", "what the code runs on")
 
 @dataclass(frozen=True)
 class Way:
-    """From a line of code over the library that takes it to the device: a headline and a note each.
-
-    Attributes:
-        missing: the way is closed on this machine, and the last text says why.
-        opens: what opens it, such as a command; "" where nothing simple does.
-    """
+    """A line of code, the library that takes it, and the device: a headline and a note of each."""
 
     code: tuple[str, str]
     library: tuple[str, str]
     device: tuple[str, str]
-    missing: bool = False
-    opens: str = ""
+    missing: bool = False  # the way is closed on this machine, and the last text says why
+    opens: str = ""  # what opens it, such as a command; "" where nothing simple does
 
 
 def machine_report() -> None:
@@ -90,8 +85,13 @@ def draw(machine: Machine, *, building: bool = False) -> Drawing:
 
 def ways(machine: Machine) -> list[Way]:
     """What happens to an op on a CPU tensor, to one on a GPU tensor, to a kernel, to a function."""
-    torch = f"PyTorch {machine.torch}", f"built for {_built(machine)}"
-    cpu = f"{_instructions(machine)}up to {count(machine.threads, 'thread')} an op"
+    gpu_code = "Apple's GPU" if machine.gpu_device == "mps" else machine.build
+    also = "" if gpu_code == "CPU" else f" and {gpu_code}"
+    torch = f"PyTorch {machine.torch}", f"built for the CPU{also}"
+    cpu = f"up to {count(machine.threads, 'thread')} an op"
+    # PyTorch's words where it uses nothing special.
+    if machine.instructions.upper() not in ("DEFAULT", "NO AVX", ""):
+        cpu = f"{machine.instructions}, {cpu}"
     found = [Way(("x + y", "x and y on the CPU"), torch, ("the CPU", cpu))]
     device = machine.gpu_device or "cuda"
     code = "x + y", f'x and y on "{device}"'
@@ -102,7 +102,10 @@ def ways(machine: Machine) -> list[Way]:
         runs = gpu.name + more, ", ".join(filter(None, notes))
         found.append(Way(code, torch, runs))
     else:
-        found.append(Way(code, torch, ("an error", _why_no_gpu(machine)), missing=True))
+        why = f"built for {machine.build}, but no GPU is found"
+        if machine.build == "CPU":
+            why = "this build has no code for a GPU"
+        found.append(Way(code, torch, ("an error", why), missing=True))
     code = "kernel[grid](x, y)", "a Triton kernel of yours"
     if machine.triton is None:
         reason = "there is none for macOS" if machine.system == "macOS" else "not installed"
@@ -150,23 +153,6 @@ def sentence(machine: Machine, *, building: bool = False) -> str:
     joint = "and" if machine.triton_runs else "but"
     where = "On the machine that built this page" if building else "Here"
     return f"{where}, PyTorch's ops run {ops}, {joint} {kernels}"
-
-
-def _why_no_gpu(machine: Machine) -> str:
-    if machine.build == "CPU":
-        return "this build has no code for a GPU"
-    return f"built for {machine.build}, but no GPU is found"
-
-
-def _built(machine: Machine) -> str:
-    built = "the CPU" if machine.build == "CPU" else f"the CPU and {machine.build}"
-    return "the CPU and Apple's GPU" if machine.gpu_device == "mps" else built
-
-
-def _instructions(machine: Machine) -> str:
-    # PyTorch's word where it uses nothing special: NO AVX, or DEFAULT.
-    known = machine.instructions.upper() not in ("DEFAULT", "NO AVX", "")
-    return f"{machine.instructions}, " if known else ""
 
 
 def _draw_box(

@@ -24,28 +24,22 @@ MARKS = {  # and its word, ink and fill
 
 
 def mask_builder(
-    words: Sequence[str],
-    *,
-    new: int | None = None,
-    causal: bool = True,
-    padding: int = 0,
-    window: int | None = None,
+    words: Sequence[str], *, new: int | None = None, padding: int = 0, window: int = 0
 ) -> None:
     """Show which keys each query sees; live, all settings move.
 
     words: the words of a row, without padding; they and the padding are 1 to 12 keys. new: how
     many of the keys, the last ones, are queries, by default all; the others are in the cache.
     padding: places of padding before the words. window: a query sees so many keys, itself among
-    them; None for all.
-    Raises ValueError for settings outside these bounds.
+    them; 0 for all. Raises ValueError for settings outside these bounds.
     """
     keys = padding + len(words)
-    rows, far = keys if new is None else new, window or 0
-    if not (words and 1 <= rows <= keys <= MOST and padding >= 0 and far >= 0):
+    rows = keys if new is None else new
+    if not (words and 1 <= rows <= keys <= MOST and padding >= 0 and window >= 0):
         raise ValueError(
             f"mask_builder: expected words and padding of 1 to {MOST} places, and 1 to {keys} "
             f"queries, got {rows} queries, {len(words)} words, a padding of {padding} and a "
-            f"window of {far}"
+            f"window of {window}"
         )
     # A sheet that moves keeps the height of its fullest picture.
     least = MOST if will_move() else 0
@@ -55,8 +49,8 @@ def mask_builder(
         ),
         slider("queries", rows, 1, MOST),
         slider("padding", padding, 0, MOST - len(words)),
-        slider("window", far, 0, max(MOST, far)),
-        switch("causal", causal),
+        slider("window", window, 0, max(MOST, window)),
+        switch("causal", True),
     )
 
 

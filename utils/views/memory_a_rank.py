@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from torch import nn
 
@@ -30,6 +31,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "ZeRO-2": ("optimizer", "gradients"),
     "FSDP": ("optimizer", "gradients", "weights"),
 }
+_size = partial(si, unit="B")  # decimal, as in a device's data sheet
 Units = Mapping[str, int]  # the parameters of each unit that FSDP gathers one at a time
 
 
@@ -95,17 +97,12 @@ def held(units: Units, kind: str, ranks: int, precision: str) -> dict[str, int]:
     return found | {"gathered": gathered * (weight + gradient) * max(units.values())}
 
 
-def _decimal(size: float) -> str:
-    """Bytes in decimal units: those of a device's data sheet, and of its wires."""
-    return si(size, "B")
-
-
 def draw(units: Units, ranks: int, precision: str, limit: float | None) -> Drawing:
     by_kind = {kind: held(units, kind, ranks, precision) for kind in KINDS}
     totals = {kind: sum(parts.values()) for kind, parts in by_kind.items()}
     canvas = Canvas(
         f"{sum(units.values()):,} parameters, {count(ranks, 'rank')}: "
-        f"DDP {_decimal(totals['DDP'])} each, FSDP {_decimal(totals['FSDP'])}."
+        f"DDP {_size(totals['DDP'])} each, FSDP {_size(totals['FSDP'])}."
     )
     top = canvas.top + 34
     bottom = top + ROW * len(KINDS)
@@ -122,17 +119,15 @@ def draw(units: Units, ranks: int, precision: str, limit: float | None) -> Drawi
         for part, size in parts.items():
             canvas.box((x, y, size * scale, BAR), LOOKS[part].colour)
             x += size * scale
-        total = _decimal(totals[kind])
+        total = _size(totals[kind])
         canvas.text(RIGHT, y + BAR / 2, total, ha="right")
-        each = ", ".join(f"{part} {_decimal(size)}" for part, size in parts.items() if size)
+        each = ", ".join(f"{part} {_size(size)}" for part, size in parts.items() if size)
         told.append(f"{kind}: {each}; together {total}.")
     if limit:
         x = LEFT + limit * scale
         canvas.line([(x, top - 10), (x, bottom - 8)], INK, 1.8, dashed=True)
-        canvas.text(x, top - 22, f"a device: {_decimal(limit)}", MUTED, "center")
-    for k, (part, look) in enumerate(LOOKS.items()):
-        canvas.box((MARGIN + 148 * k, bottom + 14, 13, 13), look.colour)
-        canvas.text(MARGIN + 148 * k + 20, bottom + 21, part, MUTED)
+        canvas.text(x, top - 22, f"a device: {_size(limit)}", MUTED, "center")
+    canvas.legend(MARGIN, bottom + 21, [(part, look.colour) for part, look in LOOKS.items()], 148)
     name = max(units, key=units.__getitem__)
     words = f"Gathered: the largest of {count(len(units), 'unit')}, {name}: "
     words += f"{units[name]:,} weights, and as many gradients."

@@ -27,12 +27,8 @@ PALE = (STATE, *GREYS[2:])  # these take dark text
 def memory_bars(parts: Mapping[str, int]) -> None:
     """Show how many bytes each part takes of the whole, stacked in one bar.
 
-    Args:
-        parts: name -> bytes; parameters, gradients, optimizer state and activations have looks of
-            their own.
-
-    Raises:
-        ValueError: for no parts, a negative number, or 0 bytes in all.
+    parts: name -> bytes; parameters, gradients, optimizer state and activations have looks of their
+    own. Raises ValueError for no parts, a negative number, or 0 bytes in all.
     """
     found = {str(name): int(size) for name, size in parts.items()}
     if any(size < 0 for size in found.values()) or not sum(found.values()):

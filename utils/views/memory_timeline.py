@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from utils.instruments.traces import Allocation, Event
-from utils.notebook.style import INK, MUTED
+from utils.notebook.style import MUTED
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import cut
@@ -64,18 +64,14 @@ class Memory:
         return when, best
 
 
-def memory_timeline(
-    events: Sequence[Event], allocations: Sequence[Allocation], *, moment: int | None = None
-) -> None:
-    """Show what is held at each moment of a profiled step; live, a cursor moves through it.
+def memory_timeline(events: Sequence[Event], allocations: Sequence[Allocation]) -> None:
+    """Show what is held at each moment of a profiled step; live, a cursor moves from the peak on.
 
     events, allocations: as `instruments.traces` reads them from a profile with
-    `profile_memory=True`.
-    moment: where the cursor stands at first, in half per cent (0 to 200); by default at the peak.
-    Raises ValueError if there are no events, or no allocations, or for a moment outside.
+    `profile_memory=True`. Raises ValueError if there are none.
     """
     found = read(events, allocations)
-    start = place_of(found, found.peak()[0]) if moment is None else moment
+    start = place_of(found, found.peak()[0])
     present(lambda at: draw(found, at), slider("moment", start, 0, STEPS))
 
 
@@ -138,8 +134,7 @@ def draw(memory: Memory, place: int) -> Drawing:
     _draw_stack(canvas, axes, memory)
     ends = [t for t in round_steps(0, length) if axes.px(t) < RIGHT - 50]
     axes.labels_x(ends, lambda t: ms(t) if t else "0")
-    x = axes.px(at - memory.start)
-    canvas.line([(x, axes.top - 4), (x, axes.bottom)], INK, 1.6, dashed=True)
+    axes.cursor(at - memory.start)
     blocks, y = memory.alive(at), axes.bottom + 62
     sizes = {name: sum(b.bytes for b in blocks if b.phase == name) for name in LOOKS}
     legend = [(f"{name} {human_bytes(sizes[name])}", look.colour) for name, look in LOOKS.items()]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from utils.instruments.world import Collective, Computed, Message, Outcome, WorldError
 from utils.notebook.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
-from utils.views._canvas import LINE, MARGIN, RIGHT, Canvas, Drawing, Point
-from utils.views._numbers import count, human_bytes, listed
+from utils.views._canvas import LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, Point
+from utils.views._numbers import count, human_bytes, listed, require
+from utils.views._trace import ms
 from utils.views._view import choice, present, slider
 
 LEFT, ROW, BAR = 78, 58, 14
 MOST, MOST_EVENTS, PLACES, TOLD = 8, 400, 100, 24
-Scale = Callable[[float], float]
 STUCK = 90  # CSS pixels at the right edge for what has no end
 
 
@@ -42,17 +42,13 @@ class Lines:
 
 
 def message_lines(
-    runs: Outcome | WorldError | Mapping[str, Outcome | WorldError],
-    *,
-    run: str | None = None,
-    moment: int = 50,
+    runs: Outcome | WorldError | Mapping[str, Outcome | WorldError], *, run: str | None = None
 ) -> None:
     """Show what the ranks of a simulated world sent each other, and when; live, move a cursor.
 
     runs: what `instruments.world.run` returned or raised, or several of them by name (then a slider
-    chooses). run: the one shown at first. moment: where the cursor stands, in per cent.
-    Raises ValueError for no run, an unknown one, more than 8 ranks or 400 events, a moment outside
-    0 to 100, or a run whose messages take no time (give `run` a latency).
+    chooses). run: the one shown at first. Raises ValueError for no run, an unknown one, more than 8
+    ranks or 400 events, or a run whose messages take no time (give `run` a latency).
     """
     named = dict(runs) if isinstance(runs, Mapping) else {"": runs}
     if not named:
@@ -62,7 +58,7 @@ def message_lines(
     present(
         lambda name, at: draw(name, found[name], at, rows),
         choice("run", next(iter(found)) if run is None else run, list(found)),
-        slider("moment", moment, 0, PLACES),
+        slider("moment", PLACES // 2, 0, PLACES),
     )
 
 
@@ -70,11 +66,8 @@ def read(run: Outcome | WorldError) -> Lines:
     """The facts of a run, or of one that could not come to its end."""
     outcome = run.outcome if isinstance(run, WorldError) else run
     world = len(outcome.results)
-    if not 1 <= world <= MOST or len(outcome.log) > MOST_EVENTS:
-        raise ValueError(
-            f"message_lines draws 1 to {MOST} ranks and {MOST_EVENTS} events, got {world} and "
-            f"{len(outcome.log)}"
-        )
+    require("message_lines", world, "ranks", MOST)
+    require("message_lines", len(outcome.log), "events", MOST_EVENTS, 0)
     seconds = max([*(event.end for event in outcome.log), *outcome.clocks], default=0.0)
     if outcome.messages and not seconds:
         raise ValueError("message_lines: its messages take no time; run it with latency=1.0")
@@ -110,12 +103,9 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
     told = 3 if rows < 5 else 5  # lines of words
     right = RIGHT - (STUCK if lines.stuck else 14)
 
-    def px(time: float) -> float:
-        return MARGIN + LEFT + (right - MARGIN - LEFT) * time / (lines.seconds or 1.0)
-
-    def py(rank: float) -> float:
-        return top + ROW * rank
-
+    wide, span = right - MARGIN - LEFT, (0, lines.seconds or 1.0)
+    axes = Axes(canvas, MARGIN + LEFT, top, wide, ROW * rows, x=span, y=(rows, 0))
+    px, py = axes.px, axes.py
     for rank in range(lines.world):
         canvas.text(MARGIN, py(rank), f"rank {rank}")
         canvas.line([(px(0), py(rank)), (px(lines.seconds), py(rank))], RULE, 1.2)
@@ -127,7 +117,7 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
             if (s.waits if waits else s.does == "computes")
         ]
         canvas.boxes(boxes, fill, edge=CARD, line=0.8)
-    _draw_messages(canvas, lines, px, py)
+    _draw_messages(axes, lines)
     last = py(lines.world - 1)
     if lines.seconds:
         at = px(lines.seconds * moment / PLACES)
@@ -149,8 +139,9 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
     )
 
 
-def _draw_messages(canvas: Canvas, lines: Lines, px: Scale, py: Scale) -> None:
+def _draw_messages(axes: Axes, lines: Lines) -> None:
     """A slanted line from where a message leaves to where it comes; a bar for a collective."""
+    canvas, px, py = axes.canvas, axes.px, axes.py
     ways = [
         [(px(m.start), py(m.source)), (px(max(m.end, m.awaited)), py(m.to))] for m in lines.messages
     ]
@@ -185,11 +176,7 @@ def _head(start: Point, end: Point) -> list[Point]:
 
 def in_seconds(seconds: float) -> str:
     """A time in a unit that suits it: "3 s", "20 ms", "5 µs"."""
-    if not seconds:
-        return "0 s"
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
-    unit, size = next((one for one in units if seconds >= 0.9995 * one[1]), units[-1])
-    return f"{seconds / size:.3g} {unit}"
+    return ms(seconds * 1e9) if seconds else "0 s"
 
 
 def ending(lines: Lines) -> str:

@@ -28,14 +28,11 @@ LOOKS = {  # colour and mark
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor that a module holds itself.
-
-    Attributes:
-        kind: "parameter", "buffer", "shared" (a parameter that was met before, as `first`), or
-            "plain", which no module knows of.
-    """
+    """A tensor that a module holds itself."""
 
     name: str
+    # "parameter", "buffer", "shared" (a parameter that was met before, as `first`), or "plain",
+    # which no module knows of
     kind: str
     tensor: Tensor
     first: str = ""

@@ -22,22 +22,16 @@ PS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class Choice:
-    """What is left of a row of logits: words by their probability, and the one that is picked.
+    """What is left of a row of logits: words by their probability, and the one that is picked."""
 
-    Attributes:
-        order: ids, the likeliest first; equals by their id.
-        before: the probability of each, at the temperature, before anything is cut off.
-        after: the same after it; what was cut off has 0.
-        line: the places of `order` that are left, in the order of their ids, as they lie on the
-            line from 0 to 1.
-        picked: the one of them that u falls on.
-    """
-
-    order: tuple[int, ...]
+    order: tuple[int, ...]  # ids, the likeliest first; equals by their id
+    # the probability of each, at the temperature, before anything is cut off
     before: tuple[float, ...]
-    after: tuple[float, ...]
+    after: tuple[float, ...]  # the same after it; what was cut off has 0
+    # the places of `order` that are left, in the order of their ids, as they lie on the line from 0
+    # to 1
     line: tuple[int, ...]
-    picked: int
+    picked: int  # the one of them that u falls on
 
 
 def next_word(

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE
-from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing, round_steps
-from utils.views._numbers import count, listed
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Box, Canvas, Drawing, round_steps
+from utils.views._numbers import count, listed, require
 from utils.views._view import choice, present, slider
 
 LEFT, ROW, BAR = MARGIN + 82, 50, 38
 WIDE = INNER - 82 - 88
 MOST_STAGES, MOST_MICRO = 8, 32
-SLOWEST = 3  # times as long a backward may take as a forward
 Schedule = Sequence[Sequence[tuple[str, int]]]
 
 
@@ -57,14 +56,13 @@ class Chart:
 
 
 def pipeline_gantt(
-    schedules: Schedule | Mapping[str, Schedule], *, schedule: str | None = None, backward: int = 2
+    schedules: Schedule | Mapping[str, Schedule], *, schedule: str | None = None
 ) -> None:
     """Show when each stage does what; live, choose a schedule and how long a backward takes.
 
     schedules: for each stage a list of ("F", k) and ("B", k), in the order in which the stage does
-    them, or several of these by name. schedule: the one shown at first. backward: 1 to 3 times as
-    long as a forward.
-    Raises ValueError for no stages, too many, entries of another form, or one that comes twice.
+    them, or several of these by name. schedule: the one shown at first. Raises ValueError for no
+    stages, too many, entries of another form, or one that comes twice.
     """
     named = dict(schedules) if isinstance(schedules, Mapping) else {"the schedule": schedules}
     if not named:
@@ -74,14 +72,13 @@ def pipeline_gantt(
     present(
         lambda name, times: draw(name, timed(found[name], times), rows),
         choice("schedule", next(iter(found)) if schedule is None else schedule, list(found)),
-        slider("B takes", backward, 1, SLOWEST),
+        slider("B takes", 2, 1, 3),
     )
 
 
 def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
     stages = tuple(tuple((str(kind), int(micro)) for kind, micro in one) for one in schedule)
-    if not 1 <= len(stages) <= MOST_STAGES:
-        raise ValueError(f"pipeline_gantt draws 1 to {MOST_STAGES} stages, got {len(stages)}")
+    require("pipeline_gantt", len(stages), "stages", MOST_STAGES)
     for stage, jobs in enumerate(stages):
         for kind, micro in jobs:
             if kind not in ("F", "B") or not 0 <= micro < MOST_MICRO:
@@ -147,9 +144,7 @@ def draw(name: str, chart: Chart, rows: int) -> Drawing:
     top = canvas.top + 34
     length = chart.length * (1.12 if chart.stuck else 1)
 
-    def px(time: float) -> float:
-        return LEFT + WIDE * time / length
-
+    px = Axes(canvas, LEFT, top, WIDE, ROW * rows, x=(0, length), y=(0, 1)).px
     canvas.text(RIGHT, top - 20, "remembers", MUTED, "right")
     told = []
     for stage, most in enumerate(held):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from utils.notebook.style import GRADIENT, INK, MUTED, RULE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, SMALL, Canvas, Drawing
-from utils.views._numbers import number
+from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
 from utils.views._view import present
 
@@ -20,6 +20,7 @@ ROW = 28
 LOW, HIGH = -9, 1  # powers of ten at the ends of the axis
 END = RIGHT - 96
 MOST = 40  # stages
+ALLOWED = 1e-5  # what rounding explains, as a part of a stage's largest value
 ABSENT = "not there"
 
 
@@ -33,23 +34,14 @@ class Stage:
     why: str = ""
 
 
-def port_difference(
-    original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike], *, tolerance: float = 1e-5
-) -> None:
+def port_difference(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) -> None:
     """Show by how much a port differs after each stage, the first that is too much lit.
 
-    Args:
-        original: name -> array or tensor, in the order of the forward pass.
-        port: the same of the port; the names of `original` are looked up in it.
-        tolerance: largest difference, as a part of the stage's largest value, that rounding
-            explains.
-
-    Raises:
-        ValueError: for no stages, or more than 40.
+    original: name -> array or tensor, in the order of the forward pass. port: the same of the port;
+    the names of `original` are looked up in it. Raises ValueError for no stages, or more than 40.
     """
-    if not 0 < len(original) <= MOST:
-        raise ValueError(f"port_difference shows 1 to {MOST} stages, got {len(original)}")
-    present(lambda: draw(measure(original, port), tolerance))
+    require("port_difference", len(original), "stages", MOST)
+    present(lambda: draw(measure(original, port)))
 
 
 def measure(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) -> list[Stage]:
@@ -78,8 +70,8 @@ def _tensor(values: ArrayLike) -> Tensor:
     return torch.as_tensor(values).detach().double().cpu()
 
 
-def draw(stages: Sequence[Stage], tolerance: float) -> Drawing:
-    first = next((k for k, stage in enumerate(stages) if stage.error > tolerance), None)
+def draw(stages: Sequence[Stage]) -> Drawing:
+    first = next((k for k, stage in enumerate(stages) if stage.error > ALLOWED), None)
     canvas = Canvas(sentence(stages, first))
     longest = max(text_width(s.name, size=12, mono=True) for s in stages)
     left = MARGIN + min(max(longest, 90), 260) + 16
@@ -94,14 +86,14 @@ def draw(stages: Sequence[Stage], tolerance: float) -> Drawing:
         x = px(10.0**power)
         canvas.line([(x, top - 12), (x, bottom - 8)], RULE, 0.7)
         canvas.note(x, bottom + 4, "1" if power == 0 else f"1e{power}", "center")
-    edge, allowed = px(tolerance), number(tolerance, 1)
+    edge, allowed = px(ALLOWED), number(ALLOWED, 1)
     canvas.line([(edge, top - 14), (edge, bottom - 8)], INK, 1.2, dashed=True)
     canvas.note(edge, top - 22, f"allowed: {allowed}", "center")
     canvas.note((left + END) / 2, bottom + 24, "largest difference / largest value", "center")
     for k, stage in enumerate(stages):
         x, y = px(stage.error), top + ROW * k
         lit, after = k == first, first is not None and k > first
-        good = stage.error <= tolerance
+        good = stage.error <= ALLOWED
         colour = VIEW.colour if good else GRADIENT.colour if lit else "#dca08c"
         if lit:
             canvas.box((MARGIN - 8, y - 13, INNER + 16, 26), GRADIENT.tint, radius=6)

@@ -10,7 +10,7 @@ from typing import Any
 
 from utils.notebook.style import GRADIENT, INK, MUTED, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
-from utils.views._numbers import count, listed
+from utils.views._numbers import count, listed, require
 from utils.views._text_outlines import cut, wrap
 from utils.views._view import choice, present
 
@@ -26,19 +26,12 @@ def proof_matrix(
 ) -> None:
     """Try each proof on each version, once, and show which refuse; live, read any refusal.
 
-    Args:
-        versions: name -> the operator, or whatever the proofs take.
-        proofs: name -> a function that raises when it finds something wrong. A proof that returns,
-            whatever it returns, has passed.
-
-    Raises:
-        ValueError: for none or too many.
+    versions: name -> the operator, or whatever the proofs take. proofs: name -> a function that
+    raises when it finds something wrong. A proof that returns, whatever it returns, has passed.
+    Raises ValueError for none or too many.
     """
-    if not (0 < len(versions) <= MOST_VERSIONS and 0 < len(proofs) <= MOST_PROOFS):
-        raise ValueError(
-            f"proof_matrix shows 1 to {MOST_VERSIONS} versions and 1 to {MOST_PROOFS} proofs, "
-            f"got {len(versions)} and {len(proofs)}"
-        )
+    require("proof_matrix", len(versions), "versions", MOST_VERSIONS)
+    require("proof_matrix", len(proofs), "proofs", MOST_PROOFS)
     table = run(versions, proofs)
     version, proof = first_refusal(table)
     present(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
-from utils.views._numbers import human_bytes, short
+from utils.views._numbers import human_bytes, require, short
 from utils.views._view import present, slider
 
 LABEL, ROW, HEAD, STRIP = 84, 56, 46, 8
@@ -58,8 +58,7 @@ def ring_stepper(tensors: Sequence[Tensor], *, step: int = 0) -> None:
 def read(tensors: Sequence[Tensor]) -> Ring:
     """Let the tensors go round, and note each state."""
     world, shapes = len(tensors), [tuple(tensor.shape) for tensor in tensors]
-    if not 2 <= world <= MOST:
-        raise ValueError(f"ring_stepper draws 2 to {MOST} ranks, got {world}")
+    require("ring_stepper", world, "ranks", MOST, 2)
     if len(set(shapes)) != 1:
         raise ValueError(f"expected tensors of one shape, got {shapes}")
     # Of each rank its chunks, each with the ranks whose numbers are in it.
@@ -118,7 +117,7 @@ def draw(ring: Ring, step: int) -> Drawing:
             cell = own[chunk]
             look = VIEW if len(cell.of) == world else STORAGE
             boxes[look.name].append((x, y, wide, HIGH))
-            words = "empty" if cell.total is None else _written(cell.total, places)
+            words = _written(cell.total, places)
             canvas.text(x + wide / 2, y + (HIGH - STRIP) / 2, words, ha="center")
             for other in range(world):
                 left = x + wide / world * other
@@ -130,13 +129,15 @@ def draw(ring: Ring, step: int) -> Drawing:
         canvas.line([(MARGIN, y + ROW - 5), (RIGHT, y + ROW - 5)], RULE, 0.5)
         for rank, x in enumerate(xs):
             if step and ring.moved[step - 1][rank] == chunk:
-                _draw_arrow(canvas, x, y + HIGH / 2, wide, gap)
+                # An arrow from the left neighbour's cell; to rank 0 from the edge: it is a ring.
+                middle = y + HIGH / 2
+                canvas.line([(x - gap + 1, middle), (x - 4, middle)], INK, 2.4)
+                canvas.polygon([(x - 6, middle - 5), (x, middle), (x - 6, middle + 5)], INK)
+                canvas.box((x, y, wide, HIGH), "none", edge=INK, line=2)
         y += ROW
     y += 16
-    canvas.box((MARGIN, y - 7, 14, 14), STORAGE.tint, edge=STORAGE.colour)
-    canvas.text(MARGIN + 22, y, "some ranks' numbers are in it", MUTED)
-    canvas.box((MARGIN + 270, y - 7, 14, 14), VIEW.tint, edge=VIEW.colour)
-    canvas.text(MARGIN + 292, y, "all ranks' numbers", MUTED)
+    names = ("some ranks' numbers are in it", STORAGE), ("all ranks' numbers", VIEW)
+    canvas.legend(MARGIN, y, [(name, look.tint, look.colour) for name, look in names], 270)
     canvas.line([(MARGIN + 460, y), (MARGIN + 482, y)], INK, 2.4)
     canvas.text(MARGIN + 490, y, "has just come from the left", MUTED)
     words = "The number is the sum over the chunk; the strip below it has a place for each rank."
@@ -159,18 +160,11 @@ def _places(ring: Ring) -> int | None:
     return places if places <= 5 else None
 
 
-def _written(total: float, places: int | None) -> str:
+def _written(total: float | None, places: int | None) -> str:
     """A number with so many decimals, or as short as can be; never "-0.00"."""
-    return short(total, 6) if places is None else f"{round(total, places) + 0.0:.{places}f}"
-
-
-def _draw_arrow(canvas: Canvas, x: float, y: float, wide: float, gap: float) -> None:
-    """From the left neighbour's cell; to rank 0 from the edge, since the ring is closed."""
-    canvas.line([(x - gap + 1, y), (x - 4, y)], INK, 2.4)
-    canvas.polygon([(x - 6, y - 5), (x, y), (x - 6, y + 5)], INK)
-    right = x + wide
-    edge = [(x, y - 23), (right, y - 23), (right, y + 23), (x, y + 23), (x, y - 23)]
-    canvas.line(edge, INK, 2)
+    if total is None or places is None:
+        return "empty" if total is None else short(total, 6)
+    return f"{round(total, places) + 0.0:.{places}f}"
 
 
 def complete(ring: Ring, step: int) -> int:

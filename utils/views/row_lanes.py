@@ -15,11 +15,8 @@ LEFT = MARGIN + 58
 def row_lanes(columns: int) -> None:
     """Show the block that a row of `columns` takes, and how many of its lanes idle; live, move it.
 
-    Args:
-        columns: 1 to 2048. A program takes one row, in a block of the next power of two.
-
-    Raises:
-        ValueError: for another number.
+    columns: 1 to 2048. A program takes one row, in a block of the next power of two. Raises
+    ValueError for another number.
     """
     present(draw, slider("columns", columns, 1, MOST))
 
@@ -48,10 +45,11 @@ def draw(columns: int) -> Drawing:
         canvas.box((MARGIN + wide, y, INNER - wide, BAR), IDLE, edge=MUTED, dashed=True)
     canvas.box((MARGIN, y, wide, BAR), STORAGE.tint, edge=STORAGE.colour)
     y += BAR + 24
-    canvas.box((MARGIN, y - 8, 16, 16), STORAGE.tint, edge=STORAGE.colour)
-    canvas.text(MARGIN + 24, y, f"columns, {columns:,}")
-    canvas.box((MARGIN + 190, y - 8, 16, 16), IDLE, edge=MUTED, dashed=True)
-    canvas.text(MARGIN + 214, y, f"masked off, {off:,}")
+    kinds = (
+        (f"columns, {columns:,}", STORAGE.tint, STORAGE.colour),
+        (f"masked off, {off:,}", IDLE, MUTED, True),
+    )
+    canvas.legend(MARGIN, y, kinds, 190)
     canvas.text(RIGHT, y, f"a block of {block:,}", ha="right")
     # The idle part against the number of columns, with this row's marked.
     y += 68

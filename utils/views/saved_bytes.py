@@ -30,19 +30,12 @@ CUTS: Mapping[str, tuple[str, float]] = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way to keep what the backward needs.
+    """One way to keep what the backward needs."""
 
-    Attributes:
-        name: "eager", or one of CUTS.
-        inputs: bytes of arguments and parameters among what is saved.
-        made: what is saved besides: name -> bytes.
-        again: operations of the forward that the backward does once more.
-    """
-
-    name: str
-    inputs: int
-    made: dict[str, int]
-    again: tuple[str, ...] = ()
+    name: str  # "eager", or one of CUTS
+    inputs: int  # bytes of arguments and parameters among what is saved
+    made: dict[str, int]  # what is saved besides: name -> bytes
+    again: tuple[str, ...] = ()  # operations of the forward that the backward does once more
 
     @property
     def total(self) -> int:
@@ -120,12 +113,11 @@ def draw(ways: Sequence[Way], way: int) -> Drawing:
             canvas.box(frame, "none", edge=INK, line=2.2, radius=4)
         y += ROW
     y += 10
-    for x, fill, edge, name in (
-        (MARGIN, STORAGE.tint, STORAGE.colour, "in memory anyway: arguments, parameters"),
-        (MARGIN + 390, KERNEL.colour, CARD, "made by the forward, and kept"),
-    ):
-        canvas.box((x, y, 20, 16), fill, edge=edge)
-        canvas.text(x + 28, y + 8, name, MUTED)
+    kinds = (
+        ("in memory anyway: arguments, parameters", STORAGE.tint, STORAGE.colour),
+        ("made by the forward, and kept", KERNEL.colour),
+    )
+    canvas.legend(MARGIN, y + 8, kinds, 390)
     told = in_words(lit)
     canvas.paragraph(y + 42, told, LINES)
     each = " ".join(map(sentence, ways))

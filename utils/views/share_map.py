@@ -65,12 +65,8 @@ class Storage:
 def share_map(**tensors: Tensor) -> None:
     """Show which tensors share bytes: a strip for each storage, a bar for each tensor in it.
 
-    Args:
-        tensors: by the names to show, as in share_map(x=x, xt=x.t(), copy=x.t().contiguous()).
-
-    Raises:
-        TypeError: for one without strides.
-        ValueError: for none at all.
+    tensors: by the names to show, as in share_map(x=x, xt=x.t(), copy=x.t().contiguous()). Raises
+    TypeError for one without strides; ValueError for none at all.
     """
     if not tensors:
         raise ValueError("share_map needs at least one tensor, got none: pass share_map(x=x)")

@@ -10,7 +10,7 @@ from typing import Any
 from utils.drivers.profiling import Counter
 from utils.notebook.style import GRADIENT, IDLE, MUTED, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
-from utils.views._numbers import human_bytes
+from utils.views._numbers import human_bytes, require
 from utils.views._text_outlines import cut
 from utils.views._view import choice, present
 
@@ -64,10 +64,8 @@ def step_counts(
     size: the one that is shown at first, by default the largest.
     Raises ValueError for other than two steps, none or too many sizes, or a size that is not there.
     """
-    if len(steps) != 2 or not 1 <= len(sizes) <= MOST_SIZES:
-        raise ValueError(
-            f"step_counts: two steps and 1 to {MOST_SIZES} sizes, got {len(steps)}, {len(sizes)}"
-        )
+    require("step_counts", len(steps), "steps", 2, 2)
+    require("step_counts", len(sizes), "sizes", MOST_SIZES)
     moved = choice("size", max(sizes) if size is None else size, sorted(sizes))
     found = {
         name: {n: counts(step, *make(n)) for n in sorted(sizes)} for name, step in steps.items()

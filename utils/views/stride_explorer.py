@@ -33,15 +33,9 @@ GRID_ROWS, GRID_COLUMNS, SLAB_COLUMNS, SLAB_GAP = 6, 11, 5, 24
 def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None) -> None:
     """Show where the elements of `tensor` lie in its storage, with one of them lit in both.
 
-    Args:
-        tensor: any strided tensor, of any shape, dtype, device; a large one is seen through a
-            window.
-        index: the element to light, one number a dimension; live, a slider for each dimension moves
-            it.
-
-    Raises:
-        TypeError: for a tensor without strides.
-        IndexError: for an index that doesn't fit.
+    tensor: any strided tensor, of any shape, dtype, device; a large one is seen through a window.
+    index: the element to light, one number a dimension; live, a slider for each dimension moves it.
+    Raises TypeError for a tensor without strides; IndexError for an index that doesn't fit.
     """
     layout = geometry(tensor)
     start = () if layout.empty else full_index(layout.shape, index)

@@ -18,16 +18,15 @@ FEW = 5  # below so many runs nothing can be said
 BEYOND = 6  # times the middle half's width: what lies further above it is drawn at the edge
 
 
-def timing_spread(timings: Mapping[str, Sequence[float]], *, runs: int | None = None) -> None:
+def timing_spread(timings: Mapping[str, Sequence[float]]) -> None:
     """Show what the clock said of two things; live, a slider takes only the first runs of each.
 
-    timings: two names -> seconds of each run, in the order in which they were taken.
-    runs: how many of each count at first, by default all.
-    Raises ValueError for other than two names, none or too many runs, or a time of 0 or below.
+    timings: two names -> seconds of each run, in the order in which they were taken. Raises
+    ValueError for other than two names, none or too many runs, or a time of 0 or below.
     """
     found = read(timings)
     most = max(len(times) for times in found.values())
-    present(lambda n: draw(found, n), slider("runs", most if runs is None else runs, 1, most))
+    present(lambda n: draw(found, n), slider("runs", most, 1, most))
 
 
 def read(timings: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:

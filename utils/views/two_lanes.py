@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from utils.instruments.traces import Event
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
-from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Box, Canvas, Drawing
 from utils.views._numbers import count
 from utils.views._text_outlines import cut
 from utils.views._trace import lanes_of, ms, short_name
@@ -49,14 +49,9 @@ def read(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if not event.name.startswith("ProfilerStep")]
 
 
-def on_device(lane: str) -> bool:
-    """Whether a lane is a stream of the device; else it is a thread of the host."""
-    return lane.startswith("gpu")
-
-
 def rows_of(lane: str) -> int:
     """The rows of a lane: one for each kind of event of the host, one for a stream."""
-    return 1 if on_device(lane) else len(KINDS)
+    return 1 if lane.startswith("gpu") else len(KINDS)
 
 
 def height_of(events: Sequence[Event]) -> int:
@@ -96,9 +91,9 @@ def queued(events: Sequence[Event], at: float) -> int:
     launched = {
         e.correlation
         for e in events
-        if e.correlation is not None and not on_device(e.lane) and e.start <= at
+        if e.correlation is not None and not e.on_device and e.start <= at
     }
-    return sum(on_device(e.lane) and e.correlation in launched and e.start > at for e in events)
+    return sum(e.on_device and e.correlation in launched and e.start > at for e in events)
 
 
 def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing:
@@ -111,9 +106,7 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
     top = y = canvas.top + 14.0
     left, wide = MARGIN + NAME_W, INNER - NAME_W
 
-    def px(time: float) -> float:
-        return left + wide * (time - first) / whole
-
+    axes = Axes(canvas, left, top, wide, height, x=(first, first + whole), y=(0, 1))
     starts: dict[int, tuple[float, float]] = {}
     shares, told = [], []
     for lane in lanes_of(events):
@@ -129,18 +122,19 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
         names = [short_name(one) for one in running(events, lane, at)]
         told.append(f"{title}: {', in it '.join(names) if names else 'nothing'}")
         canvas.box((left, y, wide, BAR * rows), IDLE)
-        starts |= _draw_lane(canvas, part, px, y)
+        starts |= _draw_lane(axes, part, y)
         y += BAR * rows + GAP
     # A thin line from each launch to what it launched, while there are few enough to follow.
-    device = {e.correlation: e for e in events if on_device(e.lane) and e.correlation is not None}
+    device = {e.correlation: e for e in events if e.on_device and e.correlation is not None}
     ties = []
     for event in events:
-        if not on_device(event.lane) and event.correlation in device:
+        if not event.on_device and event.correlation in device:
             (ax, ay), (bx, by) = starts[id(event)], starts[id(device[event.correlation])]
             ties.append([(ax + 1, ay + BAR - 2), (bx + 1, by + 2)])
     if len(ties) <= 40:
         canvas.lines(ties, MUTED, 0.8)
-    canvas.line([(px(at), top - 6), (px(at), y - GAP + 4)], INK, 1.8, dashed=True)
+    x = axes.px(at)
+    canvas.line([(x, top - 6), (x, y - GAP + 4)], INK, 1.8, dashed=True)
     canvas.text(left, y, "0", MUTED)
     canvas.text(RIGHT, y, ms(last - first), MUTED, "right")
     waiting = count(queued(events, at), "kernel")
@@ -152,10 +146,9 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
     )
 
 
-def _draw_lane(
-    canvas: Canvas, events: Sequence[Event], px: Callable[[float], float], top: float
-) -> dict[int, tuple[float, float]]:
+def _draw_lane(axes: Axes, events: Sequence[Event], top: float) -> dict[int, tuple[float, float]]:
     """The bars of a lane; return where each event begins."""
+    canvas, px = axes.canvas, axes.px
     boxes: list[Box] = []
     fills: list[str] = []
     starts: dict[int, tuple[float, float]] = {}

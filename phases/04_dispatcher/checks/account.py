@@ -5,7 +5,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks.exercise import Case, Check
 from utils.drivers import dispatch
-from utils.drivers.dispatch import STEPS
+from utils.drivers.dispatch import SHUFFLE, STEPS
 from utils.minigpt import MiniGPTConfig
 
 account = Check(
@@ -75,41 +75,20 @@ def _told(found, right):
 
 @account.cases
 def _(draw):
-    def accounted(config, tokens, backward):
-        right = dispatch.account(_solution, config, tokens, backward)
+    def accounted(model, shown, tokens, backward):
+        right = dispatch.account(_solution, model, tokens, backward)
 
         def play(subject):
-            return _told(subject.drive("dispatch:account", config, tokens, backward), right)
+            return _told(subject.drive("dispatch:account", model, tokens, backward), right)
 
         part = "with the backward" if backward else "the forward"
-        shown = f"{config.n_layers} layer{'s' * (config.n_layers > 1)}, a batch of {len(tokens)}"
         return Case(part, play, shown=shown, places=PLACES)
 
-    def shuffled(tokens, backward):
-        right = dispatch.account_of_shuffle(_solution, tokens, backward)
-
-        def play(subject):
-            return _told(subject.drive("dispatch:account_of_shuffle", tokens, backward), right)
-
-        part = "with the backward" if backward else "the forward"
-        shown = "a small model that splits, copies, multiplies and writes in place"
-        return Case(part, play, shown=shown, places=PLACES)
-
-    def of_one(step, backward):
-        tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
-
-        right = dispatch.account_of_one(_solution, step, tokens, backward)
-
-        def play(subject):
-            return _told(subject.drive("dispatch:account_of_one", step, tokens, backward), right)
-
-        part = "with the backward" if backward else "the forward"
-        shown = f"an embedding{f', then {step}' * (step != 'nothing')}, then the sum"
-        return Case(part, play, shown=shown, places=PLACES)
+    def some_tokens():
+        return torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
 
     def of_two():
-        tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
-
+        tokens = some_tokens()
         right = dispatch.account_of_two(_solution, tokens)
 
         def play(subject):
@@ -132,17 +111,20 @@ def _(draw):
 
     for step in STEPS:
         whole = "whole numbers" in step or "comparison" in step  # without a gradient
+        shown = f"an embedding{f', then {step}' * (step != 'nothing')}, then the sum"
         for backward in (False,) if whole else (False, True):
-            yield of_one(step, backward)
+            yield accounted(step, shown, some_tokens(), backward)
     for layers, heads, batch, length in (
         (1, 2, 2, draw.integer(2, 9)),
         (2, 4, 1, draw.integer(2, 9)),
         (3, 1, draw.integer(2, 4), 1),
     ):
         tokens = torch.zeros(batch, length, dtype=torch.int64)
+        shown = f"{layers} layer{'s' * (layers > 1)}, a batch of {batch}"
         for backward in (False, True):
-            yield accounted(drawn(layers, heads), tokens, backward)
-    tokens = torch.zeros(draw.integer(2, 4), draw.integer(2, 9), dtype=torch.int64)
+            yield accounted(drawn(layers, heads), shown, tokens, backward)
+    tokens = some_tokens()
+    shown = "a small model that splits, copies, multiplies and writes in place"
     for backward in (False, True):
-        yield shuffled(tokens, backward)
+        yield accounted(SHUFFLE, shown, tokens, backward)
     yield of_two()

@@ -179,7 +179,7 @@ def test_a_long_refusal_is_cut():
 
 @pytest.mark.parametrize(("versions", "proofs"), [(0, 1), (1, 0), (13, 1), (1, 8)])
 def test_a_matrix_has_room_for_so_many(versions, proofs):
-    with pytest.raises(ValueError, match="1 to 12 versions and 1 to 7 proofs"):
+    with pytest.raises(ValueError, match="1 to 12 versions|1 to 7 proofs"):
         views.proof_matrix(
             {str(k): k for k in range(versions)}, {str(k): odd for k in range(proofs)}
         )

@@ -92,17 +92,9 @@ def test_the_chart_says_who_takes_most():
     check(*flame.draw(nodes, 1, 0, True), "most self time is addmm's, 75%")
 
 
-@pytest.mark.parametrize(
-    ("events", "how", "says"),
-    [
-        ([], {}, "at least one event"),
-        (NESTED, {"zoom": 3}, "zoom: expected"),
-        (NESTED, {"start": 100}, "0 to 99"),
-    ],
-)
-def test_what_has_no_flames_is_refused(events, how, says):
-    with pytest.raises(ValueError, match=says):
-        views.flame_chart(events, **how)
+def test_what_has_no_flames_is_refused():
+    with pytest.raises(ValueError, match="at least one event"):
+        views.flame_chart([])
 
 
 # timing_spread
@@ -122,17 +114,16 @@ def test_the_spread_tells_ratio_and_quartiles():
 
 
 @pytest.mark.parametrize(
-    ("timings", "how", "says"),
+    ("timings", "says"),
     [
-        ({"a": QUICK}, {}, "compares two, got 1"),
-        ({"a": QUICK, "b": []}, {}, "got 0 of 'b'"),
-        ({"a": QUICK, "b": [0.0]}, {}, "seconds above 0"),
-        ({"a": QUICK, "b": SLOW}, {"runs": 41}, "runs: expected 1 to 40"),
+        ({"a": QUICK}, "compares two, got 1"),
+        ({"a": QUICK, "b": []}, "got 0 of 'b'"),
+        ({"a": QUICK, "b": [0.0]}, "seconds above 0"),
     ],
 )
-def test_timings_that_cannot_be_compared_are_refused(timings, how, says):
+def test_timings_that_cannot_be_compared_are_refused(timings, says):
     with pytest.raises(ValueError, match=says):
-        views.timing_spread(timings, **how)
+        views.timing_spread(timings)
 
 
 # memory_timeline
@@ -181,8 +172,6 @@ def test_the_peak_of_a_real_step_is_that_of_its_running_sum():
 def test_memory_needs_a_profile_that_watched_it():
     with pytest.raises(ValueError, match="profile_memory=True"):
         views.memory_timeline(STEP, [])
-    with pytest.raises(ValueError, match="0 to 200"):
-        views.memory_timeline(STEP, BLOCKS, moment=201)
 
 
 # step_counts

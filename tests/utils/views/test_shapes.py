@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from utils.notebook.course import PHASES
 from utils.views._numbers import human_bytes, listed, number, short, si
 from utils.views.broadcast_aligner import align, parse_shape
 from utils.views.course_path import places
-from utils.views.roofline import Rect, Roof, Work, place, works
+from utils.views.roofline import Roof, Work, works
 from utils.views.share_map import storages
 
 
@@ -108,25 +107,6 @@ def test_meta_and_empty_storages_are_not_thrown_together():
     tensors = {"a": torch.empty(2, device="meta"), "b": torch.empty(2, device="meta")}
     assert len(storages(tensors)) == 2
     assert len(storages({"a": torch.empty(0), "b": torch.empty(0)})) == 2
-
-
-def test_labels_never_meet():
-    frame = Rect(0, 0, 700, 300)
-    draw = random.Random(0)
-    points = [(draw.uniform(50, 500), draw.uniform(40, 260)) for _ in range(12)]
-    taken = [Rect(x - 9, y - 9, x + 9, y + 9) for x, y in points]
-    labels: list[Rect] = []
-    for point in points:
-        labels.append(place(point, 90, 18, taken, frame, labels))
-    for one, other in itertools.combinations(labels, 2):
-        assert not one.meets(other)
-    assert all(label.within(frame) for label in labels)
-    assert not any(label.meets(spot) for label in labels for spot in taken)
-
-
-def test_with_no_room_a_label_stays_in_the_frame():
-    frame = Rect(0, 0, 100, 40)
-    assert place((95, 20), 60, 20, [frame], frame).within(frame)
 
 
 class Step(NamedTuple):

@@ -129,7 +129,6 @@ def test_a_weight_without_a_gradient_stays():
     [
         ([1.0], {}, "2 to 400 finite"),
         ([1.0, math.inf], {}, "finite"),
-        ([1.0, 2.0], {"betas": (0.3, 0.9)}, "beta 1: expected"),
         ([1.0, 2.0], {"step": 3}, "step: expected 1 to 2"),
     ],
 )
@@ -151,10 +150,9 @@ def test_the_clip_counts_what_it_shortens():
     check(*clip.draw(NORMS, 2, 0.1, 1.0), "0.5 at step 1", "0.1 at step 5")
 
 
-@pytest.mark.parametrize("how", [{"warmup": 5}, {"floor": 2}, {"clip": 0.3}])
-def test_settings_have_bounds(how):
-    with pytest.raises(ValueError, match="expected 0 to 4|0 <= floor <= 1|clip: expected 0.1"):
-        views.schedule_clip(NORMS, **how)
+def test_a_climb_ends_before_the_run():
+    with pytest.raises(ValueError, match="expected 0 to 4"):
+        views.schedule_clip(NORMS, warmup=5)
 
 
 # gradient_ruler
@@ -180,8 +178,6 @@ def test_the_ruler_counts_zeros_and_leaves_out_none():
     assert ruler.draw(found, 0)[1].startswith(said)
     with pytest.raises(ValueError, match="call backward"):
         views.gradient_ruler([None, torch.zeros(3)])
-    with pytest.raises(ValueError, match="0 to 34"):
-        views.gradient_ruler([torch.ones(3)], scale=40)
 
 
 def test_round_steps():

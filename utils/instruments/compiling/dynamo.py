@@ -84,15 +84,10 @@ class Answer:
     value: Any  # what the call returned
 
 
-def replay(
-    function: Callable[..., Any],
-    calls: Sequence[tuple[Any, ...]],
-    *,
-    dynamic: bool | None = None,
-) -> list[Answer]:
+def replay(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Answer]:
     """Compile `function`, make the calls one after the other, and say what became of each."""
     graphs: list[fx.GraphModule] = []
-    compiled = fresh(function, _collecting(graphs), dynamic)
+    compiled = fresh(function, _collecting(graphs))
     signature, answers = inspect.signature(_plain(function)), []
     own = (function,) if isinstance(function, torch.nn.Module) else ()
     for args in calls:

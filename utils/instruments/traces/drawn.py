@@ -43,17 +43,12 @@ OPTIMIZER = (("aten::_foreach_lerp_", "multi_tensor_apply_kernel"),)
 def drawn(kind: str, seed: int | str, steps: int = 2, covered: str | None = None) -> list[Event]:
     """Return a trace of some training steps that spend most of their time on one thing.
 
-    Args:
-        kind: one of ``KINDS``: waiting for the data ``loader``; ``python`` between the operators;
-            a hidden ``sync`` after small operators; a ``copy`` that all wait for; ``launches`` of
-            small kernels; or ``compute``, which is no brake.
-        seed: draws the program's sizes and the noise; the same seed gives the same trace.
-        steps: how many training steps.
-        covered: what is done while one long kernel runs, so that it costs nothing: one of
-            ``COVERED``. The seed draws it when not given.
-
-    Returns:
-        The events in order of their starts, an outer one before those inside.
+    kind: one of ``KINDS``: waiting for the data ``loader``; ``python`` between the operators; a
+    hidden ``sync`` after small operators; a ``copy`` that all wait for; ``launches`` of small
+    kernels; or ``compute``, which is no brake. seed: draws the program's sizes and the noise; the
+    same seed gives the same trace. steps: how many training steps. covered: what is done while one
+    long kernel runs, so that it costs nothing: one of ``COVERED``. The seed draws it when not
+    given. Returns the events in order of their starts, an outer one before those inside.
     """
     for word, known in ((kind, KINDS), (covered or "nothing", COVERED)):
         if word not in known:

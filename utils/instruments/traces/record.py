@@ -14,12 +14,7 @@ from typing import Any
 
 import torch
 
-from utils.instruments.traces.events import (
-    Allocation,
-    Event,
-    allocations_of_profile,
-    of_profile,
-)
+from utils.instruments.traces.events import Allocation, Event, allocations_of_profile, of_profile
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
 FILE = Path(__file__).with_name("minigpt_step.json")

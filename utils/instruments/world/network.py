@@ -19,10 +19,7 @@ MAX_REQUESTS = 100_000  # of all ranks together
 # of all tensors that ranks put in, and of all copies that a collective hands out
 MAX_BYTES = 1 << 28
 MAX_SECONDS = 1e9  # of one request to compute
-REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "sum": torch.add,
-    "max": torch.maximum,
-}
+REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": torch.add, "max": torch.maximum}
 
 
 class WorldError(Exception):
