@@ -19,17 +19,12 @@ TRANSLATION = re.compile(r"lesson\.([a-z]{2})\.py")
 
 @dataclass(frozen=True)
 class PhasePaths:
-    """A phase, or the start page: which texts it has and which notebooks are built from them.
+    """A phase, or the start page: which texts it has and which notebooks are built from them."""
 
-    Attributes:
-        root: the project's folder.
-        name: such as ``01_tensors``, or :data:`START`.
-        language: of a translated lesson, such as ``es``; empty for the phase itself. A translation
-            has a lesson and a page of its own, and neither lab nor checks.
-    """
-
-    root: Path
-    name: str
+    root: Path  # the project's folder
+    name: str  # such as ``01_tensors``, or :data:`START`
+    # Of a translated lesson, such as ``es``; empty for the phase itself. A translation has a lesson
+    # and a page of its own, and neither lab nor checks.
     language: str = ""
 
     @property

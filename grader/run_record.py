@@ -37,21 +37,14 @@ def typed_seed(text: str) -> str:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The facts about one notebook's run. What was not recorded, or is of another type, is empty.
+    """The facts about one notebook's run. What was not recorded, or is of another type, is empty."""
 
-    Attributes:
-        seed: what the cases were drawn from.
-        key: the id of the batch's job, which names what it was graded by and the submission.
-        sandbox: whether the code ran in a sandbox; None where that was not recorded.
-        seconds: how long the run took by the clock.
-        notes: what was put right before grading.
-    """
-
-    seed: str = ""
-    key: str = ""
+    seed: str = ""  # what the cases were drawn from
+    key: str = ""  # the id of the batch's job, which names what it was graded by and the submission
+    # Whether the code ran in a sandbox; None where that was not recorded
     sandbox: bool | None = None
-    seconds: float | None = None
-    notes: tuple[Note, ...] = ()
+    seconds: float | None = None  # how long the run took by the clock
+    notes: tuple[Note, ...] = ()  # what was put right before grading
 
     @property
     def graded_by(self) -> str:

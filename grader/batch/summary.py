@@ -70,23 +70,19 @@ def _pace(task: Task) -> list[str]:
 
 @dataclass
 class RunSummary:
-    """The counts of one lab's run.
-
-    Attributes:
-        skipped: number of submissions that were recorded before and have not changed.
-        people: why submissions that have a verdict need a person, by student.
-        failures: why submissions have no verdict, by fault of the grader, by student.
-        late: how late submissions came, in seconds, by student.
-        not_entered: students, as they are shown, on disk and not in the gradebook.
-    """
+    """The counts of one lab's run."""
 
     lab: str
     graded: int = 0
-    skipped: int = 0
+    skipped: int = 0  # number of submissions that were recorded before and have not changed
+    # Why submissions that have a verdict need a person, by student
     people: dict[str, str] = field(default_factory=dict)
+    # Why submissions have no verdict, by fault of the grader, by student
     failures: dict[str, str] = field(default_factory=dict)
+    # How late submissions came, in seconds, by student
     late: dict[str, float] = field(default_factory=dict)
     to_mark: int = 0
+    # Students, as they are shown, on disk and not in the gradebook
     not_entered: list[str] = field(default_factory=list)
     unsafe: bool = False
 

@@ -81,18 +81,13 @@ INDEXES = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """The record of a submission that was graded before.
+    """The record of a submission that was graded before."""
 
-    Attributes:
-        job_id: id of the job whose scores are in the gradebook; empty when the grader failed, and
-            :data:`OTHER_PROGRAM` when another program gave the scores.
-        digest: digest of the submission; empty when another program gave the scores.
-        seeds: the seed of each notebook.
-    """
-
+    # Id of the job whose scores are in the gradebook; empty when the grader failed, and
+    # :data:`OTHER_PROGRAM` when another program gave the scores
     job_id: str
-    digest: str
-    seeds: Mapping[str, str]
+    digest: str  # digest of the submission; empty when another program gave the scores
+    seeds: Mapping[str, str]  # the seed of each notebook
 
     def is_of(self, submission: Submission) -> bool:
         """Return whether a sandbox could not tell it from this; true where nobody knows."""

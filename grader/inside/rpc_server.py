@@ -286,14 +286,11 @@ class OpRecorder(TorchDispatchMode):
 
     Args:
         inputs: the inputs; those that are no tensors are ignored.
-
-    Attributes:
-        ops: the recorded operators, such as ``aten.add``, in order.
     """
 
     def __init__(self, inputs: list[Any]) -> None:
         super().__init__()
-        self.ops: list[str] = []
+        self.ops: list[str] = []  # the recorded operators, such as ``aten.add``, in order
         self._inputs = _addresses(inputs) - {0}  # that of every empty storage
         self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
 
@@ -317,13 +314,11 @@ class CallRecorder(TorchFunctionMode):
 
     It is heard whatever the code calls it by. What a library calls in turn is not, nor is code of
     the learner's that runs inside of a call of torch, such as a ``backward``.
-
-    Attributes:
-        lines: the line in which the code first called it, by its path, such as ``torch.softmax``.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        # The line in which the code first called it, by its path, such as ``torch.softmax``
         self.lines: dict[str, int] = {}
         self._heard: set[Any] = set()
 

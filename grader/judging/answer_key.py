@@ -18,15 +18,11 @@ from utils.checks.exercise import Case, Check
 
 
 class AnswerKey:
-    """The cases that a seed draws, with the outcomes that answers are compared with.
-
-    Attributes:
-        cases: the cases, in the order in which they are played.
-    """
+    """The cases that a seed draws, with the outcomes that answers are compared with."""
 
     def __init__(self, check: Check, seed: str):
         self.check, self.seed = check, seed
-        self.cases = check.draw_cases(seed)
+        self.cases = check.draw_cases(seed)  # the cases, in the order in which they are played
         self._known: dict[tuple[str, int], CaseOutcome] = {}
         self._errs: dict[tuple[str, int], bool] = {}
 

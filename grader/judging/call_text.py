@@ -27,19 +27,14 @@ class NoText(ConnectionLost):
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One request of a case.
+    """One request of a case."""
 
-    Attributes:
-        text: the request as a Python expression.
-        before: lines to run first: imports, and what made the instance and was done with it.
-        reply: the reply; None if the returned value could not be sent between processes.
-        driven: whether it is the call of a driver.
-    """
-
-    text: str
+    text: str  # the request as a Python expression
+    # Lines to run first: imports, and what made the instance and was done with it
     before: tuple[str, ...] = ()
+    # The reply; None if the returned value could not be sent between processes
     reply: dict[str, Any] | None = None
-    driven: bool = False
+    driven: bool = False  # whether it is the call of a driver
 
     @property
     def lines(self) -> str:
@@ -61,16 +56,12 @@ class Call:
 
 
 class CallRecorder:
-    """A connection that records the requests and writes them as lines of Python.
-
-    Attributes:
-        calls: the requests so far.
-    """
+    """A connection that records the requests and writes them as lines of Python."""
 
     def __init__(self, check: Check, connection: Connection):
         self._check, self._connection = check, connection
         self._sessions: dict[int, tuple[str, list[str]]] = {}  # an instance's name; lines about it
-        self.calls: list[Call] = []
+        self.calls: list[Call] = []  # the requests so far
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask as any connection does; raise NoText for what cannot be written as a short line."""

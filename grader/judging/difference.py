@@ -20,15 +20,10 @@ NOWHERE: Places = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the outcome of one case.
+    """What is wrong with the outcome of one case."""
 
-    Attributes:
-        words: a clause without hidden values.
-        quoted: the message of the learner's exception, which follows the clause; or empty.
-    """
-
-    words: str
-    quoted: str = ""
+    words: str  # a clause without hidden values
+    quoted: str = ""  # the message of the learner's exception, which follows the clause; or empty
 
     def __str__(self) -> str:
         return f"{self.words}: {self.quoted}" if self.quoted else self.words

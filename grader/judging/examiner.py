@@ -72,10 +72,6 @@ class Examiner:
         code: the cells that ran so far, in which the learner's code is looked up.
         kernel: the manager of the kernel. It is told whether a thread waits for the kernel.
 
-    Attributes:
-        question: code that the caller lets the kernel execute inside of :meth:`asking` or
-            :meth:`seeking`; it answers calls until it is told to end.
-
     Raises:
         UserError: if the check cannot be loaded, cannot draw its cases, or gives other points than
             the cell has. That is no learner's fault.
@@ -93,6 +89,8 @@ class Examiner:
         self._named = all(k == v for k, v in (things or {name: thing}).items())
         self._verdict: Verdict | None = None
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
+        # Code that the caller lets the kernel execute inside of :meth:`asking` or :meth:`seeking`;
+        # it answers calls until it is told to end
         self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
 
     @contextlib.contextmanager

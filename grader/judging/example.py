@@ -127,21 +127,15 @@ class _Replay:
 
 @dataclasses.dataclass(frozen=True)
 class _SmallCase:
-    """A case that can be shown.
-
-    Attributes:
-        right: the reference's outcome.
-        text: all lines of the case.
-        asked: the lines of each request, without those that only make an instance.
-        calls: its requests, with the reference's replies; none where the case says itself how to
-            ask the same.
-    """
+    """A case that can be shown."""
 
     check: Check
     case: Case
-    right: CaseOutcome
-    text: str
-    asked: list[str]
+    right: CaseOutcome  # the reference's outcome
+    text: str  # all lines of the case
+    asked: list[str]  # the lines of each request, without those that only make an instance
+    # Its requests, with the reference's replies; none where the case says itself how to ask the
+    # same
     calls: list[Call]
 
     @classmethod

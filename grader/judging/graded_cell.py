@@ -34,15 +34,10 @@ ANSI = re.compile(ESCAPES)
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a cell did not run to its end.
+    """Why a cell did not run to its end."""
 
-    Attributes:
-        cause: the reason, for programs.
-        problem: the reason in words, for the learner.
-    """
-
-    cause: Cause
-    problem: str
+    cause: Cause  # the reason, for programs
+    problem: str  # the reason in words, for the learner
 
 
 def made_output(kind: str, **fields: Any) -> NotebookNode:

@@ -56,60 +56,44 @@ MOST = 20_000  # statements behind one name
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A dotted name in the code.
+    """A dotted name in the code."""
 
-    Attributes:
-        root: the global name that it begins with; empty if it begins with anything else.
-        rest: what follows, such as ``.softmax``. Where ``root`` is empty, it is ``.softmax`` for an
-            attribute of some value, and ``torch.softmax`` for what was imported inside a function.
-            It ends in ``.?`` where the name is computed when the code runs.
-        node: the code.
-        stored: whether the attribute is set or deleted.
-    """
-
-    root: str
+    root: str  # the global name that it begins with; empty if it begins with anything else
+    # What follows, such as ``.softmax``. Where ``root`` is empty, it is ``.softmax`` for an
+    # attribute of some value, and ``torch.softmax`` for what was imported inside a function. It
+    # ends in ``.?`` where the name is computed when the code runs.
     rest: str
-    node: Any
-    stored: bool = False
+    node: Any  # the code
+    stored: bool = False  # whether the attribute is set or deleted
 
 
 @dataclass(eq=False)
 class Statement:
-    """The names of a statement at a cell's outermost level.
-
-    Attributes:
-        binds: names that it binds whenever its cell runs to its end.
-        may_bind: names that it may bind, or whose objects it may change.
-        stands_for: for names that it binds by an import, or to another dotted name: that name, as
-            in :class:`Use`.
-        uses: the dotted names that it reads, changes or calls, in their order.
-        imports: the path and node of each import, and whether it stands in a ``try``.
-        gives: attributes that it gives to objects of the learner's own.
-        files: names of files of Python code that occur in its strings.
-    """
+    """The names of a statement at a cell's outermost level."""
 
     node: ast.stmt
-    binds: frozenset[str] = frozenset()
+    binds: frozenset[str] = frozenset()  # names that it binds whenever its cell runs to its end
+    # Names that it may bind, or whose objects it may change
     may_bind: set[str] = field(default_factory=set)
+    # For names that it binds by an import, or to another dotted name: that name, as in :class:`Use`
     stands_for: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # The dotted names that it reads, changes or calls, in their order
     uses: list[Use] = field(default_factory=list)
+    # The path and node of each import, and whether it stands in a ``try``
     imports: list[tuple[str, ast.stmt, bool]] = field(default_factory=list)
+    # Attributes that it gives to objects of the learner's own
     gives: set[str] = field(default_factory=set)
+    # Names of files of Python code that occur in its strings
     files: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, eq=False)
 class CodeCell:
-    """A parsed cell.
-
-    Attributes:
-        magics: magics that may run anything, such as ``%run other.py``.
-        unread: whether it could not be parsed here, although it may have run.
-    """
+    """A parsed cell."""
 
     statements: tuple[Statement, ...] = ()
-    magics: tuple[str, ...] = ()
-    unread: bool = False
+    magics: tuple[str, ...] = ()  # magics that may run anything, such as ``%run other.py``
+    unread: bool = False  # whether it could not be parsed here, although it may have run
 
 
 class Written:
@@ -118,15 +102,12 @@ class Written:
     Args:
         cells: the sources of the first cells, as for :meth:`add`.
         files: names of the files and folders beside the notebook, which code can import.
-
-    Attributes:
-        files: names of the modules beside the notebook.
-        cells: for each cell the parsed cell, and the flags ``given`` and ``finished`` of
-            :meth:`add`.
     """
 
     def __init__(self, cells: Iterable[str] = (), *, files: Iterable[str] = ()):
+        # Names of the modules beside the notebook
         self.files = frozenset(name.partition(".")[0] for name in files) - {""}
+        # For each cell the parsed cell, and the flags ``given`` and ``finished`` of :meth:`add`
         self.cells: list[tuple[CodeCell, bool, bool]] = []
         self._statements: list[tuple[Statement, bool, bool]] = []
         self._bound: dict[str, list[int]] = {}
@@ -314,14 +295,10 @@ def _asks_ipython(call: Any) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """Find the names of a statement. Annotations are not read.
-
-    Attributes:
-        found: the names.
-    """
+    """Find the names of a statement. Annotations are not read."""
 
     def __init__(self, statement: ast.stmt):
-        self.found = Statement(statement)
+        self.found = Statement(statement)  # the names
         # For each scope around a node, but for the notebook's, what its names stand for, as in
         # :class:`Use`. The names of a class are not seen in its methods.
         self._scopes: list[tuple[bool, dict[str, tuple[str, str]]]] = []

@@ -63,16 +63,12 @@ ABOUT_SHAPES = re.compile(
 
 
 class SubjectRaised(Exception):
-    """The learner's code raised an exception.
-
-    Attributes:
-        kinds: the names of the exception's type and its bases, nearest first.
-        message: the first line of its message, with the second if the first ends in a colon.
-    """
+    """The learner's code raised an exception."""
 
     def __init__(self, kinds: tuple[str, ...], message: str):
         super().__init__(f"{kinds[0]}: {message}" if message else kinds[0])
-        self.kinds = kinds
+        self.kinds = kinds  # the names of the exception's type and its bases, nearest first
+        # The first line of its message, with the second if the first ends in a colon
         self.message = message
 
     @classmethod
@@ -106,18 +102,14 @@ class SubjectRaised(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class CallEffects:
-    """The side effects of one call.
+    """The side effects of one call."""
 
-    Attributes:
-        changed: positions, among the tensor and array arguments, of those whose values changed.
-        shares: for each tensor returned, the position of the argument whose storage it views, or
-            ``None`` for a storage of its own.
-        ops: operators that used an argument's storage, if they were recorded.
-    """
-
+    # Positions, among the tensor and array arguments, of those whose values changed
     changed: tuple[int, ...]
+    # For each tensor returned, the position of the argument whose storage it views, or ``None`` for
+    # a storage of its own
     shares: tuple[int | None, ...]
-    ops: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()  # operators that used an argument's storage, if they were recorded
 
 
 class Subject:
@@ -129,22 +121,18 @@ class Subject:
     Args:
         trace: whether to record the operators that reach the dispatcher.
         listen: whether to record which of torch's functions the learner's code calls.
-
-    Attributes:
-        calls: one :class:`CallEffects` for each call so far.
-        got: what the last call returned.
-        claims: what rests on the word of the learner's process, a few words each, as keys.
-        called: the lines in which the learner's code called functions and methods of torch, by
-            their paths, if it was listened to.
     """
 
     def __init__(self, connection: Connection, *, trace: bool = False, listen: bool = False):
         self._connection = connection
         self._trace, self._listen = trace, listen
+        # The lines in which the learner's code called functions and methods of torch, by their
+        # paths, if it was listened to
         self.called: dict[str, int] = {}
+        # What rests on the word of the learner's process, a few words each, as keys
         self.claims: dict[str, None] = {}
-        self.calls: list[CallEffects] = []
-        self.got: Any = None
+        self.calls: list[CallEffects] = []  # one :class:`CallEffects` for each call so far
+        self.got: Any = None  # what the last call returned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function by value and return its result; a class returns a :class:`Handle`."""

@@ -40,13 +40,10 @@ class Alarm:
     Args:
         seconds: time of this process. It is none while other programs have the processor.
         waits: time by the clock.
-
-    Attributes:
-        rang: whether time was up.
     """
 
     def __init__(self, seconds: float, waits: float):
-        self.rang = False
+        self.rang = False  # whether time was up
         self._seconds, self._waits = seconds, waits
 
     def __enter__(self) -> None:

@@ -52,19 +52,12 @@ KEPT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)
 
 @dataclass(frozen=True)
 class Mutant:
-    """Code with one small change.
+    """Code with one small change."""
 
-    Attributes:
-        code: the whole code, as ``ast.unparse`` writes it.
-        line: the line of the change, counted from 1 in the original code.
-        was: the lines that changed, as ``ast.unparse`` writes them, without indentation.
-        now: the lines that replace them; ``pass`` for a dropped statement.
-    """
-
-    code: str
-    line: int
-    was: str
-    now: str
+    code: str  # the whole code, as ``ast.unparse`` writes it
+    line: int  # the line of the change, counted from 1 in the original code
+    was: str  # the lines that changed, as ``ast.unparse`` writes them, without indentation
+    now: str  # the lines that replace them; ``pass`` for a dropped statement
 
     def __str__(self) -> str:
         return f"`{self.was}` became `{self.now}`"

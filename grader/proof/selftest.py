@@ -44,16 +44,12 @@ CELLS = "__cells__"  # the module that stands for a notebook's
 
 @dataclasses.dataclass(frozen=True)
 class LabCode:
-    """The code cells of a lab's text, among which a candidate runs.
+    """The code cells of a lab's text, among which a candidate runs."""
 
-    Attributes:
-        given: the cells that come with the lab, in order.
-        solutions: by exercise, the solution cell of the lab's text.
-        visible: by exercise, the code below the solution cell that a learner can see.
-    """
-
-    given: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()  # the cells that come with the lab, in order
+    # By exercise, the solution cell of the lab's text
     solutions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # By exercise, the code below the solution cell that a learner can see
     visible: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -88,17 +84,11 @@ class LabCode:
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """The result of a check with its own candidates.
+    """The result of a check with its own candidates."""
 
-    Attributes:
-        rejected: the number of misconceptions that earned the predicted points and were named.
-        accepted: the number of alternates that earned the expected points.
-        faults: a sentence for each candidate with another result.
-    """
-
-    rejected: int
-    accepted: int
-    faults: tuple[str, ...]
+    rejected: int  # the number of misconceptions that earned the predicted points and were named
+    accepted: int  # the number of alternates that earned the expected points
+    faults: tuple[str, ...]  # a sentence for each candidate with another result
 
 
 def stops(lab: LabCode, exercise: str, cell: str) -> str:

@@ -32,21 +32,13 @@ KEYS = ("ID number", "Email address", "Username", "SIS User ID", "SIS Login ID")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a name from an LMS says, in one way of reading it.
+    """What a name from an LMS says, in one way of reading it."""
 
-    Attributes:
-        name: the name that the LMS shows of the learner.
-        number: the LMS's number; empty for a group of Moodle's without one.
-        file: the learner's name for the file; empty if the name is a folder's.
-        canvas: whether it is Canvas's form, in which the number is the user's own.
-        late: whether Canvas says so.
-    """
-
-    name: str
-    number: str
-    file: str
-    canvas: bool = False
-    late: bool = False
+    name: str  # the name that the LMS shows of the learner
+    number: str  # the LMS's number; empty for a group of Moodle's without one
+    file: str  # the learner's name for the file; empty if the name is a folder's
+    canvas: bool = False  # whether it is Canvas's form, in which the number is the user's own
+    late: bool = False  # whether Canvas says so
 
 
 def readings(part: str) -> list[Reading]:

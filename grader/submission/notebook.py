@@ -30,17 +30,13 @@ class OutOfReach(Unreadable):
 
 @dataclass(frozen=True)
 class SubmittedCell:
-    """The parts of a submitted cell that the grader uses.
+    """The parts of a submitted cell that the grader uses."""
 
-    Attributes:
-        kind: ``code``, ``markdown`` or ``raw``.
-        metadata: the submitted metadata, a dict of unknown content.
-        attachments: pasted images of a text cell, ``{name: {MIME type: base64}}``.
-    """
-
-    kind: str
+    kind: str  # ``code``, ``markdown`` or ``raw``
     source: str
+    # The submitted metadata, a dict of unknown content
     metadata: dict[str, Any] = field(default_factory=dict)
+    # Pasted images of a text cell, ``{name: {MIME type: base64}}``
     attachments: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property

@@ -55,18 +55,14 @@ class CarefulExtractor(ExtractorPlugin):
     An archive is one learner's, and archives within it are not unpacked. A class's download is one
     whose own path has no learner's name of an LMS in it, while all that it holds has: then each of
     its files is taken as if it lay beside it. What is left out is logged.
-
-    Attributes:
-        inside: of each extracted file the part of its path that comes from a learner's archive.
-        tables: CSV files that no learner has named.
-        left: what was left out, and why.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
+        # Of each extracted file the part of its path that comes from a learner's archive
         self.inside: dict[str, str] = {}
-        self.tables: dict[str, bytes] = {}
-        self.left: list[str] = []
+        self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
+        self.left: list[str] = []  # what was left out, and why
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Unpack the archives and copy the other files of a folder. nbgrader calls this."""
@@ -263,18 +259,14 @@ class _File:
 
 
 class Plan:
-    """Whose the files of an LMS's download are.
-
-    Attributes:
-        found: what nbgrader wants to know of each file that is collected, by its path.
-        left: the other files, by their path in the download, and why each is left.
-        late: ids of those whom Canvas calls late.
-    """
+    """Whose the files of an LMS's download are."""
 
     def __init__(self, app: ZipCollectApp, endings: list[str]):
+        # What nbgrader wants to know of each file that is collected, by its path
         self.found: dict[str, dict[str, str]] = {}
+        # The other files, by their path in the download, and why each is left
         self.left: list[tuple[str, str]] = []
-        self.late: set[str] = set()
+        self.late: set[str] = set()  # ids of those whom Canvas calls late
         course, extractor = app.coursedir, app.extractor_plugin_inst
         with Gradebook(course.db_url, course.course_id) as gradebook:
             roster = Roster(gradebook.students)

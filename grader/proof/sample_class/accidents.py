@@ -20,19 +20,13 @@ FOREVER = "pass"
 
 @dataclass(frozen=True)
 class Submission:
-    """One submission.
+    """One submission."""
 
-    Attributes:
-        story: what the learner did, in a few words.
-        notebook: what was handed in: a notebook, or the bytes of a file.
-        earns: the points that it must earn, for each graded cell; None where it has no mark.
-        filename: the file's name if it is not the lab's.
-    """
-
-    story: str
-    notebook: Any
+    story: str  # what the learner did, in a few words
+    notebook: Any  # what was handed in: a notebook, or the bytes of a file
+    # The points that it must earn, for each graded cell; None where it has no mark
     earns: Mapping[str, float | None]
-    filename: str = ""
+    filename: str = ""  # the file's name if it is not the lab's
 
 
 def untouched(lab: SampleLab) -> Submission:

@@ -29,15 +29,12 @@ class SampleExercise:
     """A graded cell, its check, and the solution cell above it.
 
     Attributes:
-        check: the check; its name is the graded cell's ``grade_id``.
-        solution_id: the ``grade_id`` of the cell that the learner fills in.
-        reference: the solution of the lab's own text.
         missing: the parts that cannot be run on this machine, and why.
     """
 
-    check: Check
-    solution_id: str
-    reference: str
+    check: Check  # the check; its name is the graded cell's ``grade_id``
+    solution_id: str  # the ``grade_id`` of the cell that the learner fills in
+    reference: str  # the solution of the lab's own text
 
     @property
     def name(self) -> str:
