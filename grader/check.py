@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
     """Grade the notebook and print the table; return 1 when it had to be repaired before grading.
 
-    Raises:
-        UserError: when the file is not a notebook, or not one of the course's labs.
+    Raises UserError when the file is not a notebook, or not one of the course's labs.
     """
     console = console or Console()
     notebook = _find(args.notebook, root)
@@ -88,8 +87,7 @@ def _find(word: str | Path, root: Path) -> Path:
 def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:
     """Return the lab that shares the most cells with a notebook, by their ids, and its source.
 
-    Raises:
-        UserError: when no cell of the notebook belongs to a lab.
+    Raises UserError when no cell of the notebook belongs to a lab.
     """
     claimed = {cell.grade_id for cell in cells}
     found: list[tuple[int, str, NotebookNode]] = []

@@ -33,8 +33,7 @@ LINK = re.compile(
 def lesson_url(root: Path = ROOT) -> str:
     """Return the address of the folder with the site's start page; empty without the setting.
 
-    Raises:
-        UserError: when the setting is not an address, or its file is no TOML.
+    Raises UserError when the setting is not an address, or its file is no TOML.
     """
     path = root / "pyproject.toml"
     if not path.exists():
@@ -55,8 +54,7 @@ def lesson_url(root: Path = ROOT) -> str:
 def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
     """Return the address of a lesson's section for a notebook in a folder; empty if there is none.
 
-    Raises:
-        UserError: when the setting ``lesson_url`` is not an address.
+    Raises UserError when the setting ``lesson_url`` is not an address.
     """
     section = f"#{anchor(heading)}"
     if url := lesson_url(phase.root):
@@ -69,8 +67,7 @@ def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
 def settle(cell: NotebookNode, url: str) -> bool:
     """Let a lab's text cell link the lessons on a site, or name them in words without a site.
 
-    Returns:
-        Whether the cell changed. nbgrader's checksum of its text is kept true.
+    It returns whether the cell changed. nbgrader's checksum of its text is kept true.
     """
 
     def settled(link: re.Match[str]) -> str:

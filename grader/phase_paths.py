@@ -108,8 +108,7 @@ def environment_with(folder: Path) -> dict[str, str]:
 def find_root() -> Path:
     """Return the nearest folder at or above the working directory that contains ``phases/``.
 
-    Raises:
-        UserError: when there is no such folder.
+    Raises UserError when there is no such folder.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -140,10 +139,8 @@ def pages(root: Path) -> list[PhasePaths]:
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
     """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
 
-    With each come its translations. Without words it is all pages.
-
-    Raises:
-        UserError: when a word names no phase.
+    With each come its translations. Without words it is all pages. Raises UserError when a word
+    names no phase.
     """
     every = pages(root)
     if not wanted:

@@ -25,8 +25,7 @@ SEED = re.compile(r"[0-9A-Za-z-]{1,64}")
 def typed_seed(text: str) -> str:
     """Return the seed that somebody typed behind ``--seed``; argparse calls it.
 
-    Raises:
-        ArgumentTypeError: if it is none.
+    Raises ArgumentTypeError if it is none.
     """
     if not SEED.fullmatch(text):
         raise argparse.ArgumentTypeError(

@@ -26,14 +26,10 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
     The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh seed. The check
     runs in the learner's process, where the learner's code can manipulate it, so this function is
-    for one's own notebooks; :mod:`grader.preprocessors.execute` judges those of others.
-
-    Args:
-        thing: the function, class or value, for an exercise that asks for one.
-        things: the functions by name, for an exercise that asks for several.
-
-    Raises:
-        LookupError: when there is no such check. Errors of the learner's code are not raised.
+    for one's own notebooks; :mod:`grader.preprocessors.execute` judges those of others. ``thing``
+    is the function, class or value, for an exercise that asks for one; ``things`` are the functions
+    by name, for an exercise that asks for several. Raises LookupError when there is no such check.
+    Errors of the learner's code are not raised.
     """
     # Imported here, because a kernel that is judged by another process needs none of these modules.
     from grader.judging.catalogue import find_check
@@ -48,8 +44,7 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 def judged(check: Check, thing: Any) -> Verdict:
     """Judge a function, class or value, or a dict of functions, here, with failing examples.
 
-    Raises:
-        KeyboardInterrupt: when somebody stopped it before all points were known.
+    Raises KeyboardInterrupt when somebody stopped it before all points were known.
     """
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge

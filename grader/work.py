@@ -88,11 +88,8 @@ def previous(mine: Path) -> Path:
 def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     """Make a learner's copy of a notebook, or bring what has changed in the original into it.
 
-    Returns:
-        What was done, in lines; none if a plain copy was made, or there was nothing to do.
-
-    Raises:
-        one of UNREADABLE: if one of the two is not a readable notebook. Nothing was changed then.
+    It returns what was done, in lines; none if a plain copy was made, or there was nothing to do.
+    Raises one of UNREADABLE if one of the two is not a readable notebook. Nothing was changed then.
     """
     data = original.read_bytes()
     before = mine.read_bytes() if mine.exists() else None

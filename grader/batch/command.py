@@ -103,13 +103,9 @@ def _positive(text: str) -> int:
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
     """Grade the labs.
 
-    Returns:
-        0 when every submission has a verdict, 1 when some have none or a lab could not be graded,
-        130 when interrupted.
-
-    Raises:
-        UserError: when nothing can be graded, or recorded grades would be redone unasked; then
-            nothing was done.
+    It returns 0 when every submission has a verdict, 1 when some have none or a lab could not be
+    graded, 130 when interrupted. Raises UserError when nothing can be graded, or recorded grades
+    would be redone unasked; then nothing was done.
     """
     console = console or Console()
     course = open_course(root)
@@ -138,11 +134,8 @@ def grade_labs(
 ) -> tuple[dict[str, RunSummary], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
 
-    Returns:
-        The outcome of each lab that could be graded, and whether the run was interrupted.
-
-    Raises:
-        UserError: as :func:`run`.
+    It returns the outcome of each lab that could be graded, and whether the run was interrupted.
+    Raises UserError as :func:`run`.
     """
     asked = list(dict.fromkeys(lab_named(course.root, word) for word in args.lab))
     left, runs = list(asked), {}
@@ -275,8 +268,7 @@ def _executor(
 def only_one(course: Course) -> Iterator[None]:
     """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
 
-    Raises:
-        UserError: when another run holds the lock.
+    Raises UserError when another run holds the lock.
     """
     directory = course.directory
     folder = os.path.join(directory.root, directory.autograded_directory)

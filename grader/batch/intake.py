@@ -48,8 +48,7 @@ TOLD = ("cells", "points", "title")
 def read_lab(course: Course, name: str) -> LabFiles:
     """Read the instructor's notebooks and files of an assignment.
 
-    Raises:
-        UserError: when there are none, or one is not a notebook that nbgrader can release.
+    Raises UserError when there are none, or one is not a notebook that nbgrader can release.
     """
     folder = course.folder("source", ".", name)
     notebooks = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
@@ -82,10 +81,8 @@ def read_lab(course: Course, name: str) -> LabFiles:
 def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -> Submission:
     """Read everything that a learner handed in. A learner's mistakes become notes.
 
-    The folders are what :func:`grader.course.submissions` has of the learner.
-
-    Raises:
-        OutOfReach: when that can't be read, by no fault of the learner.
+    The folders are what :func:`grader.course.submissions` has of the learner. Raises OutOfReach
+    when that can't be read, by no fault of the learner.
     """
     if len(folders) > 1:
         names = " and ".join(f"{str(path.relative_to(path.parents[2]))!a}" for path in folders)
@@ -132,10 +129,8 @@ def judging_settings(course: Course) -> Config:
     """Return the settings that decide a verdict: the steps of ``autograde``, and what they read.
 
     What else stands in nbgrader_config.py, such as places, penalties for lateness, the reading of
-    archives or the level of the log, reaches no worker and makes no grade another one.
-
-    Raises:
-        UserError: when a step cannot be found, or cannot be sent to another process.
+    archives or the level of the log, reaches no worker and makes no grade another one. Raises
+    UserError when a step cannot be found, or cannot be sent to another process.
     """
     nbgraders = course.autograde
     steps, kinds = [], list(STEPS)

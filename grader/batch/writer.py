@@ -97,11 +97,8 @@ class Recorded:
 class Writer:
     """Writes scores and graded files; nothing else does. Use it as a context manager.
 
-    Args:
-        patience: seconds to wait for a gradebook that another program has locked.
-
-    Raises:
-        UserError: when the gradebook cannot be used; from any method, with what to do.
+    ``patience`` are the seconds to wait for a gradebook that another program has locked. Raises
+    UserError when the gradebook cannot be used; from any method, with what to do.
     """
 
     def __init__(self, course: Course, patience: float = PATIENCE):
@@ -189,10 +186,8 @@ class Writer:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
 
         If this process is killed in between, the record has the old job's id, and the next run
-        notices.
-
-        Returns:
-            False where the grader failed for somebody who has a grade: all stays as it is.
+        notices. It returns False where the grader failed for somebody who has a grade: all stays as
+        it is.
         """
         lab, student = job.lab.name, job.student
         before = None if result.judged else self.records(lab, student).get(student)
@@ -251,8 +246,7 @@ class Writer:
     def renew_penalties(self, lab: str, students: Collection[str]) -> int:
         """Set the late penalties of recorded grades as policy, due date and marks now ask for.
 
-        Returns:
-            The number of submissions of which one has changed.
+        It returns the number of submissions of which one has changed.
         """
         if self._late is None:
             return 0
@@ -342,11 +336,9 @@ def replaced(
 ) -> Iterator[None]:
     """Replace a submission's graded files.
 
-    When that or the enclosed code fails, the old files are put back. If the process is killed
-    in between, the old files, the new files or none are there.
-
-    Args:
-        beside: the other files, by relative path.
+    When that or the enclosed code fails, the old files are put back. If the process is killed in
+    between, the old files, the new files or none are there. ``beside`` has the other files, by
+    relative path.
     """
     folder = course.folder("autograded", student, lab)
     root = os.path.normpath(course.folder("autograded", ".", "."))

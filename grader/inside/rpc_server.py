@@ -142,8 +142,7 @@ def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
 def find_driver(name: str) -> Callable:
     """Return the driver with a name such as ``dispatch:log_ops``.
 
-    Raises:
-        LookupError: if there is none.
+    Raises LookupError if there is none.
     """
     module, _, function = name.partition(":")
     try:
@@ -218,10 +217,8 @@ def describe(error: BaseException) -> dict[str, Any]:
 def serve(thing: Any) -> None:
     """Answer requests over the inherited socket, until the grader sends ``end`` or closes it.
 
-    The kernel calls this: it is the code that the grader executes for a graded cell.
-
-    Args:
-        thing: what the learner wrote; a dict for an exercise with several functions.
+    The kernel calls this: it is the code that the grader executes for a graded cell. ``thing`` is
+    what the learner wrote; a dict for an exercise with several functions.
     """
     answerer = Answerer(thing)
     with (
@@ -258,8 +255,7 @@ def _interruptible() -> Iterator[None]:
 def receive(connection: socket.socket) -> Any:
     """Receive and decode the next message; return None at the end of the stream.
 
-    Raises:
-        NotByValue: if the bytes are not a valid message.
+    Raises NotByValue if the bytes are not a valid message.
     """
     header = _exactly(connection, codec.HEADER.size)
     if len(header) < codec.HEADER.size:
@@ -282,10 +278,8 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 class OpRecorder(TorchDispatchMode):
     """Record each operator that reaches the dispatcher and has an input's storage as an argument.
 
-    What an operator made of an input, such as a copy, is looked at like the input.
-
-    Args:
-        inputs: the inputs; those that are no tensors are ignored.
+    What an operator made of an input, such as a copy, is looked at like the input. Of the inputs
+    those that are no tensors are ignored.
     """
 
     def __init__(self, inputs: list[Any]) -> None:

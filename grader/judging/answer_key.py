@@ -29,10 +29,9 @@ class AnswerKey:
     def right(self, c: Case) -> CaseOutcome:
         """Return the outcome of the reference for one of the cases.
 
-        Raises:
-            ValueError: if the reference returns a value that cannot be sent between processes, or
-                raises where the case does not say so, or another exception than it says.
-            MemoryError: if this machine has too little memory.
+        Raises ValueError if the reference returns a value that cannot be sent between processes, or
+        raises where the case does not say so, or another exception than it says; MemoryError if
+        this machine has too little memory.
         """
         check, found = self.check, self._outcome("", self.check.right, c)
         if found.ran_short():  # raised, because a new grading process may have enough memory

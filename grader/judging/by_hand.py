@@ -124,8 +124,7 @@ SETTINGS = ("torch.backends", "torch._dynamo.config", "torch._inductor.config", 
 class RuleReader:
     """What one learner's code says against the rule of one check.
 
-    Args:
-        source: the notebook's cells; None if unknown.
+    ``source`` has the notebook's cells; None if unknown.
     """
 
     def __init__(self, check: Check, source: Written | None):
@@ -154,8 +153,7 @@ class RuleReader:
     def heard(self, of: str | None, called: Mapping[str, int]) -> str:
         """Return the same of what the learner's process recorded.
 
-        Args:
-            called: the lines in which it called functions and methods of torch, by their paths.
+        ``called`` has the lines in which it called functions and methods of torch, by their paths.
         """
         rule = self._check.by_hand
         if rule is None:
@@ -170,9 +168,8 @@ class RuleReader:
 def forbidden(rule: ByHand, path: str, own: Any = ()) -> str:
     """Return the name by which a rule forbids something; empty if it does not.
 
-    Args:
-        path: dotted, from the library on, or from a dot on for an attribute of a value.
-        own: attributes that the learner's own objects have.
+    ``path`` is dotted, from the library on, or from a dot on for an attribute of a value; ``own``
+    are attributes that the learner's own objects have.
     """
     root, *parts = path.split(".")
     if (root and root not in LIBRARIES) or path.endswith(".?") or allowed(rule, path):

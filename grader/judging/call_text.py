@@ -114,8 +114,7 @@ class CallRecorder:
 def argument(value: Any) -> str:
     """Return the literal of an argument; in a mapping, such as weights, each item may be long.
 
-    Raises:
-        Unprintable: if there is none that is short enough.
+    Raises Unprintable if there is none that is short enough.
     """
     if not isinstance(value, Mapping):
         return literal(value)

@@ -20,8 +20,7 @@ from utils.checks.exercise import Check
 def load_checks(folder: Path) -> dict[str, Check]:
     """Return the checks in a phase's folder by name, in the order of its module ``checks``, if any.
 
-    Raises:
-        ValueError: if two checks have the same name.
+    Raises ValueError if two checks have the same name.
     """
     if not (files := check_files(folder)):
         return {}
@@ -45,11 +44,9 @@ def load_checks(folder: Path) -> dict[str, Check]:
 def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
     """Return the phase that has a check of this name, and the check.
 
-    Checks that can't be loaded stop only who may need them: whose check no other phase has.
-
-    Raises:
-        LookupError: if no phase has it, or more than one.
-        UserError: if none has it, and the checks of some phase can't be loaded.
+    Checks that can't be loaded stop only who may need them: whose check no other phase has. Raises
+    LookupError if no phase has it, or more than one; UserError if none has it, and the checks of
+    some phase can't be loaded.
     """
     found = []
     broken: list[tuple[PhasePaths, Exception]] = []

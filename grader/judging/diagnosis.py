@@ -29,8 +29,7 @@ from utils.checks.exercise import Case
 class Diagnosis:
     """The comparison of one learner's code with the misconceptions of a check.
 
-    Args:
-        played: all cases that could be run, with the learner's outcomes.
+    ``played`` has all cases that could be run, with the learner's outcomes.
     """
 
     def __init__(self, key: AnswerKey, played: list[tuple[Case, CaseOutcome]]):

@@ -47,8 +47,7 @@ def _usable() -> Iterator[None]:
 def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
     """Return the check that a hidden part calls, and its phase.
 
-    Raises:
-        UserError: when it can't be used, or gives other points than the cell has.
+    Raises UserError when it can't be used, or gives other points than the cell has.
     """
     with _usable():
         name, _, _ = read_call(hidden)
@@ -66,15 +65,11 @@ def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
 class Examiner:
     """Call the learner's functions in the kernel and compute the verdict here.
 
-    Args:
-        hidden: the hidden part of the graded cell, with its call of ``verify``.
-        points: the points of the graded cell.
-        code: the cells that ran so far, in which the learner's code is looked up.
-        kernel: the manager of the kernel. It is told whether a thread waits for the kernel.
-
-    Raises:
-        UserError: if the check cannot be loaded, cannot draw its cases, or gives other points than
-            the cell has. That is no learner's fault.
+    ``hidden`` is the hidden part of the graded cell, with its call of ``verify``. ``points`` are
+    the points of the graded cell. ``code`` has the cells that ran so far, in which the learner's
+    code is looked up. ``kernel`` is its manager, which is told whether a thread waits for the
+    kernel. Raises UserError if the check cannot be loaded, cannot draw its cases, or gives other
+    points than the cell has. That is no learner's fault.
     """
 
     def __init__(
@@ -165,9 +160,8 @@ class Examiner:
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
     """Read the arguments of the last call of ``verify``.
 
-    Returns:
-        The check's name; the code of the positional argument after it, or ``"None"``; and the code
-        of each keyword argument, by name, for an exercise with several functions.
+    It returns the check's name; the code of the positional argument after it, or ``"None"``; and
+    the code of each keyword argument, by name, for an exercise with several functions.
     """
     calls = [
         node

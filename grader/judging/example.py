@@ -73,12 +73,9 @@ def find_examples(
 ) -> dict[str, Example]:
     """Find a small case that the code fails, for each part.
 
-    Args:
-        problems: what the verdict says of the parts that lost their points; only the first
-            ``PARTS`` count. A case of the dtype that it names goes before others.
-
-    Returns:
-        The examples by part, for those parts for which one was found in time.
+    ``problems`` are what the verdict says of the parts that lost their points; only the first
+    ``PARTS`` count. A case of the dtype that it names goes before others. It returns the examples
+    by part, for those parts for which one was found in time.
     """
     problems = dict(itertools.islice(can_be_shown(key, problems).items(), PARTS))
     if not problems:  # to draw cases may take long
@@ -271,9 +268,8 @@ class _SmallCase:
     def _narrowed(self, at: int, got: Call) -> tuple[list, Any, Any, bool]:
         """Find the item of a reply to show: short, and the only right one if there is such an item.
 
-        Returns:
-            Its path, empty for the whole reply; the right item; the learner's; and whether others
-            are right, too.
+        It returns its path, empty for the whole reply; the right item; the learner's; and whether
+        others are right, too.
         """
         whole = self.calls[at].value
         path: list = []
@@ -391,8 +387,7 @@ def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
 def _plain(value: Any) -> Any:
     """Return a contiguous copy of a tensor, and anything else as it is.
 
-    Raises:
-        Unprintable: if a tensor is large.
+    Raises Unprintable if a tensor is large.
     """
     if not isinstance(value, torch.Tensor):
         return value

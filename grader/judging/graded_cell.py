@@ -84,11 +84,8 @@ def final_outputs(
     """Return the outputs of a verified cell: those of its visible part, the report, the points.
 
     Of the hidden part's outputs only the report is kept, because a learner's function could print
-    its hidden arguments.
-
-    Args:
-        stop: why there is no verdict, if the cell was stopped.
-        untouched: whether the stub above it says that nobody has written an answer.
+    its hidden arguments. ``stop`` says why there is no verdict, if the cell was stopped;
+    ``untouched`` says whether the stub above it says that nobody has written an answer.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
     # The points are read from the report and not from the cell's result, because a learner's code

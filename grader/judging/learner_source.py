@@ -99,9 +99,8 @@ class CodeCell:
 class Written:
     """The code cells that ran, in order.
 
-    Args:
-        cells: the sources of the first cells, as for :meth:`add`.
-        files: names of the files and folders beside the notebook, which code can import.
+    ``cells`` are the sources of the first cells, as for :meth:`add`; ``files`` are names of the
+    files and folders beside the notebook, which code can import.
     """
 
     def __init__(self, cells: Iterable[str] = (), *, files: Iterable[str] = ()):
@@ -118,9 +117,8 @@ class Written:
     def add(self, source: str, *, given: bool = False, finished: bool = True) -> None:
         """Add the next cell. A cell that does not parse counts as empty, because none of it ran.
 
-        Args:
-            given: whether it came with the lab, so that it is trusted.
-            finished: whether it ran to its end; if not, any of its statements may not have run.
+        ``given`` says whether it came with the lab, so that it is trusted; ``finished`` says
+        whether it ran to its end; if not, any of its statements may not have run.
         """
         cell = (_read if len(source) > LONG else _read_again)(source)
         for statement in cell.statements:
@@ -143,10 +141,7 @@ class Written:
         """Return the statements that define a name, and every name that they use.
 
         They are as :meth:`statements` yields them; what was called when a cell ran comes with what
-        was bound then.
-
-        Raises:
-            RecursionError: if there are too many.
+        was bound then. Raises RecursionError if there are too many.
         """
         found: dict[tuple[int, int], None] = {}
         waiting, asked = [(name, NOWHERE)], set[tuple[str, int]]()
@@ -254,9 +249,8 @@ _read_again = lru_cache(maxsize=256)(_read)
 def _of_ipython(source: str, magics: list[str], depth: int = 0) -> list[ast.stmt]:
     """Return the statements of a cell that is not plain Python, and those that its magics run.
 
-    Args:
-        magics: gets the magics that may run anything.
-        depth: the number of magics around ``source``.
+    ``magics`` gets the magics that may run anything; ``depth`` is the number of magics around
+    ``source``.
     """
     body: list[ast.stmt] = []
     for statement in ast.parse(TransformerManager().transform_cell(source)).body:

@@ -49,11 +49,9 @@ class CaseOutcome:
 def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
     """Play one case with the code at the other end of ``connection``.
 
-    Raises:
-        OutOfTime: if the code was interrupted.
-        ConnectionLost: if the code can no longer be called.
-        MemoryError: if this process has too little memory.
-        NoDriver: if the case asks for a driver that there is not.
+    Raises OutOfTime if the code was interrupted; ConnectionLost if the code can no longer be
+    called; MemoryError if this process has too little memory; NoDriver if the case asks for a
+    driver that there is not.
     """
     rule = check.by_hand
     traced = rule is not None and rule.needs_trace

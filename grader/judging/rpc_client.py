@@ -35,10 +35,8 @@ class Connection(Protocol):
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return the reply.
 
-        Raises:
-            OutOfTime: if the learner's code was interrupted.
-            ConnectionLost: if there will be no more replies.
-            NotByValue: if the request or the result cannot be sent.
+        Raises OutOfTime if the learner's code was interrupted; ConnectionLost if there will be no
+        more replies; NotByValue if the request or the result cannot be sent.
         """
 
 
@@ -57,10 +55,8 @@ class OverSocket:
     """A connection to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
-    own random id.
-
-    Args:
-        waits: called with True when a request begins to wait, and with False when it has its reply.
+    own random id. ``waits`` is called with True when a request begins to wait, and with False when
+    it has its reply.
     """
 
     def __init__(self, end: socket.socket, waits: Callable[[bool], None] = lambda _: None):

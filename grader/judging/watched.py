@@ -21,8 +21,7 @@ class Watched(InProcess):
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """See :class:`grader.judging.rpc_client.Connection`.
 
-        Raises:
-            KeyboardInterrupt: when somebody stopped the call.
+        Raises KeyboardInterrupt when somebody stopped the call.
         """
         alarm = Alarm(CALL_SECONDS, CALL_WAITS)
         try:
@@ -35,11 +34,9 @@ class Watched(InProcess):
 class Alarm:
     """A context whose code gets a KeyboardInterrupt when its time is up.
 
-    Signals reach only the main thread; in any other thread there is no limit.
-
-    Args:
-        seconds: time of this process. It is none while other programs have the processor.
-        waits: time by the clock.
+    Signals reach only the main thread; in any other thread there is no limit. ``seconds`` are time
+    of this process, which has none while other programs have the processor. ``waits`` are time by
+    the clock.
     """
 
     def __init__(self, seconds: float, waits: float):

@@ -104,11 +104,8 @@ class Survey:
 def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Survey:
     """Judge the mutants of an exercise.
 
-    Args:
-        most: the number of mutants to judge, drawn by the first seed; 0 for all of them.
-
-    Raises:
-        UserError: if the unchanged code does not earn full points.
+    ``most`` is the number of mutants to judge, drawn by the first seed; 0 for all of them. Raises
+    UserError if the unchanged code does not earn full points.
     """
     code = LabCode.read(lab)
     made = [
@@ -188,8 +185,7 @@ class _Judge:
     def survived(self, mutant: Mutant, once: bool = False) -> int:
         """Return on how many seeds a mutant earns full points; 0 if its cell does not end well.
 
-        Args:
-            once: whether to stop after the first of these seeds.
+        ``once`` says whether to stop after the first of these seeds.
         """
         thing = None
         with _limit(self._to_make), contextlib.suppress(Exception):

@@ -77,11 +77,8 @@ class Mutant:
 def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
     """Return every mutant of some code, each once.
 
-    Args:
-        lines: the lines to change, counted from 1; all if not given.
-
-    Raises:
-        SyntaxError: if the code does not parse.
+    ``lines`` are the lines to change, counted from 1; all if not given. Raises SyntaxError if the
+    code does not parse.
     """
     tree = ast.parse(code)
     before = ast.unparse(tree)

@@ -117,9 +117,8 @@ def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
 def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
     """Run a check against its candidates, the lab's solution, a stub, and its reference again.
 
-    Args:
-        most: how many alternates, and how many misconceptions, are run; the seed draws them. If
-            0, all of them.
+    ``most`` says how many alternates, and how many misconceptions, are run; the seed draws them. If
+    0, all of them.
     """
     missing = check.not_run()
     solution = lab.solutions.get(check.name, "")
@@ -222,11 +221,8 @@ def selection(
 ) -> tuple[list[tuple[PhasePaths, list[Check]]], list[str]]:
     """Read the arguments of :func:`add_selection`.
 
-    Returns:
-        Each phase that has an exercise among the chosen ones, with the checks of these; the seeds.
-
-    Raises:
-        UserError: if no exercise or no seed is chosen.
+    It returns each phase that has an exercise among the chosen ones, with the checks of these; the
+    seeds. Raises UserError if no exercise or no seed is chosen.
     """
     if args.seeds < 1:
         raise UserError("--seeds: expected at least 1")

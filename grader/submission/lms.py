@@ -95,12 +95,9 @@ class Roster:
     def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> tuple[str, bool]:
         """Return the one student whom a name leads to, by its readings, and whether by number.
 
-        Args:
-            stems: with what the names of the lab's notebooks begin: before a file that begins so no
-                number can be taken for one of the LMS's.
-
-        Raises:
-            Unmatched: when it leads to none, or to several.
+        The names of the lab's notebooks begin with ``stems``: before a file that begins so no
+        number can be taken for one of the LMS's. Raises Unmatched when it leads to none, or to
+        several.
         """
         one = found[0]
         if len(found) > 1 and not one.file.startswith(tuple(stems)):

@@ -61,8 +61,7 @@ class SubmittedCell:
 def read_submission(data: bytes) -> list[SubmittedCell]:
     """Return the cells of a submitted notebook. Entries that are not cells are left out.
 
-    Raises:
-        Unreadable: for anything that is not a notebook of format 1 to 4, or is too large.
+    Raises Unreadable for anything that is not a notebook of format 1 to 4, or is too large.
     """
     if len(data) > MAX_BYTES:
         raise Unreadable(too_large(len(data)))

@@ -48,11 +48,9 @@ Accident = Callable[[SampleLab, SampleExercise], Submission]
 def _cell(story: str, code: str, loses: bool = True, loses_later: bool = False) -> Accident:
     """Return an accident in a solution cell.
 
-    Args:
-        story: what happened, with ``{}`` in place of the exercise's name.
-        code: the cell, with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads.
-        loses: whether the exercise loses its points.
-        loses_later: whether those after it do, too.
+    ``story`` is what happened, with ``{}`` in place of the exercise's name; ``code`` is the cell,
+    with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads; ``loses`` says
+    whether the exercise loses its points; ``loses_later`` says whether those after it do, too.
     """
 
     def happen(lab: SampleLab, exercise: SampleExercise) -> Submission:
