@@ -36,7 +36,7 @@ def typed_seed(text: str) -> str:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The facts about one notebook's run. What was not recorded, or is of another type, is empty."""
+    """The facts about one notebook's run; what was not recorded, or has another type, is empty."""
 
     seed: str = ""  # what the cases were drawn from
     key: str = ""  # the id of the batch's job, which names what it was graded by and the submission
