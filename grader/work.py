@@ -1,20 +1,17 @@
 """``python -m grader work``: give the learner a copy of each lesson, each lab and the start page.
 
-``make lab`` runs it before JupyterLab starts. Learners read and solve in these copies, which lie in
-``work/`` and which git ignores: neither ``make build`` nor nbgrader's Generate Assignment writes
-over an answer, and reading changes no file that git tracks, so ``git pull`` goes on. Links between
+Learners read and solve in these copies, which lie in ``work/`` and which git ignores. Links between
 copies lead to copies. When an original has changed, the changes are brought into its copy:
 
 - The text of a solution cell in which the learner has written stays the learner's.
 - A cell that is the same in the new original stays as it is in the copy; its outputs are the new
-  ones, unless the learner has run it.
-- Any other cell is the new original's.
+  ones, unless the learner has run it. Any other cell is the new original's.
 - The learner's own cells stay behind the cell that they followed, and so do an answer to an
   exercise that is no longer asked and what was written into a copy of a cell.
+- An answer in a released lab comes into a copy without one, and stays there.
 
-An answer that a learner has written into a released lab comes into a copy without one, and stays
-there. What a copy was made from stands in its own metadata. The copy as it was before the last
-change lies beside it.
+What a copy was made from stands in its own metadata. The copy as it was before the last change lies
+beside it.
 """
 
 from __future__ import annotations

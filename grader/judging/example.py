@@ -1,19 +1,11 @@
 """Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
-The cases of the grading run stay hidden. After the verdict, the check draws other cases from a
-public seed. :class:`SmallDraw` keeps them small. They still have every property that a
-generator guarantees, such as sizes that fit together. The right result is computed on this side,
-and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
-the same way becomes the example. A call through a driver becomes a call of that driver, and a
-method of an instance follows the lines that made the instance.
-
-Which call went wrong, and which item of its reply, is found by trying: the case is played again
-with the reference's replies, one of them (or one item of it) replaced by the learner's.
-
-The public seed is independent of the run's seed, so an example reveals nothing that the run drew. A
-call that is also one of the run's cases is skipped, with one exception: fixed cases that every seed
-contains may be shown, after all others. The learner would meet them at each hand-in anyway, and can
-pass them only with a right result.
+After the verdict, the check draws other cases from a public seed, independent of the run's, by
+:class:`SmallDraw`, which keeps them small. The smallest case that the learner's code fails twice in
+the same way becomes the example. Which of its calls went wrong, and which item of a reply, is found
+by trying: the case is played again with the reference's replies, one of them (or one item of it)
+replaced by the learner's. A call that is also one of the run's hidden cases is skipped, but for
+fixed cases that every seed contains: these may be shown, after all others.
 """
 
 from __future__ import annotations
