@@ -34,8 +34,8 @@ The worker again, for each cell with verify(...); in plain asserts the kernel ju
                              (.learner_source); .report words it, .graded_cell writes it
 12. judging.example          finds small failing calls (.call_text and .literal write them)
 The batch process again
-13. batch.writer             writes autograded/ and the gradebook, in a transaction for each; if many
-                             fail, batch.command has the lab's own source graded: is it the machine?
+13. batch.writer             writes autograded/ and the gradebook, in a transaction for each; where
+                             many fail, batch.command has the lab's own source graded, too
 nbgrader's commands, trusted; `autograde` and formgrader come in by preprocessors.exporter
 14. preprocessors.grades, .feedback, .page
                              make feedback: marks, without hidden tests, rubrics and paths

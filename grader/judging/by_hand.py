@@ -14,13 +14,13 @@ What can't be seen:
   it (``getattr(torch, "s" + "ys")``), as can a library that is handed to a function
   (``patch(torch)``): a deliberate act, in a cell that a person can read.
 - It hears torch's functions and methods alone: no NumPy, no classes such as ``torch.optim.SGD``, no
-  ``torch.func``, and nothing inside of a call of torch, such as a ``backward`` or a hook. These are
-  read. So ``getattr(array, "str" + "ides")`` and ``for lib in [torch]: lib.optim.SGD`` are not seen.
+  ``torch.func``, and nothing inside of a call of torch, such as a ``backward``. These are read. So
+  ``getattr(array, "str" + "ides")`` and ``for lib in [torch]: lib.optim.SGD`` are not seen.
 - What was computed before the cases are played is read, and not heard. The reader follows names; it
   does not follow a container that is filled under another name.
 - A name that the answer's code gives to an attribute of anything counts as its own on everything.
-- Only what the rule names is forbidden, in families (``*backward*``): torch is large, and a function
-  that does the same work under a name that no pattern covers is accepted.
+- Only what the rule names is forbidden, in families (``*backward*``): a function of torch that does
+  the same work under a name that no pattern covers is accepted.
 - Results that were typed in or computed elsewhere can't be told from computed ones. The cases are
   drawn anew for each grading, so such a table earns nothing by itself.
 """
