@@ -31,7 +31,6 @@ from grader.verdict import FULL, Status, Verdict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``python -m grader check``."""
     words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
     parser.add_argument("notebook", help=words)
     parser.add_argument("--seed", type=typed_seed, help="the same seed gives the same cases")
@@ -130,7 +129,6 @@ def _title(outline: Outline, cell: NotebookNode) -> str:
 
 
 def _table(outline: Outline, nb: NotebookNode) -> Table:
-    """Return a table with a row for each graded cell of a graded notebook, in order."""
     found = read_verdicts(nb)
     cells = [cell for cell in nb.cells if is_grade(cell) or is_task(cell)]
     untouched = sum(v.status is Status.NOT_ATTEMPTED for v in found.values())

@@ -134,7 +134,6 @@ def find_version_here() -> None:
 
 
 def _newest() -> str:
-    """Return the newest version of nbgrader's tables."""
     from alembic.script import ScriptDirectory
     from nbgrader.dbutil import ALEMBIC_DIR
 

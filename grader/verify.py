@@ -48,11 +48,11 @@ def judged(check: Check, thing: Any) -> Verdict:
     """
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge
-    from grader.judging.learner_source import Written
-    from grader.judging.watched import Alarm, Watched
+    from grader.judging.learner_source import LearnerSource
+    from grader.judging.watched import Alarm, WatchedConnection
 
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
-    verdict = judge(check, thing, seed, source=Written(_cells()), connect=Watched)
+    verdict = judge(check, thing, seed, source=LearnerSource(_cells()), connect=WatchedConnection)
     names = _defined()
     by_name = thing if isinstance(thing, dict) else {check.name: thing}
     called_so = all(names.get(key) is value for key, value in by_name.items())
@@ -75,7 +75,6 @@ def shown_points(earned: float) -> dict[str, str]:
 
 
 def _cells() -> list[str]:
-    """Return the code of every cell that has run in this notebook."""
     return [str(cell) for cell in _defined().get("In", [])]
 
 

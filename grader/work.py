@@ -236,7 +236,6 @@ def _own_cells(
 
 
 def _plain(cell: NotebookNode) -> NotebookNode:
-    """Return a cell of an original as one of the learner's own."""
     plain = copy.deepcopy(cell)
     for key in ("nbgrader", "deletable", "editable"):
         plain.metadata.pop(key, None)
@@ -265,7 +264,6 @@ def _source(cell: NotebookNode) -> str:
 
 
 def _outputs(cell: NotebookNode | dict[str, Any]) -> str:
-    """Return a hash of what a cell's outputs show."""
     shown = [
         (one.get("text"), one.get("data"), one.get("ename")) for one in cell.get("outputs", [])
     ]

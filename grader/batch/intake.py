@@ -58,18 +58,18 @@ def read_lab(course: Course, name: str) -> LabFiles:
             f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
     files = given_files(folder, course.directory.ignore)
-    kept = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
+    theirs = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
     graded_by = version(name)
     config = judging_settings(course)
     parts = [_json([stem, _judged(stem, data, config)]) for stem, data in notebooks.items()]
     parts += [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in files.items()]
-    of_lab, of_settings = digest_of([*parts, *kept]), digest_of([_json(config)])
+    of_lab, of_settings = digest_of([*parts, *theirs]), digest_of([_json(config)])
     headers = [read_source(data).metadata.get(KEY, {}) for data in notebooks.values()]
     return LabFiles(
         name=name,
         notebooks=notebooks,
         files=files,
-        kept=kept,
+        not_overwriting=theirs,
         config=config,
         version=graded_by,
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",

@@ -29,9 +29,8 @@ class LabFiles:
     name: str
     # The instructor's version of each notebook, by name without ``.ipynb``
     notebooks: Mapping[str, bytes]
-    # The lab's other files, by relative path; ``kept`` replace none of a learner's
-    files: Mapping[str, bytes]
-    kept: tuple[str, ...]
+    files: Mapping[str, bytes]  # the lab's other files, by relative path
+    not_overwriting: tuple[str, ...]  # those of them that replace none of a learner's
     config: Config  # those of nbgrader's settings that decide a verdict, among them the steps
     version: str  # of the grader and the checks, from :func:`grader.batch.version.version`
     # Hashes of what decides a verdict, as :data:`grader.batch.version.FACTORS` names it
@@ -105,8 +104,8 @@ class Job:
         return shown(self.beside(), self._given())
 
     def _given(self) -> dict[str, bytes]:
-        kept = set(self.lab.kept) & set(self.submission.files)
-        return {name: data for name, data in self.lab.files.items() if name not in kept}
+        theirs = set(self.lab.not_overwriting) & set(self.submission.files)
+        return {name: data for name, data in self.lab.files.items() if name not in theirs}
 
 
 @dataclass(frozen=True)

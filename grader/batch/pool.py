@@ -204,7 +204,7 @@ _kept: dict[bool, Pool] = {}
 
 
 @contextlib.contextmanager
-def kept(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
+def lasting_pool(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
     """Yield a pool whose idle workers wait for this process's next call, as by formgrader."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped

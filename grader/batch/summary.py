@@ -118,7 +118,6 @@ class RunSummary:
 
 
 def _lines(found: dict[str, str]) -> list[str]:
-    """Return a line for each; those with the same reason share one where they are many."""
     pairs: Iterable[tuple[str, str]] = sorted(found.items())
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}

@@ -80,7 +80,7 @@ INDEXES = {
 
 
 @dataclass(frozen=True)
-class Recorded:
+class GradeRecord:
     """The record of a submission that was graded before."""
 
     # Id of the job whose scores are in the gradebook; empty when the grader failed, and
@@ -157,7 +157,7 @@ class Writer:
         with self._said_clearly(), self._engine.connect() as connection:
             return spelled(set(connection.scalars(select(Student.id))))
 
-    def records(self, lab: str, student: str = "") -> dict[str, Recorded]:
+    def records(self, lab: str, student: str = "") -> dict[str, GradeRecord]:
         """Return the records of one learner, or of all who have one, by student id."""
         marked = (
             select(Grade.id)
@@ -176,9 +176,9 @@ class Writer:
             query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
-                row.student_id: Recorded(OTHER_PROGRAM, "", {})
+                row.student_id: GradeRecord(OTHER_PROGRAM, "", {})
                 if row.key is None
-                else Recorded(row.key, row.digest, json.loads(row.seeds))
+                else GradeRecord(row.key, row.digest, json.loads(row.seeds))
                 for row in connection.execute(query)
             }
 

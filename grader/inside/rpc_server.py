@@ -344,7 +344,6 @@ def _path(func: Any) -> str:
 
 
 def _addresses(value: Any) -> set[int]:
-    """Return the addresses of the storages of the tensors in nested containers."""
     return {address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
 
 

@@ -38,7 +38,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from grader.judging.learner_source import NOWHERE, Use, Written, words
+from grader.judging.learner_source import NOWHERE, LearnerSource, Use, words
 from utils.checks.exercise import ByHand, Check
 
 LIBRARIES = words("torch functorch numpy utils einops triton")
@@ -111,7 +111,7 @@ class RuleReader:
     ``source`` has the notebook's cells; None if unknown.
     """
 
-    def __init__(self, check: Check, source: Written | None):
+    def __init__(self, check: Check, source: LearnerSource | None):
         self._check, self._source = check, source
         self._said: dict[str, str] = {}
 
@@ -191,7 +191,7 @@ def _who(of: str | None) -> str:
     return f"`{of}`" if of else "your code"
 
 
-def _said_of(written: Written, name: str, who: str, rule: ByHand) -> str:
+def _said_of(written: LearnerSource, name: str, who: str, rule: ByHand) -> str:
     cells = [(cell, finished) for cell, given, finished in written.cells if not given]
     if any(cell.unread and finished for cell, finished in cells):
         return _about_danger(who, "…", "a cell that is nested too deeply to be read")
@@ -227,7 +227,6 @@ def _said_of(written: Written, name: str, who: str, rule: ByHand) -> str:
 
 
 def _in_answer(path: str, rule: ByHand, node: Any) -> str:
-    """Return why an answer may not use a path; empty if it may."""
     root = path.partition(".")[0]
     if path.endswith(".?") and root in LIBRARIES:
         given = isinstance(node.args[1], ast.Name) and path == f"{rule.looks_up}.?"
@@ -237,7 +236,7 @@ def _in_answer(path: str, rule: ByHand, node: Any) -> str:
     return _anywhere(path) or _below(path, IN_ANSWERS)
 
 
-def _dangers(written: Written, rule: ByHand) -> Iterator[tuple[ast.AST, str]]:
+def _dangers(written: LearnerSource, rule: ByHand) -> Iterator[tuple[ast.AST, str]]:
     """Yield code anywhere in the learner's cells that may change the meaning of names unseen."""
     files = written.files.union(*(one.files for one, _, _ in written.statements()))
     for one, given, before in written.statements():

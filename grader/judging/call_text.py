@@ -152,7 +152,6 @@ def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
 
 
 def _imports(value: Any) -> list[str]:
-    """Return imports of the data classes that literals of a value name."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [f"from {type(value).__module__} import {type(value).__name__}"]
     if isinstance(value, Mapping):

@@ -76,7 +76,6 @@ class Diagnosis:
         return [k for k, (c, got) in each if differs(key.check, got, key.right(c))]
 
     def _explained_by(self, m: Candidate) -> set[int]:
-        """Return the failed cases of the whole exercise that a misconception explains."""
         if m.name not in self._explained:
             self._explained[m.name] = {k for k in self._failed if self._alike(m, k)}
         return self._explained[m.name]

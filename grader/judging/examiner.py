@@ -18,7 +18,7 @@ from grader.judging.catalogue import find_check
 from grader.judging.example import can_be_shown, find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
 from grader.judging.judge import ask, assess, claims_of
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import OUT_OF_MEMORY
 from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import Connection, ConnectionLost, OverSocket
@@ -73,7 +73,12 @@ class Examiner:
     """
 
     def __init__(
-        self, hidden: str, points: float, seed: str, code: Written, kernel: SandboxedKernelManager
+        self,
+        hidden: str,
+        points: float,
+        seed: str,
+        code: LearnerSource,
+        kernel: SandboxedKernelManager,
     ):
         torch.set_num_threads(1)  # other processes judge other submissions at the same time
         with _usable():

@@ -116,8 +116,6 @@ class _Replay:
 
 @dataclasses.dataclass(frozen=True)
 class _SmallCase:
-    """A case that can be shown."""
-
     check: Check
     case: Case
     right: CaseOutcome  # the reference's outcome
@@ -306,7 +304,6 @@ def _same(check: Check, got: Call, want: Call) -> bool:
 
 
 def _replaced(value: Any, path: list, item: Any) -> Any:
-    """Return a copy of containers or a tensor with the item at a path replaced."""
     if not path:
         return item
     key, inner = path[0], _replaced(value[path[0]], path[1:], item)
@@ -332,7 +329,6 @@ def _differing(check: Check, want: Any, got: Any) -> list[Any]:
 
 
 def _mark(value: Any) -> Any:
-    """Return another value of the same type, which nothing else is equal to."""
     if isinstance(value, torch.Tensor):
         numbers = torch.arange(3, value.numel() + 3).remainder(251).reshape(value.shape)
         return numbers.to(value.dtype) if value.dtype is not torch.bool else ~value
@@ -368,7 +364,6 @@ def _short(value: Any, digits: int = 0) -> str:
 
 
 def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
-    """Return the texts of two values, in few digits or, if these are equal, in all digits."""
     for digits in (DIGITS, 0):
         expected, shown = _short(want, digits), _short(got, digits)
         if expected != shown:
@@ -441,12 +436,10 @@ def _hidden(key: AnswerKey) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _asked_always(check: Check) -> frozenset[str]:
-    """Return the texts of the calls that do not depend on the seed."""
     one, other = (_texts(check, check.draw_cases(f"public {k}")) for k in "ab")
     return one & other
 
 
 @lru_cache(maxsize=64)
 def _shown_parts(check: Check) -> frozenset[str]:
-    """Return the parts that have cases which can be shown."""
     return frozenset(s.case.part for s in _shown(check, _small_cases(check, "public", REACHES[0])))

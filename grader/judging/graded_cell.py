@@ -126,7 +126,6 @@ def as_points(stated: Any, points: float) -> float | None:
 
 
 def _why(hidden: list[NotebookNode]) -> Stop:
-    """Return why the hidden part gave no verdict."""
     for output in hidden:
         if output.output_type == "error" and output.ename == "NameError":
             problem = f"{seen(output.evalue)}: no cell that ran to its end defines it"

@@ -19,7 +19,7 @@ from grader.judging.by_hand import RuleReader, can_be_heard
 from grader.judging.diagnosis import Diagnosis
 from grader.judging.difference import difference, differs
 from grader.judging.example import find_examples
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
@@ -39,7 +39,7 @@ def judge(
     thing: Any,
     seed: str,
     *,
-    source: Written | None = None,
+    source: LearnerSource | None = None,
     connect: Callable[[Any], Connection] = InProcess,
 ) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
@@ -114,7 +114,7 @@ def assess(
     key: AnswerKey,
     outcomes: list[CaseOutcome],
     *,
-    source: Written | None = None,
+    source: LearnerSource | None = None,
     claims: tuple[str, ...] = (),
 ) -> Verdict:
     """Compare the learner's outcomes, which :func:`ask` returned, and return the verdict."""

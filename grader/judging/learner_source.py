@@ -96,7 +96,7 @@ class CodeCell:
     unread: bool = False  # whether it could not be parsed here, although it may have run
 
 
-class Written:
+class LearnerSource:
     """The code cells that ran, in order.
 
     ``cells`` are the sources of the first cells, as for :meth:`add`; ``files`` are names of the
@@ -228,7 +228,6 @@ def _lines(statement: ast.stmt) -> int:
 
 
 def _read(source: str) -> CodeCell:
-    """Parse a cell."""
     magics: list[str] = []
     try:
         try:
@@ -465,7 +464,6 @@ def _parts(node: Any) -> tuple[ast.expr, str]:
 
 
 def _looked_up(node: Any) -> bool:
-    """Return whether this is a call of ``getattr`` with a literal name."""
     called = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
     return called and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
 

@@ -188,7 +188,6 @@ def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
 
 
 def _is_constant(tensor: torch.Tensor, stored: int) -> bool:
-    """Return whether a tensor's storage holds one number many times."""
     flat = tensor.as_strided((stored,), (1,), 0) if stored > SHORTEST else tensor
     return stored > SHORTEST and bool((flat == flat[0]).all()) and not tensor.dtype.is_complex
 

@@ -15,7 +15,7 @@ from grader.judging.rpc_client import InProcess, OutOfTime
 CALL_SECONDS, CALL_WAITS = 15, 60
 
 
-class Watched(InProcess):
+class WatchedConnection(InProcess):
     """A connection for a notebook that somebody looks at: a call has a limit, and Stop stops it."""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -247,7 +247,6 @@ def _limit(seconds: float) -> Iterator[list[int]]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m grader mutants``."""
     add_selection(parser, seeds=3, prefix="mutants")
 
 

@@ -110,7 +110,6 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]
 
 
 def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
-    """Return, for each use of a function's parameter, the neighbouring parameters."""
     found: dict[ast.AST, list[ast.Name]] = {}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
@@ -124,7 +123,6 @@ def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Return whether a node is a docstring or another string that is a statement."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -158,7 +156,6 @@ def _changed_lines(before: str, after: str) -> tuple[str, str]:
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that may replace a node."""
     match node:
         case ast.FunctionDef() | ast.ClassDef():
             yield from _shorter(node, "decorator_list")
@@ -301,7 +298,6 @@ def _shorter(node: Node, field: str) -> Iterator[Node]:
 
 
 def _swapped(node: Node, field: str) -> Iterator[Node]:
-    """Yield the node with each item of a list and the next exchanged."""
     items = getattr(node, field)
     for k in range(len(items) - 1):
         yield _with(node, **{field: [*items[:k], items[k + 1], items[k], *items[k + 2 :]]})

@@ -30,7 +30,7 @@ from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
 from grader.judging.judge import judge
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause
@@ -129,7 +129,7 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
             names = lab.names_after(cell)
         except Exception as error:
             return f"{said} does not run: {type(error).__name__}: {error}"
-        written = Written([*lab.given, cell])
+        written = LearnerSource([*lab.given, cell])
         read = set[str]().union(*map(written.reads, check.names))
         if unknown := sorted(n for n in read - {*names} if not hasattr(builtins, n)):
             return f"{said} uses {', '.join(unknown)}, which the lab does not define"
@@ -174,7 +174,6 @@ def _fault_of_reference(check: Check, seed: str) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m grader selftest``."""
     add_selection(parser, seeds=1, prefix="proof")
 
 
@@ -239,7 +238,6 @@ def selection(
 
 
 def _table(title: str, rows: list[tuple[Check, int, int, int]]) -> Table:
-    """Return the table of a lab; a row has what was rejected, accepted, and passes what is seen."""
     checks, *counts = zip(*rows, strict=True)
     wrong = [len(check.misconceptions) for check in checks]
     most = wrong, [len(check.alternates) for check in checks], wrong

@@ -126,7 +126,6 @@ def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
 
 
 def _visible(folder: Path | int) -> list[str]:
-    """Return the names in a folder, sorted, without hidden ones."""
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
     return [name for name in names if name[0] != "." and is_text(name)]
@@ -234,7 +233,6 @@ class _Budget:
 def _walk(
     inside: int, where: str, depth: int, ignore: Sequence[str], budget: _Budget
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """Yield the files of an open folder, then those of its subfolders."""
     with os.scandir(inside) as entries:
         names = sorted(entry.name for entry in islice(entries, budget.entries + 1))
     folders = []

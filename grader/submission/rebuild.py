@@ -290,7 +290,6 @@ def _free_cell(cell: SubmittedCell) -> NotebookNode:
 
 
 def _attach(answer: SubmittedCell, cell: NotebookNode) -> None:
-    """Copy the pictures that were pasted into a text cell."""
     if cell.cell_type == "markdown" and answer.attachments:
         cell.attachments = nbformat.from_dict(answer.attachments)
 

@@ -30,7 +30,7 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
-from grader.submission.lms import Reading, Roster, Unmatched, readings
+from grader.submission.lms import LmsName, Roster, Unmatched, lms_names
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
 
@@ -86,7 +86,7 @@ class CarefulExtractor(ExtractorPlugin):
         if isinstance(data, Unreadable):
             self._leave(str(inside), "was left out", data)
             return
-        if path.suffix == ".csv" and len(inside.parts) == 1 and not readings(path.name):
+        if path.suffix == ".csv" and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
         self._take(inside, data, out)
 
@@ -113,13 +113,13 @@ class CarefulExtractor(ExtractorPlugin):
                 name = _path_of(info)
                 if not self._is_ignored(name):
                     found.setdefault(name.lstrip("/").partition("/")[0], []).append(info)
-        odd = [name for name in found if not readings(name)]
+        odd = [name for name in found if not lms_names(name)]
         if odd and len(odd) < len(found):
             self._leave(path.name, "is not taken for a class's", f"it also holds {odd[0]!a}")
         return {} if odd else found
 
     def _take_class(self, path: Path, learners: dict[str, list[zipfile.ZipInfo]], to: Path) -> None:
-        count = len({_who(readings(name)) for name in learners})
+        count = len({_who(lms_names(name)) for name in learners})
         shown = printable(path.name)
         self.log.info("%s is a class's download, of %d learners", shown, count)
         with zipfile.ZipFile(path) as archive:
@@ -253,7 +253,7 @@ class _File:
     shown: str
     packed: bool
     notebook: bool
-    read: list[Reading]
+    read: list[LmsName]
     name: str
     by_number: bool = False
 
@@ -351,13 +351,12 @@ class Plan:
         self.left += [(one.shown, why) for one in files]
 
 
-def _who(read: Sequence[Reading]) -> str:
+def _who(read: Sequence[LmsName]) -> str:
     """Return the LMS's number of a learner, or the name where it gives none."""
     return read[0].number or read[0].name
 
 
 def _unfit(file: _File) -> str:
-    """Return why a file can't be collected under its name, or an empty string."""
     if file.name == TIMESTAMP:
         return "a file of this name would say when the work was handed in"
     ending = nfc(os.path.splitext(file.path)[1])
@@ -403,16 +402,14 @@ def _path_of(info: zipfile.ZipInfo) -> str:
     return info.orig_filename.replace("\\", "/")
 
 
-def _first(parts: Iterable[str]) -> tuple[int, list[Reading]]:
-    """Return which part of a path is the first that an LMS has named, and its readings."""
+def _first(parts: Iterable[str]) -> tuple[int, list[LmsName]]:
     for at, part in enumerate(parts):
-        if found := readings(part):
+        if found := lms_names(part):
             return at, found
     return -1, []
 
 
 def _problem_of(name: str) -> str:
-    """Return why a path in an archive is refused, or an empty string."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         return "its path leads out of the archive"

@@ -68,7 +68,6 @@ def _cell(story: str, code: str, loses: bool = True, loses_later: bool = False) 
 
 
 def _without(story: str, lab: SampleLab, exercises: Iterable[SampleExercise]) -> Submission:
-    """Leave out the answers to some exercises."""
     nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in exercises})
     return Submission(story, nb, lab.full() | _zero(exercises))
 
