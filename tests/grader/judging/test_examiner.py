@@ -31,7 +31,7 @@ def test_checks_that_cannot_be_loaded_are_named_and_stop_no_other_phase(tmp_path
         "from utils.checks.exercise import Check\n\n"
         'mine = Check("mine", parts={"a": 1}, reads="A")\n'
     )
-    broken = {"checks/__init__.py": "raise ValueError('x')"}
+    broken = {"checks/__init__.py": "'theirs'\nraise ValueError('x')"}
     for name, files in {"70_a": {"checks.py": good}, "71_b": broken}.items():
         for file, code in {"lab.py": "", **files}.items():
             path = tmp_path / "phases" / name / file
