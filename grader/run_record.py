@@ -40,8 +40,7 @@ class RunRecord:
 
     seed: str = ""  # what the cases were drawn from
     key: str = ""  # the id of the batch's job, which names what it was graded by and the submission
-    # Whether the code ran in a sandbox; None where that was not recorded
-    sandbox: bool | None = None
+    sandbox: bool | None = None  # whether there was one; None where that was not recorded
     seconds: float | None = None  # how long the run took by the clock
     notes: tuple[Note, ...] = ()  # what was put right before grading
 

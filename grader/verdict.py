@@ -63,10 +63,8 @@ class Example:
     expected: str = ""
     got: str = ""  # an expression for what the call returned, or the exception that it raised
     others: bool = False  # whether other answers are right, too
-    # The difference in words; used when the two expressions would look the same or be too long
-    said: str = ""
-    # The seed that the example was drawn from. It is public.
-    seed: str = ""
+    said: str = ""  # the difference in words, where the two would look the same or be too long
+    seed: str = ""  # the example was drawn from it; it is public
     before: tuple[str, ...] = ()  # lines to run first, such as an import or what makes an instance
 
     def lines(self) -> list[str]:
@@ -105,11 +103,9 @@ class PartResult:
     # The cause in words for the learner. It describes the first failed case without its inputs and
     # values, or says why the part was not run. Empty when nothing is wrong.
     problem: str = ""
-    # The learner's own words at the end of ``problem``, such as an exception's message
-    quoted: str = ""
+    quoted: str = ""  # the learner's own words at its end, such as an exception's message
     misconception: str = ""  # name of the misconception that the code behaves like, or empty
-    # When no misconception was recognised, a sentence about the one that matches best; or empty
-    hint: str = ""
+    hint: str = ""  # where none was recognised, a sentence about the one that matches best
     example: Example | None = None  # a small call that fails in this part, or None
     against: str = ""  # what the answer was compared with, if that depends on the machine
 
@@ -151,8 +147,7 @@ class Verdict:
     seed: str = ""  # the seed that the cases were drawn from
     # Maps a misconception's name to the sentence that the learner reads
     explanations: dict[str, str] = field(default_factory=dict)
-    # Results that rest only on data from the learner's own process, a few words each
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()  # results that are the word of the learner's own process
     cause: Cause = Cause.NONE  # why there is no verdict, for ``NOT_RUN``
     problem: str = ""  # the cause in words for the learner
 

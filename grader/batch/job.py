@@ -27,14 +27,12 @@ class LabFiles:
     """What all submissions of an assignment have in common."""
 
     name: str
-    # The instructor's version of each notebook, by name without ``.ipynb``
-    notebooks: Mapping[str, bytes]
+    notebooks: Mapping[str, bytes]  # the instructor's version of each, by name without ``.ipynb``
     files: Mapping[str, bytes]  # the lab's other files, by relative path
     not_overwriting: tuple[str, ...]  # those of them that replace none of a learner's
     config: Config  # those of nbgrader's settings that decide a verdict, among them the steps
     version: str  # of the grader and the checks, from :func:`grader.batch.version.version`
-    # Hashes of what decides a verdict, as :data:`grader.batch.version.FACTORS` names it
-    digest: str
+    digest: str  # hashes of what decides a verdict, as `grader.batch.version.FACTORS` names it
     gpu: bool = False
     can_compile: bool = True  # what :func:`can_compile` said where the lab was read
 
@@ -47,16 +45,14 @@ class LabFiles:
 class Submission:
     """What one learner handed in for a lab."""
 
-    # The bytes of each notebook of the lab, or why there are none
-    notebooks: Mapping[str, bytes | Unreadable]
+    notebooks: Mapping[str, bytes | Unreadable]  # the bytes of each, or why there are none
     # The other files by relative path, without nbgrader's timestamp
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     # By notebook, the note on one that was found under another name, or beside others
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None  # when it was handed in, in ISO format; None when that is unknown
-    # The submitted timestamp.txt, for ``autograded/``; sandboxes do not get it
-    time_file: bytes = b""
+    time_file: bytes = b""  # timestamp.txt, for ``autograded/``; sandboxes do not get it
 
     @cached_property
     def digest(self) -> str:
@@ -115,10 +111,8 @@ class NotebookResult:
     name: str
     data: bytes  # the bytes of the file in ``autograded/``
     seed: str
-    # Score of each graded cell; None where a person decides, or nothing could be read
-    scores: Mapping[str, float | None]
-    # For each cell that the learner writes, whether it is as released
-    unanswered: Mapping[str, bool]
+    scores: Mapping[str, float | None]  # by graded cell; None where none is known
+    unanswered: Mapping[str, bool]  # whether a cell that the learner writes is as released
 
 
 @dataclass(frozen=True)
@@ -127,8 +121,7 @@ class Result:
 
     notebooks: tuple[NotebookResult, ...]
     problem: str = ""  # why it was not graded, or empty
-    # Whether the grader failed, not the submission, so that another try may succeed
-    retryable: bool = False
+    retryable: bool = False  # whether the grader failed, so that another try may succeed
     hopeless: bool = False  # whether every submission would probably fail, as without a sandbox
 
     @property

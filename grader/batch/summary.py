@@ -75,15 +75,12 @@ class RunSummary:
     lab: str
     graded: int = 0
     skipped: int = 0  # number of submissions that were recorded before and have not changed
-    # Why submissions that have a verdict need a person, by student
-    people: dict[str, str] = field(default_factory=dict)
+    people: dict[str, str] = field(default_factory=dict)  # why a verdict needs a person, by student
     # Why submissions have no verdict, by fault of the grader, by student
     failures: dict[str, str] = field(default_factory=dict)
-    # How late submissions came, in seconds, by student
-    late: dict[str, float] = field(default_factory=dict)
+    late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
     to_mark: int = 0
-    # Students, as they are shown, on disk and not in the gradebook
-    not_entered: list[str] = field(default_factory=list)
+    not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
 
     def show(self, console: Console) -> None:

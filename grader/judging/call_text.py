@@ -30,10 +30,8 @@ class Call:
     """One request of a case."""
 
     text: str  # the request as a Python expression
-    # Lines to run first: imports, and what made the instance and was done with it
-    before: tuple[str, ...] = ()
-    # The reply; None if the returned value could not be sent between processes
-    reply: dict[str, Any] | None = None
+    before: tuple[str, ...] = ()  # lines to run first: imports, and what made the instance
+    reply: dict[str, Any] | None = None  # None if the value could not be sent
     driven: bool = False  # whether it is the call of a driver
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -73,18 +74,14 @@ class Statement:
 
     node: ast.stmt
     binds: frozenset[str] = frozenset()  # names that it binds whenever its cell runs to its end
-    # Names that it may bind, or whose objects it may change
-    may_bind: set[str] = field(default_factory=set)
+    may_bind: set[str] = field(default_factory=set)  # or whose objects it may change
     # For names that it binds by an import, or to another dotted name: that name, as in :class:`Use`
     stands_for: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # The dotted names that it reads, changes or calls, in their order
-    uses: list[Use] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)  # what it reads, changes or calls
     # The path and node of each import, and whether it stands in a ``try``
     imports: list[tuple[str, ast.stmt, bool]] = field(default_factory=list)
-    # Attributes that it gives to objects of the learner's own
-    gives: set[str] = field(default_factory=set)
-    # Names of files of Python code that occur in its strings
-    files: set[str] = field(default_factory=set)
+    gives: set[str] = field(default_factory=set)  # attributes that it gives to its own objects
+    files: set[str] = field(default_factory=set)  # files of Python code in its strings
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,20 +208,20 @@ def _before(statement: Statement, place: int, asked: int) -> int:
     return asked if isinstance(statement.node, Definition) else place
 
 
+class _Bare(ast.NodeTransformer):
+    """Takes imports, docstrings and other texts that are statements out of code."""
+
+    def visit_Import(self, node: ast.AST) -> None: ...
+
+    visit_ImportFrom = visit_Import
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) else node
+
+
 def _lines(statement: ast.stmt) -> int:
-    """Return how many lines a statement takes, without imports and docstrings."""
-    count = 0
-    for node in ast.walk(statement):
-        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        free = isinstance(node, (ast.Import, ast.ImportFrom)) or text
-        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)) and not free:
-            count += 1 + len(getattr(node, "decorator_list", ()))
-        # `else:` and `finally:` are lines; an `elif` is a statement of its own
-        for branch in ("orelse", "finalbody"):
-            body = getattr(node, branch, None)
-            if isinstance(body, list) and body:
-                count += not (isinstance(node, ast.If) and isinstance(body[0], ast.If))
-    return count
+    bare = _Bare().visit(copy.deepcopy(statement))
+    return len([line for line in ast.unparse(bare).splitlines() if line]) if bare else 0
 
 
 def _read(source: str) -> CodeCell:

@@ -27,14 +27,11 @@ class CaseOutcome:
     value: Any = None  # what the case returned
     raised: SubjectRaised | None = None  # what the code raised, or None
     calls: tuple[CallEffects, ...] = ()  # the effects of each call
-    # In words that follow "returned", what came instead of a usable value; or empty
-    unusable: str = ""
+    unusable: str = ""  # what came instead of a usable value, in words that follow "returned"
     unprocessed: bool = False  # whether the case failed to process what came back
     got: Any = None  # what the last call returned, for a case that failed to process it
-    # Why there is neither value nor exception, if the code could not be called
-    cause: Cause = Cause.NONE
-    # What rests on the word of the process that was asked, a few words each
-    claims: tuple[str, ...] = ()
+    cause: Cause = Cause.NONE  # why there is neither, if the code could not be called
+    claims: tuple[str, ...] = ()  # what rests on the word of the process that was asked
     # What it says that the code called of torch; see :class:`Subject`
     called: Mapping[str, int] = dataclasses.field(default_factory=dict)
 

@@ -68,8 +68,7 @@ class SubjectRaised(Exception):
     def __init__(self, kinds: tuple[str, ...], message: str):
         super().__init__(f"{kinds[0]}: {message}" if message else kinds[0])
         self.kinds = kinds  # the names of the exception's type and its bases, nearest first
-        # The first line of its message, with the second if the first ends in a colon
-        self.message = message
+        self.message = message  # its first line, with the second if the first ends in a colon
 
     @classmethod
     def of(cls, description: Any) -> SubjectRaised:
@@ -103,8 +102,7 @@ class SubjectRaised(Exception):
 class CallEffects:
     """The side effects of one call."""
 
-    # Positions, among the tensor and array arguments, of those whose values changed
-    changed: tuple[int, ...]
+    changed: tuple[int, ...]  # positions, among the tensors and arrays, of those that changed
     # For each tensor returned, the position of the argument whose storage it views, or ``None`` for
     # a storage of its own
     shares: tuple[int | None, ...]
@@ -126,8 +124,7 @@ class Subject:
         # The lines in which the learner's code called functions and methods of torch, by their
         # paths, if it was listened to
         self.called: dict[str, int] = {}
-        # What rests on the word of the learner's process, a few words each, as keys
-        self.claims: dict[str, None] = {}
+        self.claims: dict[str, None] = {}  # what rests on the word of the learner's process
         self.calls: list[CallEffects] = []  # one :class:`CallEffects` for each call so far
         self.got: Any = None  # what the last call returned
 

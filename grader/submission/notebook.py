@@ -34,8 +34,7 @@ class SubmittedCell:
 
     kind: str  # ``code``, ``markdown`` or ``raw``
     source: str
-    # The submitted metadata, a dict of unknown content
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)  # as submitted, of any content
     # Pasted images of a text cell, ``{name: {MIME type: base64}}``
     attachments: dict[str, dict[str, str]] = field(default_factory=dict)
 

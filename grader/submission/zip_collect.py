@@ -59,8 +59,7 @@ class CarefulExtractor(ExtractorPlugin):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        # Of each extracted file the part of its path that comes from a learner's archive
-        self.inside: dict[str, str] = {}
+        self.inside: dict[str, str] = {}  # by file, the part of its path from a learner's archive
         self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
         self.left: list[str] = []  # what was left out, and why
 
@@ -264,8 +263,7 @@ class Plan:
     def __init__(self, app: ZipCollectApp, endings: list[str]):
         # What nbgrader wants to know of each file that is collected, by its path
         self.found: dict[str, dict[str, str]] = {}
-        # The other files, by their path in the download, and why each is left
-        self.left: list[tuple[str, str]] = []
+        self.left: list[tuple[str, str]] = []  # the other files, and why each is left
         self.late: set[str] = set()  # ids of those whom Canvas calls late
         course, extractor = app.coursedir, app.extractor_plugin_inst
         with Gradebook(course.db_url, course.course_id) as gradebook:

@@ -42,8 +42,7 @@ class Learner:
     name: str
     story: str  # what this learner did, in a few words
     data: bytes  # the bytes of the notebook that was handed in
-    # The points that it must earn, for each graded cell; None where it has no mark
-    predicted: Mapping[str, float | None]
+    predicted: Mapping[str, float | None]  # points by graded cell; None where it has no mark
     filename: str  # the notebook's name, without folders
 
 

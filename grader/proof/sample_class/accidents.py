@@ -24,8 +24,7 @@ class Submission:
 
     story: str  # what the learner did, in a few words
     notebook: Any  # what was handed in: a notebook, or the bytes of a file
-    # The points that it must earn, for each graded cell; None where it has no mark
-    earns: Mapping[str, float | None]
+    earns: Mapping[str, float | None]  # points by graded cell; None where it has no mark
     filename: str = ""  # the file's name if it is not the lab's
 
 
