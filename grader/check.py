@@ -56,17 +56,9 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if args.seed:
         rebuilt.nb.metadata[KEY].seed = args.seed
     outline = read_outline(root, lab, (lab,))
-    with console.status("starting Python") as status:
-
-        def show_exercise(cell: NotebookNode, cell_index: int) -> None:
-            """Show which exercise begins: cells belong to the next graded one."""
-            ahead = [one for one in rebuilt.nb.cells[cell_index:] if is_grade(one)]
-            if ahead:
-                status.update(escape(_title(outline, ahead[0])))
-
-        nb, _ = Execute(
-            config=config, unsafe_no_sandbox=True, on_cell_start=show_exercise
-        ).preprocess(rebuilt.nb, {"metadata": {"path": str(notebook.resolve().parent)}})
+    with console.status("running the notebook"):
+        resources = {"metadata": {"path": str(notebook.resolve().parent)}}
+        nb, _ = Execute(config=config, unsafe_no_sandbox=True).preprocess(rebuilt.nb, resources)
     for note in rebuilt.notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
     console.print(_table(outline, nb))
