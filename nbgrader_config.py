@@ -45,8 +45,7 @@ with contextlib.suppress(ModuleNotFoundError):
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
-# nbgrader's own steps, and one: `lesson_url` in pyproject.toml says where a lab's links lead, and
-# by fingerprints `python -m grader work` tells what a learner has written into a release.
+# nbgrader's own steps, and one: `lesson_url` in pyproject.toml says where a lab's links lead.
 c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.IncludeHeaderFooter",
     "nbgrader.preprocessors.InstantiateTests",

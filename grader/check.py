@@ -31,7 +31,6 @@ from grader.verdict import FULL, Status, Verdict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``python -m grader check``."""
     words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
     parser.add_argument("notebook", help=words)
     parser.add_argument("--seed", type=typed_seed, help="the same seed gives the same cases")
@@ -40,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
     """Grade the notebook and print the table; return 1 when it had to be repaired before grading.
 
-    Raises:
-        UserError: when the file is not a notebook, or not one of the course's labs.
+    Raises UserError when the file is not a notebook, or not one of the course's labs.
     """
     console = console or Console()
     notebook = _find(args.notebook, root)
@@ -58,17 +56,9 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if args.seed:
         rebuilt.nb.metadata[KEY].seed = args.seed
     outline = read_outline(root, lab, (lab,))
-    with console.status("starting Python") as status:
-
-        def show_exercise(cell: NotebookNode, cell_index: int) -> None:
-            """Show which exercise begins: cells belong to the next graded one."""
-            ahead = [one for one in rebuilt.nb.cells[cell_index:] if is_grade(one)]
-            if ahead:
-                status.update(escape(_title(outline, ahead[0])))
-
-        nb, _ = Execute(
-            config=config, unsafe_no_sandbox=True, on_cell_start=show_exercise
-        ).preprocess(rebuilt.nb, {"metadata": {"path": str(notebook.resolve().parent)}})
+    with console.status("running the notebook"):
+        resources = {"metadata": {"path": str(notebook.resolve().parent)}}
+        nb, _ = Execute(config=config, unsafe_no_sandbox=True).preprocess(rebuilt.nb, resources)
     for note in rebuilt.notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
     console.print(_table(outline, nb))
@@ -88,8 +78,7 @@ def _find(word: str | Path, root: Path) -> Path:
 def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]:
     """Return the lab that shares the most cells with a notebook, by their ids, and its source.
 
-    Raises:
-        UserError: when no cell of the notebook belongs to a lab.
+    Raises UserError when no cell of the notebook belongs to a lab.
     """
     claimed = {cell.grade_id for cell in cells}
     found: list[tuple[int, str, NotebookNode]] = []
@@ -132,7 +121,6 @@ def _title(outline: Outline, cell: NotebookNode) -> str:
 
 
 def _table(outline: Outline, nb: NotebookNode) -> Table:
-    """Return a table with a row for each graded cell of a graded notebook, in order."""
     found = read_verdicts(nb)
     cells = [cell for cell in nb.cells if is_grade(cell) or is_task(cell)]
     untouched = sum(v.status is Status.NOT_ATTEMPTED for v in found.values())

@@ -76,11 +76,8 @@ def submissions(
     """Return who has a folder or file of the lab, sorted by id in NFC, and its path.
 
     Names are compared in NFC. Several paths of one learner differ only in their code points.
-
-    Args:
-        lab: its name; ``*`` for all labs.
-        patterns: of student ids; all when there are none.
-        step: the folder's name; by default that of ``submitted/``.
+    ``lab`` is its name; ``*`` for all labs; ``patterns`` are of student ids; all when there are
+    none; ``step`` is the folder's name; by default that of ``submitted/``.
     """
     name = step or directory.submitted_directory
     any_form = lab == "*" or not lab.isascii()  # a name in ASCII has no other form
@@ -137,7 +134,6 @@ def find_version_here() -> None:
 
 
 def _newest() -> str:
-    """Return the newest version of nbgrader's tables."""
     from alembic.script import ScriptDirectory
     from nbgrader.dbutil import ALEMBIC_DIR
 
@@ -200,8 +196,7 @@ def enter_lab(root: Path, lab: str) -> None:
 def nbgrader(root: Path, *words: str) -> None:
     """Run an nbgrader command in the course folder.
 
-    Raises:
-        UserError: when the command fails, with the end of its log.
+    Raises UserError when the command fails, with the end of its log.
     """
     run_module(root, "grader.nbgrader", *words)
 
@@ -209,10 +204,8 @@ def nbgrader(root: Path, *words: str) -> None:
 def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:
     """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
 
-    If it is ``shown``, it writes to this process's terminal.
-
-    Raises:
-        UserError: when it fails, with the last 20 lines of the output that was not shown.
+    If it is ``shown``, it writes to this process's terminal. Raises UserError when it fails, with
+    the last 20 lines of the output that was not shown.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *words],

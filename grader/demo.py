@@ -42,7 +42,6 @@ CELL_SECONDS = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``python -m grader demo``."""
     parser.add_argument(
         "lab", nargs="*", help=f"labs, such as 01_tensors or 01, or `{ALL}` (default: {SHOWPIECE})"
     )
@@ -92,7 +91,6 @@ def _choose(words: list[str], root: Path) -> list[str]:
 
 
 def _grade(root: Path, classes: Mapping[str, Sequence[Learner]], console: Console) -> None:
-    """Write the submissions and names of each lab's learners, and grade all labs in one run."""
     started = time.monotonic()
     course = open_course(root)
     with Gradebook(course.directory.db_url) as gradebook:

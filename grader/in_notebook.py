@@ -50,11 +50,9 @@ class CellStopped(Exception):
 def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
-    Raises:
-        CellStopped: when somebody stopped it, or after a verdict that had to stop the answer: the
-            next line of the cell would call the same code, without a limit.
-        LookupError: if there is no such exercise.
-        UserError: if the setting ``lesson_url`` is not an address.
+    Raises CellStopped when somebody stopped it, or after a verdict that had to stop the answer: the
+    next line of the cell would call the same code, without a limit; LookupError if there is no such
+    exercise; UserError if the setting ``lesson_url`` is not an address.
     """
     phase, check = find_check(name)
     shell = get_ipython()
@@ -82,8 +80,7 @@ def show_verdict(name: str) -> None:
 def show_solution(name: str) -> None:
     """Display a worked solution of the exercise ``name``, folded.
 
-    Raises:
-        LookupError: if there is no such exercise, or no worked solution of it.
+    Raises LookupError if there is no such exercise, or no worked solution of it.
     """
     display(Markdown(worked(*find_check(name))))
 
@@ -91,8 +88,7 @@ def show_solution(name: str) -> None:
 class VerdictCard(VerdictReport):
     """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
 
-    Args:
-        link: the address of that section; empty if none leads there.
+    ``link`` is the address of that section; empty if none leads there.
     """
 
     def __init__(self, verdict: Verdict, lesson: str, link: str):

@@ -33,10 +33,8 @@ LINK = re.compile(
 def lesson_url(root: Path = ROOT) -> str:
     """Return the address of the folder with the site's start page; empty without the setting.
 
-    A class's own, ``course: {lesson_url: ...}`` in its ``course.yml``, comes first.
-
-    Raises:
-        UserError: when the setting is not an address, or its file can't be read.
+    A class's own, ``course: {lesson_url: ...}`` in its ``course.yml``, comes first. Raises
+    UserError when the setting is not an address, or its file can't be read.
     """
     if own := _of_class(root):
         return own
@@ -69,8 +67,7 @@ def _of_class(root: Path) -> str:
 def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
     """Return the address of a lesson's section for a notebook in a folder; empty if there is none.
 
-    Raises:
-        UserError: when the setting ``lesson_url`` is not an address.
+    Raises UserError when the setting ``lesson_url`` is not an address.
     """
     section = f"#{anchor(heading)}"
     if url := lesson_url(phase.root):
@@ -96,8 +93,7 @@ def section_on_site(lesson: str, heading: str, url: str, root: Path = ROOT) -> s
 def settle(cell: NotebookNode, url: str) -> bool:
     """Let a lab's text cell link the lessons on a site, or name them in words without a site.
 
-    Returns:
-        Whether the cell changed. nbgrader's checksum of its text is kept true.
+    It returns whether the cell changed. nbgrader's checksum of its text is kept true.
     """
 
     def settled(link: re.Match[str]) -> str:

@@ -19,17 +19,12 @@ TRANSLATION = re.compile(r"lesson\.([a-z]{2})\.py")
 
 @dataclass(frozen=True)
 class PhasePaths:
-    """A phase, or the start page: which texts it has and which notebooks are built from them.
+    """A phase, or the start page: which texts it has and which notebooks are built from them."""
 
-    Attributes:
-        root: the project's folder.
-        name: such as ``01_tensors``, or :data:`START`.
-        language: of a translated lesson, such as ``es``; empty for the phase itself. A translation
-            has a lesson and a page of its own, and neither lab nor checks.
-    """
-
-    root: Path
-    name: str
+    root: Path  # the project's folder
+    name: str  # such as ``01_tensors``, or :data:`START`
+    # Of a translated lesson, such as ``es``; empty for the phase itself. A translation has a lesson
+    # and a page of its own, and neither lab nor checks.
     language: str = ""
 
     @property
@@ -113,8 +108,7 @@ def environment_with(folder: Path) -> dict[str, str]:
 def find_root() -> Path:
     """Return the nearest folder at or above the working directory that contains ``phases/``.
 
-    Raises:
-        UserError: when there is no such folder.
+    Raises UserError when there is no such folder.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -145,10 +139,8 @@ def pages(root: Path) -> list[PhasePaths]:
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
     """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
 
-    With each come its translations. Without words it is all pages.
-
-    Raises:
-        UserError: when a word names no phase.
+    With each come its translations. Without words it is all pages. Raises UserError when a word
+    names no phase.
     """
     every = pages(root)
     if not wanted:

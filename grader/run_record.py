@@ -26,8 +26,7 @@ SEED = re.compile(r"[0-9A-Za-z-]{1,64}")
 def typed_seed(text: str) -> str:
     """Return the seed that somebody typed behind ``--seed``; argparse calls it.
 
-    Raises:
-        ArgumentTypeError: if it is none.
+    Raises ArgumentTypeError if it is none.
     """
     if not SEED.fullmatch(text):
         raise argparse.ArgumentTypeError(
@@ -38,22 +37,14 @@ def typed_seed(text: str) -> str:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The facts about one notebook's run. What was not recorded, or is of another type, is empty.
+    """The facts about one notebook's run; what was not recorded, or has another type, is empty."""
 
-    Attributes:
-        seed: what the cases were drawn from.
-        key: the id of the batch's job, which names what it was graded by and the submission.
-        sandbox: whether the code ran in a sandbox; None where that was not recorded.
-        seconds: how long the run took by the clock.
-        notes: what was put right before grading.
-        earlier: what verdicts gave before a request for a regrade, in words, by exercise.
-    """
-
-    seed: str = ""
-    key: str = ""
-    sandbox: bool | None = None
-    seconds: float | None = None
-    notes: tuple[Note, ...] = ()
+    seed: str = ""  # what the cases were drawn from
+    key: str = ""  # the id of the batch's job, which names what it was graded by and the submission
+    sandbox: bool | None = None  # whether there was one; None where that was not recorded
+    seconds: float | None = None  # how long the run took by the clock
+    notes: tuple[Note, ...] = ()  # what was put right before grading
+    # what verdicts gave before a request for a regrade, in words, by exercise
     earlier: Mapping[str, str] = field(default_factory=dict)
 
     @property

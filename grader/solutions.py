@@ -43,8 +43,7 @@ def read_words(file: Path) -> dict[str, Words]:
 def worked(phase: PhasePaths, check: Check) -> str:
     """Return the worked solution of an exercise, folded, as Markdown for JupyterLab.
 
-    Raises:
-        LookupError: if the phase has no worked solution of it.
+    Raises LookupError if the phase has no worked solution of it.
     """
     words = read_words(phase.folder / FILE).get(check.name)
     cells = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells

@@ -56,27 +56,17 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Example:
-    """A small failing call that the learner can paste into a cell.
+    """A small failing call that the learner can paste into a cell."""
 
-    Attributes:
-        call: an expression that uses only names of the lab and of ``before``; it may have lines.
-        expected: an expression for the right result, or the name of the expected exception; empty
-            when ``said`` describes the difference.
-        got: an expression for what the call returned, or the exception that it raised.
-        others: whether other answers are right, too.
-        said: the difference in words; used when the two expressions would look the same or be too
-            long.
-        seed: the seed that the example was drawn from. It is public.
-        before: lines to run first, such as an import or what makes an instance.
-    """
-
-    call: str
+    call: str  # an expression that uses only names of the lab and of ``before``; it may have lines
+    # An expression for the right result, or the name of the expected exception; empty when ``said``
+    # describes the difference
     expected: str = ""
-    got: str = ""
-    others: bool = False
-    said: str = ""
-    seed: str = ""
-    before: tuple[str, ...] = ()
+    got: str = ""  # an expression for what the call returned, or the exception that it raised
+    others: bool = False  # whether other answers are right, too
+    said: str = ""  # the difference in words, where the two would look the same or be too long
+    seed: str = ""  # the example was drawn from it; it is public
+    before: tuple[str, ...] = ()  # lines to run first, such as an import or what makes an instance
 
     def lines(self) -> list[str]:
         """Return the lines to paste: the call, and one comment, or two if one is too long.
@@ -105,35 +95,21 @@ class Example:
 
 @dataclass(frozen=True)
 class PartResult:
-    """The result of one part of an exercise.
+    """The result of one part of an exercise."""
 
-    Attributes:
-        name: the part's name in the check.
-        points: points that the part can earn.
-        earned: points earned: all of them, or 0.
-        status: any status except ``RIGHT_AS_FAR_AS_RUN`` and ``PARTLY``.
-        cause: why the points were lost.
-        problem: the cause in words for the learner. It describes the first failed case without its
-            inputs and values, or says why the part was not run. Empty when nothing is wrong.
-        quoted: the learner's own words at the end of ``problem``, such as an exception's message.
-        misconception: name of the misconception that the code behaves like, or empty.
-        hint: when no misconception was recognised, a sentence about the one that matches best; or
-            empty.
-        example: a small call that fails in this part, or None.
-        against: what the answer was compared with, if that depends on the machine.
-    """
-
-    name: str
-    points: float
-    earned: float
-    status: Status
-    cause: Cause = Cause.NONE
+    name: str  # the part's name in the check
+    points: float  # points that the part can earn
+    earned: float  # points earned: all of them, or 0
+    status: Status  # any status except ``RIGHT_AS_FAR_AS_RUN`` and ``PARTLY``
+    cause: Cause = Cause.NONE  # why the points were lost
+    # The cause in words for the learner. It describes the first failed case without its inputs and
+    # values, or says why the part was not run. Empty when nothing is wrong.
     problem: str = ""
-    quoted: str = ""
-    misconception: str = ""
-    hint: str = ""
-    example: Example | None = None
-    against: str = ""
+    quoted: str = ""  # the learner's own words at its end, such as an exception's message
+    misconception: str = ""  # name of the misconception that the code behaves like, or empty
+    hint: str = ""  # where none was recognised, a sentence about the one that matches best
+    example: Example | None = None  # a small call that fails in this part, or None
+    against: str = ""  # what the answer was compared with, if that depends on the machine
 
     @property
     def anonymous_problem(self) -> str:
@@ -161,33 +137,21 @@ def in_points(number: float) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of one exercise: what a check found in one learner's code.
+    """The result of one exercise: what a check found in one learner's code."""
 
-    Attributes:
-        check: the check's name, equal to the ``grade_id`` of the graded cell.
-        points: points that the exercise can earn.
-        status: status of the whole exercise.
-        parts: the parts' results in the check's order; empty when there was nothing to judge.
-        reads: heading of the lesson section to read again.
-        lesson: number of the lesson with that section; empty when it is not known yet.
-        seed: the seed that the cases were drawn from.
-        explanations: maps a misconception's name to the sentence that the learner reads.
-        claims: results that rest only on data from the learner's own process, a few words each.
-        cause: why there is no verdict, for ``NOT_RUN``.
-        problem: the cause in words for the learner.
-    """
-
-    check: str
-    points: float
-    status: Status
+    check: str  # the check's name, equal to the ``grade_id`` of the graded cell
+    points: float  # points that the exercise can earn
+    status: Status  # status of the whole exercise
+    # The parts' results in the check's order; empty when there was nothing to judge
     parts: tuple[PartResult, ...] = ()
-    reads: str = ""
-    lesson: str = ""
-    seed: str = ""
+    reads: str = ""  # heading of the lesson section to read again
+    lesson: str = ""  # number of the lesson with that section; empty when it is not known yet
+    seed: str = ""  # the seed that the cases were drawn from
+    # Maps a misconception's name to the sentence that the learner reads
     explanations: dict[str, str] = field(default_factory=dict)
-    claims: tuple[str, ...] = ()
-    cause: Cause = Cause.NONE
-    problem: str = ""
+    claims: tuple[str, ...] = ()  # results that are the word of the learner's own process
+    cause: Cause = Cause.NONE  # why there is no verdict, for ``NOT_RUN``
+    problem: str = ""  # the cause in words for the learner
 
     @property
     def earned(self) -> float:

@@ -26,14 +26,10 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
     The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh seed. The check
     runs in the learner's process, where the learner's code can manipulate it, so this function is
-    for one's own notebooks; :mod:`grader.preprocessors.execute` judges those of others.
-
-    Args:
-        thing: the function, class or value, for an exercise that asks for one.
-        things: the functions by name, for an exercise that asks for several.
-
-    Raises:
-        LookupError: when there is no such check. Errors of the learner's code are not raised.
+    for one's own notebooks; :mod:`grader.preprocessors.execute` judges those of others. ``thing``
+    is the function, class or value, for an exercise that asks for one; ``things`` are the functions
+    by name, for an exercise that asks for several. Raises LookupError when there is no such check.
+    Errors of the learner's code are not raised.
     """
     # Imported here, because a kernel that is judged by another process needs none of these modules.
     from grader.judging.catalogue import find_check
@@ -48,16 +44,15 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 def judged(check: Check, thing: Any) -> Verdict:
     """Judge a function, class or value, or a dict of functions, here, with failing examples.
 
-    Raises:
-        KeyboardInterrupt: when somebody stopped it before all points were known.
+    Raises KeyboardInterrupt when somebody stopped it before all points were known.
     """
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge
-    from grader.judging.learner_source import Written
-    from grader.judging.watched import Alarm, Watched
+    from grader.judging.learner_source import LearnerSource
+    from grader.judging.watched import Alarm, WatchedConnection
 
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
-    verdict = judge(check, thing, seed, source=Written(_cells()), connect=Watched)
+    verdict = judge(check, thing, seed, source=LearnerSource(_cells()), connect=WatchedConnection)
     names = _defined()
     by_name = thing if isinstance(thing, dict) else {check.name: thing}
     called_so = all(names.get(key) is value for key, value in by_name.items())
@@ -80,7 +75,6 @@ def shown_points(earned: float) -> dict[str, str]:
 
 
 def _cells() -> list[str]:
-    """Return the code of every cell that has run in this notebook."""
     return [str(cell) for cell in _defined().get("In", [])]
 
 

@@ -33,8 +33,7 @@ OF_SQLITE = {
 def write_whole(path: Path, content: bytes) -> bool:
     """Write a file, and the folders above it, if its bytes change; return whether they did.
 
-    Raises:
-        OSError: when it can't be written, with the file's name.
+    Raises OSError when it can't be written, with the file's name.
     """
     if path.exists() and path.read_bytes() == content:
         return False
@@ -47,8 +46,7 @@ def write_whole(path: Path, content: bytes) -> bool:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the name of a new file, which takes a file's place when it has been written.
 
-    Raises:
-        OSError: when it can't be written, with the file's name.
+    Raises OSError when it can't be written, with the file's name.
     """
     # a name of its own: another process may be writing the same file
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
@@ -68,9 +66,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def why_not_written(error: BaseException | None, database: Path | None = None) -> str:
     """Return which file could not be written, why, and what to do; empty for any other error.
 
-    Args:
-        error: of the system or, as SQLAlchemy and nbgrader's API raise it, of SQLite.
-        database: the gradebook's file, which SQLite's errors don't name.
+    ``error`` is of the system or, as SQLAlchemy and nbgrader's API raise it, of SQLite;
+    ``database`` is the gradebook's file, which SQLite's errors don't name.
     """
     if error is None:
         return ""

@@ -1,20 +1,17 @@
 """``python -m grader work``: give the learner a copy of each lesson, each lab and the start page.
 
-``make lab`` runs it before JupyterLab starts. Learners read and solve in these copies, which lie in
-``work/`` and which git ignores: neither ``make build`` nor nbgrader's Generate Assignment writes
-over an answer, and reading changes no file that git tracks, so ``git pull`` goes on. Links between
+Learners read and solve in these copies, which lie in ``work/`` and which git ignores. Links between
 copies lead to copies. When an original has changed, the changes are brought into its copy:
 
 - The text of a solution cell in which the learner has written stays the learner's.
 - A cell that is the same in the new original stays as it is in the copy; its outputs are the new
-  ones, unless the learner has run it.
-- Any other cell is the new original's.
+  ones, unless the learner has run it. Any other cell is the new original's.
 - The learner's own cells stay behind the cell that they followed, and so do an answer to an
   exercise that is no longer asked and what was written into a copy of a cell.
+- An answer in a released lab comes into a copy without one, and stays there.
 
-What a learner has written into an original is brought into the copy, too, as an answer or as a cell
-of theirs. It is told from what was released by the metadata of the original. What a copy was made
-from stands in its own metadata. The copy as it was before the last change lies beside it.
+What a copy was made from stands in its own metadata. The copy as it was before the last change lies
+beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +25,6 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -38,16 +34,15 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
-from grader.metadata import CELLS, COPY, EXECUTED, KEY, fingerprint_of
+from grader.metadata import COPY, EXECUTED, KEY
 from grader.whole_file import why_not_written, write_whole
 from utils.notebook.course import ROOT, WORK, copy_of
 
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
-# What a copy was made from, as it stands in its metadata: the hash of the original (`of`), of each
-# cell those of its source and of its outputs, by its name (`cells`), and those of what the learner
-# wrote into the original and the copy already has (`taken`).
+# What a copy was made from, as it stands in its metadata: the hash of the original (`of`), and by
+# the name of each cell the hashes of its source and of its outputs (`cells`).
 Given = dict[str, Any]
-NOTHING: Given = {"cells": {}, "taken": []}
+NOTHING: Given = {"cells": {}}
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
 
@@ -90,11 +85,8 @@ def previous(mine: Path) -> Path:
 def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     """Make a learner's copy of a notebook, or bring what has changed in the original into it.
 
-    Returns:
-        What was done, in lines; none if a plain copy was made, or there was nothing to do.
-
-    Raises:
-        one of UNREADABLE: if one of the two is not a readable notebook. Nothing was changed then.
+    It returns what was done, in lines; none if a plain copy was made, or there was nothing to do.
+    Raises one of UNREADABLE if one of the two is not a readable notebook. Nothing was changed then.
     """
     data = original.read_bytes()
     before = mine.read_bytes() if mine.exists() else None
@@ -103,79 +95,41 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     shown = original.relative_to(root).as_posix()
     new = _read_original(data, original.relative_to(root), mine.relative_to(root))
     if before is None:
-        write_whole(mine, _content(new, new.notebook.cells, NOTHING))
-        told = [f"what you have written in {shown} is in it:"] if new.written else []
-        told += [f"{name}: now here" for name in new.written]
-    else:
-        copied = nbformat.reads(before.decode(), as_version=4)
-        given = copied.metadata.get(KEY, {}).get(COPY) or NOTHING
-        cells, told = bring_in(given, new, copied.cells, shown)
-        write_whole(previous(mine), before)
-        write_whole(mine, _content(new, cells, given))
-        told = [
-            f"{shown} has changed, and this copy follows it; your answers and your own cells stay "
-            f"({previous(mine).name} is the copy as it was)",
-            *told,
-        ]
-    if new.written and (root / ".git").exists():
-        told.append(
-            f"nothing of yours is in {shown} alone; for git to pull again: git restore {shown}"
-        )
-    return told
-
-
-@dataclass
-class Original:
-    """A notebook of the course with links as its copy needs them, and cells of different names.
-
-    Attributes:
-        written: names of the cells in which a learner has written.
-        digest: the hash of its file.
-    """
-
-    notebook: NotebookNode
-    written: list[str]
-    digest: str
+        write_whole(mine, _content(new, new.cells, NOTHING, data))
+        return []
+    copied = nbformat.reads(before.decode(), as_version=4)
+    given = copied.metadata.get(KEY, {}).get(COPY) or NOTHING
+    cells, told = bring_in(given, new.cells, copied.cells)
+    write_whole(previous(mine), before)
+    write_whole(mine, _content(new, cells, given, data))
+    return [
+        f"{shown} has changed, and this copy follows it; your answers and your own cells stay "
+        f"({previous(mine).name} is the copy as it was)",
+        *told,
+    ]
 
 
 def bring_in(
-    given: Given, new: Original, mine: list[NotebookNode], shown: str
+    given: Given, new: list[NotebookNode], mine: list[NotebookNode]
 ) -> tuple[list[NotebookNode], list[str]]:
-    """Return the cells of an original with what a learner wrote into it and into its older copy.
+    """Return the cells of an original with what a learner wrote into its older copy, `mine`.
 
-    Args:
-        mine: the copy's cells.
-        shown: the original's name in messages.
-
-    Returns:
-        The cells, and a line about each cell in which one text took another's place.
+    With them comes a line about each cell in which one text took another's place.
     """
     _give_ids(mine, given)
-    now, own = _by_name(new.notebook.cells), _by_name(mine)
+    now, own = _by_name(new), _by_name(mine)
     following = _own_cells(mine, now, given)
-    here = {*given["taken"], *map(_source, mine)}
     cells, told = following.pop("", []), []
     for name, cell in now.items():
         kept = own.get(name)
         was, showed = given["cells"].get(name, ("", _outputs({})))
-        untouched = kept is not None and _source(kept) == (was or _source(cell))
-        if name in new.written and _source(cell) not in here:
-            if kept is None or untouched:
-                cells.append(cell)
-                told.append(f"{name}: what you wrote in {shown} is now here")
-            else:
-                cells += [kept, _plain(cell)]
-                told.append(f"{name}: {shown} has another text of yours; it is in a cell below")
-        elif kept is None:
-            # What the learner wrote into the original, brought in before and deleted since.
-            if name not in new.written or "nbgrader" in cell.metadata:
-                cells.append(cell)
-        elif name in new.written or _source(kept) == _source(cell):
-            ran = showed != _outputs(kept)
-            cells.append(_kept(kept, cell) if ran or name in new.written else cell)
-        elif untouched:
+        if kept is None:
             cells.append(cell)
-        elif cell.metadata.get("nbgrader", {}).get("solution"):
+        elif _source(kept) == _source(cell):
+            cells.append(_kept(kept, cell) if showed != _outputs(kept) else cell)
+        elif _source(kept) == was:  # nobody has touched it
+            cells.append(cell)
+        elif _is_solution(cell):
             parts = "source", "attachments", "outputs", "execution_count"
             cells.append(NotebookNode(cell | {part: kept[part] for part in parts if part in kept}))
         elif was in ("", _source(cell)):
@@ -187,37 +141,27 @@ def bring_in(
     return cells, told
 
 
-def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> Original:
+def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> NotebookNode:
+    """Return a notebook with links as its copy needs them, and cells of different names."""
     notebook = nbformat.reads(data.decode(), as_version=4)
-    stamp = notebook.metadata.get(KEY, {}).get(CELLS)
-    fingerprints = stamp.split() if isinstance(stamp, str) else None
-    cells: dict[str, NotebookNode] = {}
-    written = []
-    for cell in notebook.cells:
-        released = _is_released(cell, fingerprints)
-        if _name(cell) in cells:  # a copy of a cell
-            if released:
-                continue
-            cell = _plain(cell)
-        if not released:
-            written.append(_name(cell))
-        cells[_name(cell)] = cell
+    notebook.cells = list(_by_name(notebook.cells).values())
     link = partial(_link, place=place, copy_place=copy_place)
-    for name, cell in cells.items():
+    for cell in notebook.cells:
+        released = _is_released(cell)
         _relink(cell, link)
-        if name not in written and "checksum" in cell.metadata.get("nbgrader", {}):
+        if released and "checksum" in cell.metadata.get("nbgrader", {}):
             cell.metadata.nbgrader.checksum = compute_checksum(cell)  # for nbgrader's Validate
-    notebook.cells = list(cells.values())
-    return Original(notebook, written, _hash(data))
+    return notebook
 
 
-def _is_released(cell: NotebookNode, fingerprints: list[str] | None) -> bool:
-    """Return whether a cell's text is what was released, as far as its notebook can say."""
-    if "nbgrader" in cell.metadata:
-        return cell.metadata.nbgrader.get("checksum") in (None, compute_checksum(cell))
-    if fingerprints is None:
-        return True
-    return fingerprint_of(cell) in fingerprints
+def _is_solution(cell: NotebookNode) -> bool:
+    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
+
+
+def _is_released(cell: NotebookNode) -> bool:
+    """Return whether a cell's text is what nbgrader released, as far as its checksum can say."""
+    said = cell.metadata.get("nbgrader", {}).get("checksum")
+    return said is None or said == compute_checksum(cell)
 
 
 def _relink(cell: NotebookNode, link: Any) -> None:
@@ -238,19 +182,17 @@ def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
     return PurePath(leads).as_posix() + hash_sign + section
 
 
-def _content(new: Original, cells: list[NotebookNode], before: Given) -> bytes:
+def _content(new: NotebookNode, cells: list[NotebookNode], before: Given, original: bytes) -> bytes:
     # Shipped outputs are those of an executed page; any others somebody has made in it.
-    ours = new.notebook.metadata.get(KEY, {})
-    given: Given = {"of": new.digest, "cells": {}, "taken": []}
-    for cell in new.notebook.cells:
-        name = _name(cell)
-        if name in new.written:
-            given["taken"].append(_source(cell))
-            if name in before["cells"]:
-                given["cells"][name] = before["cells"][name]
-        else:
-            given["cells"][name] = [_source(cell), _outputs(cell if EXECUTED in ours else {})]
-    made = copy.copy(new.notebook)
+    ours = new.metadata.get(KEY, {})
+    given: Given = {"of": _hash(original), "cells": {}}
+    for cell in new.cells:
+        name, outputs = _name(cell), _outputs(cell if EXECUTED in ours else {})
+        if not _is_solution(cell) or _is_released(cell):
+            given["cells"][name] = [_source(cell), outputs]
+        elif name in before["cells"]:  # the text is an answer, so the copy's is one, too
+            given["cells"][name] = before["cells"][name]
+    made = copy.copy(new)
     made.cells = cells
     made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: given}})
     return nbformat.writes(made).encode() + b"\n"
@@ -294,7 +236,6 @@ def _own_cells(
 
 
 def _plain(cell: NotebookNode) -> NotebookNode:
-    """Return a cell of an original as one of the learner's own."""
     plain = copy.deepcopy(cell)
     for key in ("nbgrader", "deletable", "editable"):
         plain.metadata.pop(key, None)
@@ -323,7 +264,6 @@ def _source(cell: NotebookNode) -> str:
 
 
 def _outputs(cell: NotebookNode | dict[str, Any]) -> str:
-    """Return a hash of what a cell's outputs show."""
     shown = [
         (one.get("text"), one.get("data"), one.get("ename")) for one in cell.get("outputs", [])
     ]

@@ -33,9 +33,7 @@ ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 EXTRAS = "extras.txt"  # of the lock: what developers need
 # What `python -m grader.work` needs.
-COPIES = tuple(
-    f"grader/{name}.py" for name in ("__init__", "additions", "metadata", "whole_file", "work")
-)
+COPIES = tuple(f"grader/{name}.py" for name in ("__init__", "metadata", "whole_file", "work"))
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     trim_blocks=True,

@@ -2,7 +2,7 @@
 
 A lesson asks for a prediction, and the next output and the paragraph after it answer. A section
 needs what the sections above it define: for whoever comes by a link into the middle of a lesson, a
-button below its heading runs them.
+button below its heading runs them. A cell is compared with its text without these additions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,35 @@ import nbformat.v4
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
-from grader.additions import BUTTON, CLOSE, OPEN, unfolded, without_button
-from grader.authoring.notebook import HIDE_INPUT
+from grader.authoring.text import HIDE_INPUT
 
 # At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
 ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)
 BLOCKS = MarkdownIt("commonmark").enable("table")
+# Around the words that answer a prediction, and below a section's heading.
+OPEN = '<details class="prediction"><summary>What happens, in words</summary>\n\n'
+CLOSE = "\n\n</details>"
+BUTTON = (
+    '<button data-commandlinker-command="notebook:run-all-above" data-commandlinker-args="{}">'
+    "Run all cells above</button>\n\n"
+)
+
+
+def as_text(markdown: str) -> str:
+    """Return a cell's markdown as its text has it, without what the build adds for JupyterLab."""
+    return without_button(unfolded(markdown))
+
+
+def unfolded(markdown: str) -> str:
+    """Return a cell's markdown without the fold around its first words."""
+    if not markdown.startswith(OPEN):
+        return markdown
+    return markdown.removeprefix(OPEN).replace(CLOSE, "", 1)
+
+
+def without_button(markdown: str) -> str:
+    """Return a cell's markdown without the button below its heading."""
+    return markdown.replace(BUTTON, "", 1).removesuffix(f"\n\n{BUTTON}".rstrip("\n"))
 
 
 def without_blank(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:

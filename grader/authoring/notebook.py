@@ -13,9 +13,9 @@ import nbformat
 import nbformat.v4
 from nbformat import NotebookNode
 
-from grader.additions import as_text
+from grader.authoring.folds import as_text
 from grader.authoring.regions import BEGIN_HIDDEN
-from grader.authoring.text import ROLES, Problem, Text, TextCell
+from grader.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell
 from grader.metadata import CELLS, KEY
 from grader.phase_paths import slug
 
@@ -51,7 +51,6 @@ GUARD = re.compile(
     re.escape(WITHOUT_UTILS).replace(re.escape(CHECK_IMPORT), r"from [\w.]+ import check")
 )
 SOLUTION_SUFFIX = "_solution"
-HIDE_INPUT = "hide-input"
 HEADING = re.compile(r"#{1,6} +(.+)")
 
 

@@ -9,7 +9,6 @@ written.
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,29 +68,25 @@ def text_problems(texts: Texts) -> Iterator[Problem]:
         yield from page_problems(texts.lesson)
     if not texts.lab:
         return
-    from grader.judging.catalogue import load_checks  # here, because it imports torch
+    from grader.judging.catalogue import load_checks, place_of  # here, because it imports torch
 
     yield from lab_problems(texts.lab)
     taken = exercises_elsewhere(texts.phase)
     for cell in texts.lab.cells:
         if (name := str(cell.header.get("test"))) in taken:
             yield at(texts.lab, cell, f"{taken[name]} has an exercise {name!r}, too: rename one")
-    shown = {str(path): texts.phase.relative(path) for path in texts.phase.checks}
+    files = texts.phase.checks
     try:
         checks = load_checks(texts.phase.folder)
         for check in checks.values():
             check.read_answers()
     except Exception as error:  # a file of checks may raise any error
-        frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
-        if isinstance(error, SyntaxError):
-            frames.append((str(error.filename), error.lineno))
-        first = (next(iter(shown)), 1)
-        path, line = next((f for f in reversed(frames) if f[0] in shown), first)
+        path, line = place_of(error, files)
         said = str(error).replace(f"{texts.phase.root}/", "")
         message = f"can't be loaded: {type(error).__name__}: {said}"
-        yield Problem(shown[path], line or 1, message)
+        yield Problem(texts.phase.relative(path), line, message)
         return
-    code = {shown[str(path)]: path.read_text(encoding="utf-8") for path in texts.phase.checks}
+    code = {texts.phase.relative(path): path.read_text(encoding="utf-8") for path in files}
     yield from check_problems(texts.lab, texts.lesson, checks, code)
 
 

@@ -28,8 +28,7 @@ _workers = Workers()
 def grade_in_child(job: Job) -> Result:
     """Grade a job in a child process of this Dask worker.
 
-    Raises:
-        RuntimeError: when the grader failed, so that Dask tries the job again.
+    Raises RuntimeError when the grader failed, so that Dask tries the job again.
     """
     result = _workers.grade(job)
     if result.retryable:
@@ -40,12 +39,9 @@ def grade_in_child(job: Job) -> Result:
 class Cluster:
     """Grades jobs on a Dask cluster. Use it as a context manager.
 
-    Args:
-        address: address of the scheduler, such as ``tcp://host:8786``.
-        stopped: called twice a second; when it returns True, the run ends with the finished jobs.
-
-    Raises:
-        UserError: when the scheduler cannot be reached, or the connection is lost.
+    ``address`` is the address of the scheduler, such as ``tcp://host:8786``; ``stopped`` is called
+    twice a second; when it returns True, the run ends with the finished jobs. Raises UserError when
+    the scheduler cannot be reached, or the connection is lost.
     """
 
     def __init__(

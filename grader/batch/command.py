@@ -20,10 +20,10 @@ from rich.markup import escape
 from grader import UserError
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, Submission, failed
-from grader.batch.pool import Pool, kept
+from grader.batch.pool import Pool, lasting_pool
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
-from grader.batch.writer import Recorded, Writer
+from grader.batch.writer import GradeRecord, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
@@ -44,7 +44,6 @@ OTHER_CELLS = "Cannot add or remove cells for notebook"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``python -m grader grade``."""
     parser.set_defaults(keep_workers=False)  # only nbgrader's way in does
     words = "labs, such as 01_tensors or 01; of another origin, by folder name in source/"
     parser.add_argument("lab", nargs="+", help=words)
@@ -103,13 +102,9 @@ def _positive(text: str) -> int:
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
     """Grade the labs.
 
-    Returns:
-        0 when every submission has a verdict, 1 when some have none or a lab could not be graded,
-        130 when interrupted.
-
-    Raises:
-        UserError: when nothing can be graded, or recorded grades would be redone unasked; then
-            nothing was done.
+    It returns 0 when every submission has a verdict, 1 when some have none or a lab could not be
+    graded, 130 when interrupted. Raises UserError when nothing can be graded, or recorded grades
+    would be redone unasked; then nothing was done.
     """
     console = console or Console()
     course = open_course(root)
@@ -138,11 +133,8 @@ def grade_labs(
 ) -> tuple[dict[str, RunSummary], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
 
-    Returns:
-        The outcome of each lab that could be graded, and whether the run was interrupted.
-
-    Raises:
-        UserError: as :func:`run`.
+    It returns the outcome of each lab that could be graded, and whether the run was interrupted.
+    Raises UserError as :func:`run`.
     """
     asked = list(dict.fromkeys(lab_named(course.root, word) for word in args.lab))
     left, runs = list(asked), {}
@@ -267,7 +259,7 @@ def _executor(
         from grader.batch.cluster import Cluster  # Dask is an optional extra
 
         return Cluster(args.scheduler, stopped)
-    make = kept if args.keep_workers else Pool
+    make = lasting_pool if args.keep_workers else Pool
     return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
 
 
@@ -275,8 +267,7 @@ def _executor(
 def only_one(course: Course) -> Iterator[None]:
     """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
 
-    Raises:
-        UserError: when another run holds the lock.
+    Raises UserError when another run holds the lock.
     """
     directory = course.directory
     folder = os.path.join(directory.root, directory.autograded_directory)
@@ -384,7 +375,7 @@ class _Run:
             self.own_sent = True
             yield self.own
 
-    def _in_order(self) -> list[tuple[str, Recorded | None]]:
+    def _in_order(self) -> list[tuple[str, GradeRecord | None]]:
         records = self.writer.records(self.lab.name)
         found = [(student, records.get(student)) for student in self.students]
         return sorted(found, key=lambda one: one[1] is not None and not one[1].job_id)
@@ -396,7 +387,7 @@ class _Run:
         self.summary.failures[student] = problem
         self.progress.count(graded=False, failed=True)
 
-    def _job(self, student: str, before: Recorded | None) -> Job | None:
+    def _job(self, student: str, before: GradeRecord | None) -> Job | None:
         lab = self.lab
         submission = self._read(student)
         job_id = submission.job_id(lab, self.sandbox)

@@ -59,10 +59,9 @@ class GraderFailed(Exception):
 def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Result:
     """Grade one submission. Every outcome is returned as a result; nothing is raised.
 
-    Args:
-        scratch: where the run's private folder is made; the system's temporary folder by default.
-        in_bounds: whether this process is :func:`~grader.submission.bounds.bounded`. Then a
-            ``MemoryError`` means that the submission used too much memory.
+    ``scratch`` says where the run's private folder is made; the system's temporary folder by
+    default. ``in_bounds`` says whether this process is :func:`~grader.submission.bounds.bounded`.
+    Then a ``MemoryError`` means that the submission used too much memory.
     """
     try:
         if f"{GRADER}-{checks_of(job.lab.name)}" != job.lab.version:
@@ -100,8 +99,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
 def require_checks(source: bytes) -> None:
     """Refuse a lab whose checks can't be used, also for a submission that would meet none of them.
 
-    Raises:
-        UserError: when a check can't be loaded, or gives other points than its cell has.
+    Raises UserError when a check can't be loaded, or gives other points than its cell has.
     """
     verified = [
         (cell, parts) for cell in read_source(source).cells if (parts := verified_parts(cell))

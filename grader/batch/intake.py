@@ -48,8 +48,7 @@ TOLD = ("cells", "points", "title")
 def read_lab(course: Course, name: str) -> LabFiles:
     """Read the instructor's notebooks and files of an assignment.
 
-    Raises:
-        UserError: when there are none, or one is not a notebook that nbgrader can release.
+    Raises UserError when there are none, or one is not a notebook that nbgrader can release.
     """
     folder = course.folder("source", ".", name)
     notebooks = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
@@ -59,18 +58,18 @@ def read_lab(course: Course, name: str) -> LabFiles:
             f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
     files = given_files(folder, course.directory.ignore)
-    kept = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
+    theirs = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
     graded_by = version(name)
     config = judging_settings(course)
     parts = [_json([stem, _judged(stem, data, config)]) for stem, data in notebooks.items()]
     parts += [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in files.items()]
-    of_lab, of_settings = digest_of([*parts, *kept]), digest_of([_json(config)])
+    of_lab, of_settings = digest_of([*parts, *theirs]), digest_of([_json(config)])
     headers = [read_source(data).metadata.get(KEY, {}) for data in notebooks.values()]
     return LabFiles(
         name=name,
         notebooks=notebooks,
         files=files,
-        kept=kept,
+        not_overwriting=theirs,
         config=config,
         version=graded_by,
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
@@ -82,10 +81,8 @@ def read_lab(course: Course, name: str) -> LabFiles:
 def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -> Submission:
     """Read everything that a learner handed in. A learner's mistakes become notes.
 
-    The folders are what :func:`grader.course.submissions` has of the learner.
-
-    Raises:
-        OutOfReach: when that can't be read, by no fault of the learner.
+    The folders are what :func:`grader.course.submissions` has of the learner. Raises OutOfReach
+    when that can't be read, by no fault of the learner.
     """
     if len(folders) > 1:
         names = " and ".join(f"{str(path.relative_to(path.parents[2]))!a}" for path in folders)
@@ -132,10 +129,8 @@ def judging_settings(course: Course) -> Config:
     """Return the settings that decide a verdict: the steps of ``autograde``, and what they read.
 
     What else stands in nbgrader_config.py, such as places, penalties for lateness, the reading of
-    archives or the level of the log, reaches no worker and makes no grade another one.
-
-    Raises:
-        UserError: when a step cannot be found, or cannot be sent to another process.
+    archives or the level of the log, reaches no worker and makes no grade another one. Raises
+    UserError when a step cannot be found, or cannot be sent to another process.
     """
     nbgraders = course.autograde
     steps, kinds = [], list(STEPS)

@@ -24,26 +24,17 @@ from utils.instruments.toolchain import inductor_lacks
 
 @dataclass(frozen=True)
 class LabFiles:
-    """What all submissions of an assignment have in common.
-
-    Attributes:
-        notebooks: the instructor's version of each notebook, by name without ``.ipynb``.
-        files: the lab's other files, by relative path; ``kept`` replace none of a learner's.
-        config: those of nbgrader's settings that decide a verdict, among them the steps.
-        version: of the grader and the checks, from :func:`grader.batch.version.version`.
-        digest: hashes of what decides a verdict, as :data:`grader.batch.version.FACTORS` names it.
-        can_compile: what :func:`can_compile` said where the lab was read.
-    """
+    """What all submissions of an assignment have in common."""
 
     name: str
-    notebooks: Mapping[str, bytes]
-    files: Mapping[str, bytes]
-    kept: tuple[str, ...]
-    config: Config
-    version: str
-    digest: str
+    notebooks: Mapping[str, bytes]  # the instructor's version of each, by name without ``.ipynb``
+    files: Mapping[str, bytes]  # the lab's other files, by relative path
+    not_overwriting: tuple[str, ...]  # those of them that replace none of a learner's
+    config: Config  # those of nbgrader's settings that decide a verdict, among them the steps
+    version: str  # of the grader and the checks, from :func:`grader.batch.version.version`
+    digest: str  # hashes of what decides a verdict, as `grader.batch.version.FACTORS` names it
     gpu: bool = False
-    can_compile: bool = True
+    can_compile: bool = True  # what :func:`can_compile` said where the lab was read
 
     def digest_in(self, sandbox: bool) -> str:
         """Return the digest of all that decides a verdict beside a submission."""
@@ -52,22 +43,16 @@ class LabFiles:
 
 @dataclass(frozen=True)
 class Submission:
-    """What one learner handed in for a lab.
+    """What one learner handed in for a lab."""
 
-    Attributes:
-        notebooks: the bytes of each notebook of the lab, or why there are none.
-        files: the other files by relative path, without nbgrader's timestamp.
-        renamed: by notebook, the note on one that was found under another name, or beside others.
-        timestamp: when it was handed in, in ISO format; None when that is unknown.
-        time_file: the submitted timestamp.txt, for ``autograded/``; sandboxes do not get it.
-    """
-
-    notebooks: Mapping[str, bytes | Unreadable]
+    notebooks: Mapping[str, bytes | Unreadable]  # the bytes of each, or why there are none
+    # The other files by relative path, without nbgrader's timestamp
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    # By notebook, the note on one that was found under another name, or beside others
     renamed: Mapping[str, Note] = field(default_factory=dict)
-    timestamp: str | None = None
-    time_file: bytes = b""
+    timestamp: str | None = None  # when it was handed in, in ISO format; None when that is unknown
+    time_file: bytes = b""  # timestamp.txt, for ``autograded/``; sandboxes do not get it
 
     @cached_property
     def digest(self) -> str:
@@ -94,18 +79,15 @@ class Submission:
 
 @dataclass(frozen=True)
 class Job:
-    """One submission to be graded.
-
-    Attributes:
-        seed: the seed that its cases are drawn from; the same for everyone in a run.
-        seeds: by notebook, the seed of an earlier grading that is to be repeated.
-    """
+    """One submission to be graded."""
 
     lab: LabFiles
     student: str
     submission: Submission
     id: str
+    # The seed that its cases are drawn from; the same for everyone in a run
     seed: str = field(default_factory=lambda: secrets.token_hex(16))
+    # By notebook, the seed of an earlier grading that is to be repeated
     seeds: Mapping[str, str] = field(default_factory=dict)
     sandbox: bool = True
 
@@ -118,41 +100,29 @@ class Job:
         return shown(self.beside(), self._given())
 
     def _given(self) -> dict[str, bytes]:
-        kept = set(self.lab.kept) & set(self.submission.files)
-        return {name: data for name, data in self.lab.files.items() if name not in kept}
+        theirs = set(self.lab.not_overwriting) & set(self.submission.files)
+        return {name: data for name, data in self.lab.files.items() if name not in theirs}
 
 
 @dataclass(frozen=True)
 class NotebookResult:
-    """A graded notebook.
-
-    Attributes:
-        data: the bytes of the file in ``autograded/``.
-        scores: score of each graded cell; None where a person decides, or nothing could be read.
-        unanswered: for each cell that the learner writes, whether it is as released.
-    """
+    """A graded notebook."""
 
     name: str
-    data: bytes
+    data: bytes  # the bytes of the file in ``autograded/``
     seed: str
-    scores: Mapping[str, float | None]
-    unanswered: Mapping[str, bool]
+    scores: Mapping[str, float | None]  # by graded cell; None where none is known
+    unanswered: Mapping[str, bool]  # whether a cell that the learner writes is as released
 
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one submission.
-
-    Attributes:
-        problem: why it was not graded, or empty.
-        retryable: whether the grader failed, not the submission, so that another try may succeed.
-        hopeless: whether every submission would probably fail, as without a sandbox.
-    """
+    """The outcome of one submission."""
 
     notebooks: tuple[NotebookResult, ...]
-    problem: str = ""
-    retryable: bool = False
-    hopeless: bool = False
+    problem: str = ""  # why it was not graded, or empty
+    retryable: bool = False  # whether the grader failed, so that another try may succeed
+    hopeless: bool = False  # whether every submission would probably fail, as without a sandbox
 
     @property
     def judged(self) -> bool:

@@ -66,8 +66,7 @@ class Worker:
     def grade(self, job: Job) -> Result:
         """Have a job graded.
 
-        Raises:
-            EOFError: when the worker has died, or was closed.
+        Raises EOFError when the worker has died, or was closed.
         """
         result = None
         try:
@@ -116,8 +115,7 @@ class Workers:
     def grade(self, job: Job) -> Result:
         """Grade a job once. Threads may call this; each has a worker to itself.
 
-        Raises:
-            UserError: when a worker cannot be started.
+        Raises UserError when a worker cannot be started.
         """
         try:
             worker = self.idle.pop()
@@ -149,8 +147,7 @@ class Workers:
 class Pool:
     """Grades jobs in a number of workers. Use it as a context manager.
 
-    Args:
-        stopped: called twice a second; when it returns True, the run ends with the finished jobs.
+    ``stopped`` is called twice a second; when it returns True, the run ends with the finished jobs.
     """
 
     def __init__(
@@ -172,8 +169,7 @@ class Pool:
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield results as they arrive. Jobs are taken only when there is room for one.
 
-        Raises:
-            UserError: when a worker cannot be started.
+        Raises UserError when a worker cannot be started.
         """
         left, ended = iter(jobs), False
         at_work: dict[Future[Result], Job] = {}
@@ -208,7 +204,7 @@ _kept: dict[bool, Pool] = {}
 
 
 @contextlib.contextmanager
-def kept(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
+def lasting_pool(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
     """Yield a pool whose idle workers wait for this process's next call, as by formgrader."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped

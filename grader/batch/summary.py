@@ -70,24 +70,17 @@ def _pace(task: Task) -> list[str]:
 
 @dataclass
 class RunSummary:
-    """The counts of one lab's run.
-
-    Attributes:
-        skipped: number of submissions that were recorded before and have not changed.
-        people: why submissions that have a verdict need a person, by student.
-        failures: why submissions have no verdict, by fault of the grader, by student.
-        late: how late submissions came, in seconds, by student.
-        not_entered: students, as they are shown, on disk and not in the gradebook.
-    """
+    """The counts of one lab's run."""
 
     lab: str
     graded: int = 0
-    skipped: int = 0
-    people: dict[str, str] = field(default_factory=dict)
+    skipped: int = 0  # number of submissions that were recorded before and have not changed
+    people: dict[str, str] = field(default_factory=dict)  # why a verdict needs a person, by student
+    # Why submissions have no verdict, by fault of the grader, by student
     failures: dict[str, str] = field(default_factory=dict)
-    late: dict[str, float] = field(default_factory=dict)
+    late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
     to_mark: int = 0
-    not_entered: list[str] = field(default_factory=list)
+    not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
 
     def show(self, console: Console) -> None:
@@ -122,7 +115,6 @@ class RunSummary:
 
 
 def _lines(found: dict[str, str]) -> list[str]:
-    """Return a line for each; those with the same reason share one where they are many."""
     pairs: Iterable[tuple[str, str]] = sorted(found.items())
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}

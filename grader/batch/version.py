@@ -58,9 +58,8 @@ ANOTHER = "the program that gave them"
 def changes(before: str, now: str) -> list[str]:
     """Return in words what decides verdicts and is not the same in two jobs' ids.
 
-    Args:
-        before: the recorded id, perhaps of an earlier form.
-        now: a job's id, or its part that all submissions share.
+    ``before`` is the recorded id, perhaps of an earlier form; ``now`` is a job's id, or its part
+    that all submissions share.
     """
     old, new = before.split("-"), now.split("-")
     if len(old) <= len(FACTORS):  # the last is the submission's

@@ -81,19 +81,14 @@ INDEXES = {
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """The record of a submission that was graded before.
+class GradeRecord:
+    """The record of a submission that was graded before."""
 
-    Attributes:
-        job_id: id of the job whose scores are in the gradebook; empty when the grader failed, and
-            :data:`OTHER_PROGRAM` when another program gave the scores.
-        digest: digest of the submission; empty when another program gave the scores.
-        seeds: the seed of each notebook.
-    """
-
+    # Id of the job whose scores are in the gradebook; empty when the grader failed, and
+    # :data:`OTHER_PROGRAM` when another program gave the scores
     job_id: str
-    digest: str
-    seeds: Mapping[str, str]
+    digest: str  # digest of the submission; empty when another program gave the scores
+    seeds: Mapping[str, str]  # the seed of each notebook
 
     def is_of(self, submission: Submission) -> bool:
         """Return whether a sandbox could not tell it from this; true where nobody knows."""
@@ -103,11 +98,8 @@ class Recorded:
 class Writer:
     """Writes scores and graded files; nothing else does. Use it as a context manager.
 
-    Args:
-        patience: seconds to wait for a gradebook that another program has locked.
-
-    Raises:
-        UserError: when the gradebook cannot be used; from any method, with what to do.
+    ``patience`` are the seconds to wait for a gradebook that another program has locked. Raises
+    UserError when the gradebook cannot be used; from any method, with what to do.
     """
 
     def __init__(self, course: Course, patience: float = PATIENCE):
@@ -166,7 +158,7 @@ class Writer:
         with self._said_clearly(), self._engine.connect() as connection:
             return spelled(set(connection.scalars(select(Student.id))))
 
-    def records(self, lab: str, student: str = "") -> dict[str, Recorded]:
+    def records(self, lab: str, student: str = "") -> dict[str, GradeRecord]:
         """Return the records of one learner, or of all who have one, by student id."""
         marked = (
             select(Grade.id)
@@ -185,9 +177,9 @@ class Writer:
             query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
-                row.student_id: Recorded(OTHER_PROGRAM, "", {})
+                row.student_id: GradeRecord(OTHER_PROGRAM, "", {})
                 if row.key is None
-                else Recorded(row.key, row.digest, json.loads(row.seeds))
+                else GradeRecord(row.key, row.digest, json.loads(row.seeds))
                 for row in connection.execute(query)
             }
 
@@ -195,10 +187,8 @@ class Writer:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
 
         If this process is killed in between, the record has the old job's id, and the next run
-        notices.
-
-        Returns:
-            False where the grader failed for somebody who has a grade: all stays as it is.
+        notices. It returns False where the grader failed for somebody who has a grade: all stays as
+        it is.
         """
         lab, student = job.lab.name, job.student
         before = None if result.judged else self.records(lab, student).get(student)
@@ -257,8 +247,7 @@ class Writer:
     def renew_penalties(self, lab: str, students: Collection[str]) -> int:
         """Set the late penalties of recorded grades as policy, due date and marks now ask for.
 
-        Returns:
-            The number of submissions of which one has changed.
+        It returns the number of submissions of which one has changed.
         """
         if self._late is None:
             return 0
@@ -348,11 +337,9 @@ def replaced(
 ) -> Iterator[None]:
     """Replace a submission's graded files.
 
-    When that or the enclosed code fails, the old files are put back. If the process is killed
-    in between, the old files, the new files or none are there.
-
-    Args:
-        beside: the other files, by relative path.
+    When that or the enclosed code fails, the old files are put back. If the process is killed in
+    between, the old files, the new files or none are there. ``beside`` has the other files, by
+    relative path.
     """
     folder = course.folder("autograded", student, lab)
     root = os.path.normpath(course.folder("autograded", ".", "."))

@@ -21,10 +21,8 @@ def enter(proc: Path = Path("/proc/self")) -> Path | None:
     """Move this process into a group of its own; return the group above, for those of sandboxes.
 
     The grading process calls it before it starts workers and a zygote; in these it returns the
-    same. None if the system lets nobody make groups here; then nothing has changed.
-
-    Args:
-        proc: this process's folder in /proc.
+    same. None if the system lets nobody make groups here; then nothing has changed. ``proc`` is
+    this process's folder in /proc.
     """
     own = _own(proc)
     if own is None:
@@ -66,12 +64,8 @@ def _words(path: Path) -> list[str]:
 class Group:
     """The group of one sandbox.
 
-    Args:
-        above: the group that :func:`enter` returned.
-        name: of the new group.
-
-    Raises:
-        OSError: from here and :meth:`add` and :meth:`limit`, if the system refuses.
+    ``above`` is the group that :func:`enter` returned; ``name`` is the new group's. Raises OSError
+    from here and :meth:`add` and :meth:`limit`, if the system refuses.
     """
 
     def __init__(self, above: Path, name: str) -> None:

@@ -59,9 +59,7 @@ def use(folder: Path) -> None:
 
     Code that needs a header compiled with other options includes the header's text instead. The
     instructions are asked for here, once: torch keeps the answers, and kernels inherit them.
-
-    Args:
-        folder: what :func:`make` filled; a sandbox has it at ``SHOWN``.
+    ``folder`` is what :func:`make` filled; a sandbox has it at ``SHOWN``.
     """
     from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 

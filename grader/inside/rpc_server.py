@@ -148,8 +148,7 @@ def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
 def find_driver(name: str) -> Callable:
     """Return the driver with a name such as ``dispatch:log_ops``.
 
-    Raises:
-        LookupError: if there is none.
+    Raises LookupError if there is none.
     """
     module, _, function = name.partition(":")
     try:
@@ -224,10 +223,8 @@ def describe(error: BaseException) -> dict[str, Any]:
 def serve(thing: Any) -> None:
     """Answer requests over the inherited socket, until the grader sends ``end`` or closes it.
 
-    The kernel calls this: it is the code that the grader executes for a graded cell.
-
-    Args:
-        thing: what the learner wrote; a dict for an exercise with several functions.
+    The kernel calls this: it is the code that the grader executes for a graded cell. ``thing`` is
+    what the learner wrote; a dict for an exercise with several functions.
     """
     answerer = Answerer(thing)
     with (
@@ -264,8 +261,7 @@ def _interruptible() -> Iterator[None]:
 def receive(connection: socket.socket) -> Any:
     """Receive and decode the next message; return None at the end of the stream.
 
-    Raises:
-        NotByValue: if the bytes are not a valid message.
+    Raises NotByValue if the bytes are not a valid message.
     """
     header = _exactly(connection, codec.HEADER.size)
     if len(header) < codec.HEADER.size:
@@ -288,18 +284,13 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 class OpRecorder(TorchDispatchMode):
     """Record each operator that reaches the dispatcher and has an input's storage as an argument.
 
-    What an operator made of an input, such as a copy, is looked at like the input.
-
-    Args:
-        inputs: the inputs; those that are no tensors are ignored.
-
-    Attributes:
-        ops: the recorded operators, such as ``aten.add``, in order.
+    What an operator made of an input, such as a copy, is looked at like the input. Of the inputs
+    those that are no tensors are ignored.
     """
 
     def __init__(self, inputs: list[Any]) -> None:
         super().__init__()
-        self.ops: list[str] = []
+        self.ops: list[str] = []  # the recorded operators, such as ``aten.add``, in order
         self._inputs = _addresses(inputs) - {0}  # that of every empty storage
         self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
 
@@ -323,13 +314,11 @@ class CallRecorder(TorchFunctionMode):
 
     It is heard whatever the code calls it by. What a library calls in turn is not, nor is code of
     the learner's that runs inside of a call of torch, such as a ``backward``.
-
-    Attributes:
-        lines: the line in which the code first called it, by its path, such as ``torch.softmax``.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        # The line in which the code first called it, by its path, such as ``torch.softmax``
         self.lines: dict[str, int] = {}
         self._heard: set[Any] = set()
 
@@ -361,7 +350,6 @@ def _path(func: Any) -> str:
 
 
 def _addresses(value: Any) -> set[int]:
-    """Return the addresses of the storages of the tensors in nested containers."""
     return {address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
 
 

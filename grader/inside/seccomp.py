@@ -239,7 +239,6 @@ def _only(value: int, steps: list[bytes]) -> list[bytes]:
 
 
 def _argument(place: int, mask: int = 0) -> list[bytes]:
-    """Return instructions that load the lower 32 bits of an argument, masked if asked."""
     return [_step(LOAD, ARGUMENT + 8 * place), *([_step(AND, mask)] if mask else [])]
 
 

@@ -201,7 +201,6 @@ class Meter:
             self.new_sessions, self.new, self.looks = self.new, 0, 0
 
     def _threads(self) -> dict[str, Thread]:
-        """Return the sandbox's threads by their ids."""
         found: dict[str, Thread] = {}
         for pid in self._processes():
             found |= self._threads_in(f"/proc/self/fd/{self.proc}/{pid}/task")
@@ -300,7 +299,6 @@ class Meter:
         return found
 
     def _descriptors(self, pid: str) -> int:
-        """Return the number of files that a process has open."""
         with contextlib.suppress(OSError):
             # since Linux 6.2 the folder's size is this number
             return os.stat(f"{pid}/fd", dir_fd=self.proc).st_size or len(

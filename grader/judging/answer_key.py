@@ -19,15 +19,11 @@ from utils.checks.exercise import Case, Check
 
 
 class AnswerKey:
-    """The cases that a seed draws, with the outcomes that answers are compared with.
-
-    Attributes:
-        cases: the cases, in the order in which they are played.
-    """
+    """The cases that a seed draws, with the outcomes that answers are compared with."""
 
     def __init__(self, check: Check, seed: str):
         self.check, self.seed = check, seed
-        self.cases = check.draw_cases(seed)
+        self.cases = check.draw_cases(seed)  # the cases, in the order in which they are played
         self._known: dict[tuple[str, int], CaseOutcome] = {}
         self._errs: dict[tuple[str, int], bool] = {}
         self._asked: dict[int, int] = {}  # requests of the reference
@@ -36,10 +32,9 @@ class AnswerKey:
     def right(self, c: Case) -> CaseOutcome:
         """Return the outcome of the reference for one of the cases.
 
-        Raises:
-            ValueError: if the reference returns a value that cannot be sent between processes, or
-                raises where the case does not say so, or another exception than it says.
-            MemoryError: if this machine has too little memory.
+        Raises ValueError if the reference returns a value that cannot be sent between processes, or
+        raises where the case does not say so, or another exception than it says; MemoryError if
+        this machine has too little memory.
         """
         check, found = self.check, self._outcome("", self.check.right, c)
         if found.ran_short():  # raised, because a new grading process may have enough memory

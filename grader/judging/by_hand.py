@@ -1,44 +1,28 @@
 """Enforce the rules of exercises that must be solved by hand: what an answer may not use.
 
-A rule (:class:`utils.checks.exercise.ByHand`) is enforced in two ways:
-
-1. **What stands in the cells.** The statements that define the answer, and every name that they
-   use, are read (:mod:`grader.judging.learner_source`). A name stands for what an import or an
-   assignment gave it. A rule's names and patterns apply to things of a library and to attributes of
-   values. The learner's own functions, classes and attributes may have any name. So may NumPy's,
-   unless a pattern names ``numpy``. If a name may have several definitions, all of them must follow
-   the rule; the last one alone counts if its cell ran to its end and it is not conditional.
-2. **What runs.** While the cases are played, the learner's process records the functions and
-   methods of torch that the learner's code calls, whatever it calls them by, and the operators that
-   touch an input (:mod:`grader.inside.rpc_server`). Code that no case runs breaks no rule by that.
-
-Some things would make both worthless, and are refused by their names: in an answer, modules that no
-exercise by hand needs, and code that is made while it runs; anywhere, ``exec``, ``%run``,
+A rule (:class:`utils.checks.exercise.ByHand`) is enforced by what stands in the cells and by what
+runs. The statements that define the answer, and every name that they use, are read
+(:mod:`grader.judging.learner_source`): the rule applies to things of a library and to attributes of
+values, not to the learner's own names. While the cases are played, the learner's process records
+what their code calls of torch, whatever they call it by (:mod:`grader.inside.rpc_server`). What
+would make both worthless is refused by its name: code that is made while it runs, ``exec``,
 ``torch.softmax = f``, ``sys.modules`` and the like. Cells that come with the lab are trusted.
 
-By hand: what can't be seen
----------------------------
+What can't be seen:
 
-- **The record is a claim.** It is made in the learner's process, and the verdict lists it under its
-  claims. What computes a name while a cell runs can replace it (``getattr(torch, "s" + "ys")``), as
-  can a library that is handed to a function (``patch(torch)``). That takes a deliberate act, in a
-  cell that a person can read.
-- **The record hears torch's functions and methods alone**, as the learner's code calls them: no
-  NumPy, no classes such as ``torch.optim.SGD`` and no ``torch.func``, and nothing that one of them
-  calls in turn. These are read. So ``getattr(array, "str" + "ides")`` is not seen, nor is
-  ``for lib in [torch]: lib.optim.SGD``.
-- **What runs inside of a call of torch** is not heard, such as a ``backward`` or a hook. It
-  is read.
-- **What was computed before** the cases are played is read and not heard. The reader follows names;
-  it does not follow a container that is filled under another name.
-- **Whose attribute it is, is not known.** A name that the answer's code gives to an attribute of
-  anything counts as its own on everything. On a tensor it is heard.
-- **Only what the rule names is forbidden.** The rules name families (``*backward*``,
-  ``*softmax*``), and torch is large: a function that does the same work under a name that no
-  pattern covers is accepted.
-- **Results typed in as numbers** cannot be distinguished from computed ones. The cases are drawn
-  anew for each grading, so such a table earns nothing by itself.
-- **Values computed elsewhere by a person**, with or without help, are beyond any grader.
+- The record is a claim of the learner's process. What computes a name while a cell runs can replace
+  it (``getattr(torch, "s" + "ys")``), as can a library that is handed to a function
+  (``patch(torch)``): a deliberate act, in a cell that a person can read.
+- It hears torch's functions and methods alone: no NumPy, no classes such as ``torch.optim.SGD``, no
+  ``torch.func``, and nothing inside of a call of torch, such as a ``backward``. These are read. So
+  ``getattr(array, "str" + "ides")`` and ``for lib in [torch]: lib.optim.SGD`` are not seen.
+- What was computed before the cases are played is read, and not heard. The reader follows names; it
+  does not follow a container that is filled under another name.
+- A name that the answer's code gives to an attribute of anything counts as its own on everything.
+- Only what the rule names is forbidden, in families (``*backward*``): a function of torch that does
+  the same work under a name that no pattern covers is accepted.
+- Results that were typed in or computed elsewhere can't be told from computed ones. The cases are
+  drawn anew for each grading, so such a table earns nothing by itself.
 """
 
 from __future__ import annotations
@@ -54,7 +38,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from grader.judging.learner_source import NOWHERE, Use, Written, words
+from grader.judging.learner_source import NOWHERE, LearnerSource, Use, words
 from utils.checks.exercise import ByHand, Check
 
 LIBRARIES = words("torch functorch numpy utils einops triton")
@@ -124,11 +108,10 @@ SETTINGS = ("torch.backends", "torch._dynamo.config", "torch._inductor.config", 
 class RuleReader:
     """What one learner's code says against the rule of one check.
 
-    Args:
-        source: the notebook's cells; None if unknown.
+    ``source`` has the notebook's cells; None if unknown.
     """
 
-    def __init__(self, check: Check, source: Written | None):
+    def __init__(self, check: Check, source: LearnerSource | None):
         self._check, self._source = check, source
         self._said: dict[str, str] = {}
 
@@ -154,8 +137,7 @@ class RuleReader:
     def heard(self, of: str | None, called: Mapping[str, int]) -> str:
         """Return the same of what the learner's process recorded.
 
-        Args:
-            called: the lines in which it called functions and methods of torch, by their paths.
+        ``called`` has the lines in which it called functions and methods of torch, by their paths.
         """
         rule = self._check.by_hand
         if rule is None:
@@ -170,9 +152,8 @@ class RuleReader:
 def forbidden(rule: ByHand, path: str, own: Any = ()) -> str:
     """Return the name by which a rule forbids something; empty if it does not.
 
-    Args:
-        path: dotted, from the library on, or from a dot on for an attribute of a value.
-        own: attributes that the learner's own objects have.
+    ``path`` is dotted, from the library on, or from a dot on for an attribute of a value; ``own``
+    are attributes that the learner's own objects have.
     """
     root, *parts = path.split(".")
     if (root and root not in LIBRARIES) or path.endswith(".?") or allowed(rule, path):
@@ -210,7 +191,7 @@ def _who(of: str | None) -> str:
     return f"`{of}`" if of else "your code"
 
 
-def _said_of(written: Written, name: str, who: str, rule: ByHand) -> str:
+def _said_of(written: LearnerSource, name: str, who: str, rule: ByHand) -> str:
     cells = [(cell, finished) for cell, given, finished in written.cells if not given]
     if any(cell.unread and finished for cell, finished in cells):
         return _about_danger(who, "…", "a cell that is nested too deeply to be read")
@@ -246,7 +227,6 @@ def _said_of(written: Written, name: str, who: str, rule: ByHand) -> str:
 
 
 def _in_answer(path: str, rule: ByHand, node: Any) -> str:
-    """Return why an answer may not use a path; empty if it may."""
     root = path.partition(".")[0]
     if path.endswith(".?") and root in LIBRARIES:
         given = isinstance(node.args[1], ast.Name) and path == f"{rule.looks_up}.?"
@@ -256,7 +236,7 @@ def _in_answer(path: str, rule: ByHand, node: Any) -> str:
     return _anywhere(path) or _below(path, IN_ANSWERS)
 
 
-def _dangers(written: Written, rule: ByHand) -> Iterator[tuple[ast.AST, str]]:
+def _dangers(written: LearnerSource, rule: ByHand) -> Iterator[tuple[ast.AST, str]]:
     """Yield code anywhere in the learner's cells that may change the meaning of names unseen."""
     files = written.files.union(*(one.files for one, _, _ in written.statements()))
     for one, given, before in written.statements():

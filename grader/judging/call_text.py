@@ -26,19 +26,12 @@ class NoText(ConnectionLost):
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One request of a case.
+    """One request of a case."""
 
-    Attributes:
-        text: the request as a Python expression.
-        before: lines to run first: imports, and what made the instance and was done with it.
-        reply: the reply; None if the returned value could not be sent between processes.
-        driven: whether it is the call of a driver.
-    """
-
-    text: str
-    before: tuple[str, ...] = ()
-    reply: dict[str, Any] | None = None
-    driven: bool = False
+    text: str  # the request as a Python expression
+    before: tuple[str, ...] = ()  # lines to run first: imports, and what made the instance
+    reply: dict[str, Any] | None = None  # None if the value could not be sent
+    driven: bool = False  # whether it is the call of a driver
 
     @property
     def lines(self) -> str:
@@ -60,16 +53,12 @@ class Call:
 
 
 class CallRecorder:
-    """A connection that records the requests and writes them as lines of Python.
-
-    Attributes:
-        calls: the requests so far.
-    """
+    """A connection that records the requests and writes them as lines of Python."""
 
     def __init__(self, check: Check, connection: Connection):
         self._check, self._connection = check, connection
         self._sessions: dict[int, tuple[str, list[str]]] = {}  # an instance's name; lines about it
-        self.calls: list[Call] = []
+        self.calls: list[Call] = []  # the requests so far
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask as any connection does; raise NoText for what cannot be written as a short line."""
@@ -122,8 +111,7 @@ class CallRecorder:
 def argument(value: Any) -> str:
     """Return the literal of an argument; in a mapping, such as weights, each item may be long.
 
-    Raises:
-        Unprintable: if there is none that is short enough.
+    Raises Unprintable if there is none that is short enough.
     """
     if not isinstance(value, Mapping):
         return literal(value)
@@ -161,7 +149,6 @@ def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
 
 
 def _imports(value: Any) -> list[str]:
-    """Return imports of the data classes that literals of a value name."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [f"from {type(value).__module__} import {type(value).__name__}"]
     if isinstance(value, Mapping):

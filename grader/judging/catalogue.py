@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,8 +21,7 @@ from utils.checks.exercise import Check
 def load_checks(folder: Path) -> dict[str, Check]:
     """Return the checks in a phase's folder by name, in the order of its module ``checks``, if any.
 
-    Raises:
-        ValueError: if two checks have the same name.
+    Raises ValueError if two checks have the same name.
     """
     if not (files := check_files(folder)):
         return {}
@@ -45,45 +45,36 @@ def load_checks(folder: Path) -> dict[str, Check]:
 def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
     """Return the phase that has a check of this name, and the check.
 
-    Checks that can't be loaded stop only who may need them: whose check no other phase has.
-
-    Raises:
-        LookupError: if no phase has it, or more than one.
-        UserError: if none has it, and the checks of some phase can't be loaded.
+    Only those phases are loaded whose files name it, since some import for seconds. Raises
+    LookupError if none has it, or more than one; UserError if checks that name it can't be loaded.
     """
     found = []
-    broken: list[tuple[PhasePaths, Exception]] = []
-    named = [phase for phase in phases(root) if _names(phase, name)]
-    for phase in named or phases(root):
+    for phase in phases(root):
+        texts = [path.read_text(encoding="utf-8") for path in phase.checks]
+        if not any(f'"{name}"' in text or f"'{name}'" in text for text in texts):
+            continue
         try:
             if check := load_checks(phase.folder).get(name):
                 found.append((phase, check))
+        except (MemoryError, OSError):  # may be the machine's fault
+            raise
         except Exception as error:  # a file of checks may raise any error
-            broken.append((phase, error))
-    if len(found) == 1:
-        return found[0]
-    if found:
+            file = phase.relative(place_of(error, phase.checks)[0])
+            raise UserError(
+                f"the check {name!r} cannot be used: {file} can't be loaded: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    if not found:
+        raise LookupError(f"no check is named {name!r}; `python -m grader selftest` lists them all")
+    if len(found) > 1:
         where = " and ".join(phase.name for phase, _ in found)
         raise LookupError(f"two checks are named {name!r}, in {where}: rename one")
-    for _, why in broken:
-        if isinstance(why, (MemoryError, OSError)):  # may be the machine's fault
-            raise why
-    if broken:
-        said = "; ".join(_why_not_loaded(phase, error) for phase, error in broken)
-        raise UserError(f"the check {name!r} cannot be used: {said}") from broken[0][1]
-    raise LookupError(f"no check is named {name!r}; `python -m grader selftest` lists them all")
+    return found[0]
 
 
-def _names(phase: PhasePaths, name: str) -> bool:
-    """Whether the checks' files have the name in quotes; loading some takes seconds of imports."""
-    texts = (path.read_text(encoding="utf-8") for path in check_files(phase.folder))
-    return any(f'"{name}"' in text or f"'{name}'" in text for text in texts)
-
-
-def _why_not_loaded(phase: PhasePaths, error: Exception) -> str:
-    files = phase.checks
-    frames = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+def place_of(error: Exception, files: Sequence[Path]) -> tuple[Path, int]:
+    """Return in which of some files, and in which line, an error arose when they were loaded."""
+    frames = [(Path(f.filename), f.lineno or 1) for f in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
-        frames.append(Path(str(error.filename)))
-    file = next((path for path in reversed(frames) if path in files), files[0])
-    return f"{phase.relative(file)} can't be loaded: {type(error).__name__}: {error}"
+        frames.append((Path(str(error.filename)), error.lineno or 1))
+    return next((frame for frame in reversed(frames) if frame[0] in files), (files[0], 1))

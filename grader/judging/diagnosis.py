@@ -29,8 +29,7 @@ from utils.checks.exercise import Case
 class Diagnosis:
     """The comparison of one learner's code with the misconceptions of a check.
 
-    Args:
-        played: all cases that could be run, with the learner's outcomes.
+    ``played`` has all cases that could be run, with the learner's outcomes.
     """
 
     def __init__(self, key: AnswerKey, played: list[tuple[Case, CaseOutcome]]):
@@ -77,7 +76,6 @@ class Diagnosis:
         return [k for k, (c, got) in each if differs(key.check, got, key.right(c))]
 
     def _explained_by(self, m: Candidate) -> set[int]:
-        """Return the failed cases of the whole exercise that a misconception explains."""
         if m.name not in self._explained:
             self._explained[m.name] = {k for k in self._failed if self._alike(m, k)}
         return self._explained[m.name]

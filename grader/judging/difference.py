@@ -20,15 +20,10 @@ NOWHERE: Places = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the outcome of one case.
+    """What is wrong with the outcome of one case."""
 
-    Attributes:
-        words: a clause without hidden values.
-        quoted: the message of the learner's exception, which follows the clause; or empty.
-    """
-
-    words: str
-    quoted: str = ""
+    words: str  # a clause without hidden values
+    quoted: str = ""  # the message of the learner's exception, which follows the clause; or empty
 
     def __str__(self) -> str:
         return f"{self.words}: {self.quoted}" if self.quoted else self.words
@@ -39,14 +34,9 @@ def difference(
 ) -> Finding | None:
     """Compare the learner's outcome with the reference's.
 
-    Args:
-        places: descriptions of places in the value; None if nobody reads what is found.
-
-    Returns:
-        What is wrong; None if the outcomes agree.
-
-    Raises:
-        MemoryError: if this machine has too little memory, which does not count against the code.
+    ``places`` are descriptions of places in the value; None if nobody reads what is found. It
+    returns what is wrong; None if the outcomes agree. Raises MemoryError if this machine has too
+    little memory, which does not count against the code.
     """
     try:
         return _difference(check, got, want, places)
@@ -121,10 +111,7 @@ def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:
     order, or a copy for a view, is no other mistake.
 
     The messages of two exceptions must be equal, except for ``ValueError``: labs ask for it without
-    prescribing its words.
-
-    Raises:
-        MemoryError: if this machine has too little memory.
+    prescribing its words. Raises MemoryError if this machine has too little memory.
     """
     if got.raised is not None or candidate.raised is not None:
         if got.raised is None or candidate.raised is None:
@@ -143,8 +130,7 @@ def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:
 def agrees(check: Check, got: Any, want: Any) -> bool:
     """Return whether two values are the same to a check; those that cannot be compared are not.
 
-    Raises:
-        MemoryError: if this machine has too little memory.
+    Raises MemoryError if this machine has too little memory.
     """
     try:
         return agree(got, want, tolerance=check.tolerance, strides=check.strides)

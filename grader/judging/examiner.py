@@ -18,7 +18,7 @@ from grader.judging.catalogue import find_check
 from grader.judging.example import can_be_shown, find_examples, fresh_seed
 from grader.judging.graded_cell import made_output
 from grader.judging.judge import ask, assess, claims_of
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import OUT_OF_MEMORY
 from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import Connection, ConnectionLost, OverSocket
@@ -47,8 +47,7 @@ def _usable() -> Iterator[None]:
 def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
     """Return the check that a hidden part calls, and its phase.
 
-    Raises:
-        UserError: when it can't be used, or gives other points than the cell has.
+    Raises UserError when it can't be used, or gives other points than the cell has.
     """
     with _usable():
         name, _, _ = read_call(hidden)
@@ -66,23 +65,20 @@ def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
 class Examiner:
     """Call the learner's functions in the kernel and compute the verdict here.
 
-    Args:
-        hidden: the hidden part of the graded cell, with its call of ``verify``.
-        points: the points of the graded cell.
-        code: the cells that ran so far, in which the learner's code is looked up.
-        kernel: the manager of the kernel. It is told whether a thread waits for the kernel.
-
-    Attributes:
-        question: code that the caller lets the kernel execute inside of :meth:`asking` or
-            :meth:`seeking`; it answers calls until it is told to end.
-
-    Raises:
-        UserError: if the check cannot be loaded, cannot draw its cases, or gives other points than
-            the cell has. That is no learner's fault.
+    ``hidden`` is the hidden part of the graded cell, with its call of ``verify``. ``points`` are
+    the points of the graded cell. ``code`` has the cells that ran so far, in which the learner's
+    code is looked up. ``kernel`` is its manager, which is told whether a thread waits for the
+    kernel. Raises UserError if the check cannot be loaded, cannot draw its cases, or gives other
+    points than the cell has. That is no learner's fault.
     """
 
     def __init__(
-        self, hidden: str, points: float, seed: str, code: Written, kernel: SandboxedKernelManager
+        self,
+        hidden: str,
+        points: float,
+        seed: str,
+        code: LearnerSource,
+        kernel: SandboxedKernelManager,
     ):
         torch.set_num_threads(1)  # other processes judge other submissions at the same time
         with _usable():
@@ -93,6 +89,8 @@ class Examiner:
         self._named = all(k == v for k, v in (things or {name: thing}).items())
         self._verdict: Verdict | None = None
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
+        # Code that the caller lets the kernel execute inside of :meth:`asking` or :meth:`seeking`;
+        # it answers calls until it is told to end
         self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
 
     @contextlib.contextmanager
@@ -167,9 +165,8 @@ class Examiner:
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
     """Read the arguments of the last call of ``verify``.
 
-    Returns:
-        The check's name; the code of the positional argument after it, or ``"None"``; and the code
-        of each keyword argument, by name, for an exercise with several functions.
+    It returns the check's name; the code of the positional argument after it, or ``"None"``; and
+    the code of each keyword argument, by name, for an exercise with several functions.
     """
     calls = [
         node

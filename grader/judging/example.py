@@ -1,19 +1,11 @@
 """Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
-The cases of the grading run stay hidden. After the verdict, the check draws other cases from a
-public seed. :class:`SmallDraw` keeps them small. They still have every property that a
-generator guarantees, such as sizes that fit together. The right result is computed on this side,
-and the learner's code is called as it was for the verdict. The smallest case that it fails twice in
-the same way becomes the example. A call through a driver becomes a call of that driver, and a
-method of an instance follows the lines that made the instance.
-
-Which call went wrong, and which item of its reply, is found by trying: the case is played again
-with the reference's replies, one of them (or one item of it) replaced by the learner's.
-
-The public seed is independent of the run's seed, so an example reveals nothing that the run drew. A
-call that is also one of the run's cases is skipped, with one exception: fixed cases that every seed
-contains may be shown, after all others. The learner would meet them at each hand-in anyway, and can
-pass them only with a right result.
+After the verdict, the check draws other cases from a public seed, independent of the run's, by
+:class:`SmallDraw`, which keeps them small. The smallest case that the learner's code fails twice in
+the same way becomes the example. Which of its calls went wrong, and which item of a reply, is found
+by trying: the case is played again with the reference's replies, one of them (or one item of it)
+replaced by the learner's. A call that is also one of the run's hidden cases is skipped, but for
+fixed cases that every seed contains: these may be shown, after all others.
 """
 
 from __future__ import annotations
@@ -73,12 +65,9 @@ def find_examples(
 ) -> dict[str, Example]:
     """Find a small case that the code fails, for each part.
 
-    Args:
-        problems: what the verdict says of the parts that lost their points; only the first
-            ``PARTS`` count. A case of the dtype that it names goes before others.
-
-    Returns:
-        The examples by part, for those parts for which one was found in time.
+    ``problems`` are what the verdict says of the parts that lost their points; only the first
+    ``PARTS`` count. A case of the dtype that it names goes before others. It returns the examples
+    by part, for those parts for which one was found in time.
     """
     problems = dict(itertools.islice(can_be_shown(key, problems).items(), PARTS))
     if not problems:  # to draw cases may take long
@@ -127,21 +116,13 @@ class _Replay:
 
 @dataclasses.dataclass(frozen=True)
 class _SmallCase:
-    """A case that can be shown.
-
-    Attributes:
-        right: the reference's outcome.
-        text: all lines of the case.
-        asked: the lines of each request, without those that only make an instance.
-        calls: its requests, with the reference's replies; none where the case says itself how to
-            ask the same.
-    """
-
     check: Check
     case: Case
-    right: CaseOutcome
-    text: str
-    asked: list[str]
+    right: CaseOutcome  # the reference's outcome
+    text: str  # all lines of the case
+    asked: list[str]  # the lines of each request, without those that only make an instance
+    # Its requests, with the reference's replies; none where the case says itself how to ask the
+    # same
     calls: list[Call]
 
     @classmethod
@@ -277,9 +258,8 @@ class _SmallCase:
     def _narrowed(self, at: int, got: Call) -> tuple[list, Any, Any, bool]:
         """Find the item of a reply to show: short, and the only right one if there is such an item.
 
-        Returns:
-            Its path, empty for the whole reply; the right item; the learner's; and whether others
-            are right, too.
+        It returns its path, empty for the whole reply; the right item; the learner's; and whether
+        others are right, too.
         """
         whole = self.calls[at].value
         path: list = []
@@ -324,7 +304,6 @@ def _same(check: Check, got: Call, want: Call) -> bool:
 
 
 def _replaced(value: Any, path: list, item: Any) -> Any:
-    """Return a copy of containers or a tensor with the item at a path replaced."""
     if not path:
         return item
     key, inner = path[0], _replaced(value[path[0]], path[1:], item)
@@ -350,7 +329,6 @@ def _differing(check: Check, want: Any, got: Any) -> list[Any]:
 
 
 def _mark(value: Any) -> Any:
-    """Return another value of the same type, which nothing else is equal to."""
     if isinstance(value, torch.Tensor):
         numbers = torch.arange(3, value.numel() + 3).remainder(251).reshape(value.shape)
         return numbers.to(value.dtype) if value.dtype is not torch.bool else ~value
@@ -386,7 +364,6 @@ def _short(value: Any, digits: int = 0) -> str:
 
 
 def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
-    """Return the texts of two values, in few digits or, if these are equal, in all digits."""
     for digits in (DIGITS, 0):
         expected, shown = _short(want, digits), _short(got, digits)
         if expected != shown:
@@ -397,8 +374,7 @@ def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
 def _plain(value: Any) -> Any:
     """Return a contiguous copy of a tensor, and anything else as it is.
 
-    Raises:
-        Unprintable: if a tensor is large.
+    Raises Unprintable if a tensor is large.
     """
     if not isinstance(value, torch.Tensor):
         return value
@@ -460,12 +436,10 @@ def _hidden(key: AnswerKey) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _asked_always(check: Check) -> frozenset[str]:
-    """Return the texts of the calls that do not depend on the seed."""
     one, other = (_texts(check, check.draw_cases(f"public {k}")) for k in "ab")
     return one & other
 
 
 @lru_cache(maxsize=64)
 def _shown_parts(check: Check) -> frozenset[str]:
-    """Return the parts that have cases which can be shown."""
     return frozenset(s.case.part for s in _shown(check, _small_cases(check, "public", REACHES[0])))

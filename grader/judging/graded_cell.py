@@ -34,15 +34,10 @@ ANSI = re.compile(ESCAPES)
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a cell did not run to its end.
+    """Why a cell did not run to its end."""
 
-    Attributes:
-        cause: the reason, for programs.
-        problem: the reason in words, for the learner.
-    """
-
-    cause: Cause
-    problem: str
+    cause: Cause  # the reason, for programs
+    problem: str  # the reason in words, for the learner
 
 
 def made_output(kind: str, **fields: Any) -> NotebookNode:
@@ -89,11 +84,8 @@ def final_outputs(
     """Return the outputs of a verified cell: those of its visible part, the report, the points.
 
     Of the hidden part's outputs only the report is kept, because a learner's function could print
-    its hidden arguments.
-
-    Args:
-        stop: why there is no verdict, if the cell was stopped.
-        untouched: whether the stub above it says that nobody has written an answer.
+    its hidden arguments. ``stop`` says why there is no verdict, if the cell was stopped;
+    ``untouched`` says whether the stub above it says that nobody has written an answer.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
     # The points are read from the report and not from the cell's result, because a learner's code
@@ -134,7 +126,6 @@ def as_points(stated: Any, points: float) -> float | None:
 
 
 def _why(hidden: list[NotebookNode]) -> Stop:
-    """Return why the hidden part gave no verdict."""
     for output in hidden:
         if output.output_type == "error" and output.ename == "NameError":
             problem = f"{seen(output.evalue)}: no cell that ran to its end defines it"

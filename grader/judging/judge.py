@@ -19,7 +19,7 @@ from grader.judging.by_hand import RuleReader, can_be_heard
 from grader.judging.diagnosis import Diagnosis
 from grader.judging.difference import difference, differs
 from grader.judging.example import find_examples
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import (
     Connection,
@@ -45,14 +45,13 @@ def judge(
     thing: Any,
     seed: str,
     *,
-    source: Written | None = None,
+    source: LearnerSource | None = None,
     connect: Callable[[Any], Connection] = InProcess,
 ) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
-    Args:
-        source: the notebook's cells, for a rule about forbidden names; None if unknown.
-        connect: makes the connection to ``thing``.
+    ``source`` has the notebook's cells, for a rule about forbidden names; None if unknown;
+    ``connect`` makes the connection to ``thing``.
     """
     with one_thread():
         key = answer_key(check, seed)
@@ -85,10 +84,8 @@ def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> i
     """Play cases until the answer is wrong in one; return that case's number, or None.
 
     This only tells whether an answer earns full points: the names that it uses are not checked and
-    nothing is explained. It raises what :func:`play` raises.
-
-    Args:
-        suspect: the number of the case to play first.
+    nothing is explained. It raises what :func:`play` raises. ``suspect`` is the number of the case
+    to play first.
     """
     check, unread = key.check, RuleReader(key.check, None)
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
@@ -105,10 +102,7 @@ def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
     """Play the cases with the learner's code. The comparison comes later, in :func:`assess`.
 
     When its time is up or it can no longer be called, the remaining cases are not played and count
-    as failed.
-
-    Returns:
-        The outcome of each of the key's cases.
+    as failed. It returns the outcome of each of the key's cases.
     """
     outcomes: list[CaseOutcome] = []
     try:
@@ -128,7 +122,7 @@ def assess(
     key: AnswerKey,
     outcomes: list[CaseOutcome],
     *,
-    source: Written | None = None,
+    source: LearnerSource | None = None,
     claims: tuple[str, ...] = (),
 ) -> Verdict:
     """Compare the learner's outcomes, which :func:`ask` returned, and return the verdict."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -56,77 +57,53 @@ MOST = 20_000  # statements behind one name
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A dotted name in the code.
+    """A dotted name in the code."""
 
-    Attributes:
-        root: the global name that it begins with; empty if it begins with anything else.
-        rest: what follows, such as ``.softmax``. Where ``root`` is empty, it is ``.softmax`` for an
-            attribute of some value, and ``torch.softmax`` for what was imported inside a function.
-            It ends in ``.?`` where the name is computed when the code runs.
-        node: the code.
-        stored: whether the attribute is set or deleted.
-    """
-
-    root: str
+    root: str  # the global name that it begins with; empty if it begins with anything else
+    # What follows, such as ``.softmax``. Where ``root`` is empty, it is ``.softmax`` for an
+    # attribute of some value, and ``torch.softmax`` for what was imported inside a function. It
+    # ends in ``.?`` where the name is computed when the code runs.
     rest: str
-    node: Any
-    stored: bool = False
+    node: Any  # the code
+    stored: bool = False  # whether the attribute is set or deleted
 
 
 @dataclass(eq=False)
 class Statement:
-    """The names of a statement at a cell's outermost level.
-
-    Attributes:
-        binds: names that it binds whenever its cell runs to its end.
-        may_bind: names that it may bind, or whose objects it may change.
-        stands_for: for names that it binds by an import, or to another dotted name: that name, as
-            in :class:`Use`.
-        uses: the dotted names that it reads, changes or calls, in their order.
-        imports: the path and node of each import, and whether it stands in a ``try``.
-        gives: attributes that it gives to objects of the learner's own.
-        files: names of files of Python code that occur in its strings.
-    """
+    """The names of a statement at a cell's outermost level."""
 
     node: ast.stmt
-    binds: frozenset[str] = frozenset()
-    may_bind: set[str] = field(default_factory=set)
+    binds: frozenset[str] = frozenset()  # names that it binds whenever its cell runs to its end
+    may_bind: set[str] = field(default_factory=set)  # or whose objects it may change
+    # For names that it binds by an import, or to another dotted name: that name, as in :class:`Use`
     stands_for: dict[str, tuple[str, str]] = field(default_factory=dict)
-    uses: list[Use] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)  # what it reads, changes or calls
+    # The path and node of each import, and whether it stands in a ``try``
     imports: list[tuple[str, ast.stmt, bool]] = field(default_factory=list)
-    gives: set[str] = field(default_factory=set)
-    files: set[str] = field(default_factory=set)
+    gives: set[str] = field(default_factory=set)  # attributes that it gives to its own objects
+    files: set[str] = field(default_factory=set)  # files of Python code in its strings
 
 
 @dataclass(frozen=True, eq=False)
 class CodeCell:
-    """A parsed cell.
-
-    Attributes:
-        magics: magics that may run anything, such as ``%run other.py``.
-        unread: whether it could not be parsed here, although it may have run.
-    """
+    """A parsed cell."""
 
     statements: tuple[Statement, ...] = ()
-    magics: tuple[str, ...] = ()
-    unread: bool = False
+    magics: tuple[str, ...] = ()  # magics that may run anything, such as ``%run other.py``
+    unread: bool = False  # whether it could not be parsed here, although it may have run
 
 
-class Written:
+class LearnerSource:
     """The code cells that ran, in order.
 
-    Args:
-        cells: the sources of the first cells, as for :meth:`add`.
-        files: names of the files and folders beside the notebook, which code can import.
-
-    Attributes:
-        files: names of the modules beside the notebook.
-        cells: for each cell the parsed cell, and the flags ``given`` and ``finished`` of
-            :meth:`add`.
+    ``cells`` are the sources of the first cells, as for :meth:`add`; ``files`` are names of the
+    files and folders beside the notebook, which code can import.
     """
 
     def __init__(self, cells: Iterable[str] = (), *, files: Iterable[str] = ()):
+        # Names of the modules beside the notebook
         self.files = frozenset(name.partition(".")[0] for name in files) - {""}
+        # For each cell the parsed cell, and the flags ``given`` and ``finished`` of :meth:`add`
         self.cells: list[tuple[CodeCell, bool, bool]] = []
         self._statements: list[tuple[Statement, bool, bool]] = []
         self._bound: dict[str, list[int]] = {}
@@ -137,9 +114,8 @@ class Written:
     def add(self, source: str, *, given: bool = False, finished: bool = True) -> None:
         """Add the next cell. A cell that does not parse counts as empty, because none of it ran.
 
-        Args:
-            given: whether it came with the lab, so that it is trusted.
-            finished: whether it ran to its end; if not, any of its statements may not have run.
+        ``given`` says whether it came with the lab, so that it is trusted; ``finished`` says
+        whether it ran to its end; if not, any of its statements may not have run.
         """
         cell = (_read if len(source) > LONG else _read_again)(source)
         for statement in cell.statements:
@@ -162,10 +138,7 @@ class Written:
         """Return the statements that define a name, and every name that they use.
 
         They are as :meth:`statements` yields them; what was called when a cell ran comes with what
-        was bound then.
-
-        Raises:
-            RecursionError: if there are too many.
+        was bound then. Raises RecursionError if there are too many.
         """
         found: dict[tuple[int, int], None] = {}
         waiting, asked = [(name, NOWHERE)], set[tuple[str, int]]()
@@ -235,24 +208,23 @@ def _before(statement: Statement, place: int, asked: int) -> int:
     return asked if isinstance(statement.node, Definition) else place
 
 
+class _Bare(ast.NodeTransformer):
+    """Takes imports, docstrings and other texts that are statements out of code."""
+
+    def visit_Import(self, node: ast.AST) -> None: ...
+
+    visit_ImportFrom = visit_Import
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) else node
+
+
 def _lines(statement: ast.stmt) -> int:
-    """Return how many lines a statement takes, without imports and docstrings."""
-    count = 0
-    for node in ast.walk(statement):
-        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        free = isinstance(node, (ast.Import, ast.ImportFrom)) or text
-        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)) and not free:
-            count += 1 + len(getattr(node, "decorator_list", ()))
-        # `else:` and `finally:` are lines; an `elif` is a statement of its own
-        for branch in ("orelse", "finalbody"):
-            body = getattr(node, branch, None)
-            if isinstance(body, list) and body:
-                count += not (isinstance(node, ast.If) and isinstance(body[0], ast.If))
-    return count
+    bare = _Bare().visit(copy.deepcopy(statement))
+    return len([line for line in ast.unparse(bare).splitlines() if line]) if bare else 0
 
 
 def _read(source: str) -> CodeCell:
-    """Parse a cell."""
     magics: list[str] = []
     try:
         try:
@@ -273,9 +245,8 @@ _read_again = lru_cache(maxsize=256)(_read)
 def _of_ipython(source: str, magics: list[str], depth: int = 0) -> list[ast.stmt]:
     """Return the statements of a cell that is not plain Python, and those that its magics run.
 
-    Args:
-        magics: gets the magics that may run anything.
-        depth: the number of magics around ``source``.
+    ``magics`` gets the magics that may run anything; ``depth`` is the number of magics around
+    ``source``.
     """
     body: list[ast.stmt] = []
     for statement in ast.parse(TransformerManager().transform_cell(source)).body:
@@ -314,14 +285,10 @@ def _asks_ipython(call: Any) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """Find the names of a statement. Annotations are not read.
-
-    Attributes:
-        found: the names.
-    """
+    """Find the names of a statement. Annotations are not read."""
 
     def __init__(self, statement: ast.stmt):
-        self.found = Statement(statement)
+        self.found = Statement(statement)  # the names
         # For each scope around a node, but for the notebook's, what its names stand for, as in
         # :class:`Use`. The names of a class are not seen in its methods.
         self._scopes: list[tuple[bool, dict[str, tuple[str, str]]]] = []
@@ -494,7 +461,6 @@ def _parts(node: Any) -> tuple[ast.expr, str]:
 
 
 def _looked_up(node: Any) -> bool:
-    """Return whether this is a call of ``getattr`` with a literal name."""
     called = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
     return called and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
 

@@ -27,13 +27,9 @@ def literal(value: Any, digits: int = 0) -> str:
     """Return an expression that makes a value.
 
     For a tensor it also makes the same dtype, strides, offset and storage. The expression uses no
-    names but ``torch`` and those of the data classes of ``utils``.
-
-    Args:
-        digits: significant digits of numbers with a fraction; 0 for as many as are exact.
-
-    Raises:
-        Unprintable: if there is no such expression, or none that is short.
+    names but ``torch`` and those of the data classes of ``utils``. ``digits`` are significant
+    digits of numbers with a fraction; 0 for as many as are exact. Raises Unprintable if there is no
+    such expression, or none that is short.
     """
     text = _Writer(digits).text(value)
     if len(text) > MAX_CHARACTERS:
@@ -163,8 +159,7 @@ def _is_fresh(tensor: torch.Tensor, stored: int) -> bool:
 def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
     """Return how a tensor's storage is made of consecutive whole numbers, or None.
 
-    Returns:
-        The first of them; and what is done to each, such as ``* 0.5``, or an empty text.
+    It returns the first of them; and what is done to each, such as ``* 0.5``, or an empty text.
     """
     if not SHORTEST <= stored <= LONGEST or tensor.dtype.is_complex or tensor.dtype is torch.bool:
         return None
@@ -193,7 +188,6 @@ def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
 
 
 def _is_constant(tensor: torch.Tensor, stored: int) -> bool:
-    """Return whether a tensor's storage holds one number many times."""
     flat = tensor.as_strided((stored,), (1,), 0) if stored > SHORTEST else tensor
     return stored > SHORTEST and bool((flat == flat[0]).all()) and not tensor.dtype.is_complex
 

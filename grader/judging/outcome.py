@@ -22,28 +22,17 @@ OUT_OF_MEMORY = "can't allocate memory"
 
 @dataclasses.dataclass(frozen=True)
 class CaseOutcome:
-    """The outcome of one case: a value or an exception, and the side effects of the calls.
+    """The outcome of one case: a value or an exception, and the side effects of the calls."""
 
-    Attributes:
-        value: what the case returned.
-        raised: what the code raised, or None.
-        calls: the effects of each call.
-        unusable: in words that follow "returned", what came instead of a usable value; or empty.
-        unprocessed: whether the case failed to process what came back.
-        got: what the last call returned, for a case that failed to process it.
-        cause: why there is neither value nor exception, if the code could not be called.
-        claims: what rests on the word of the process that was asked, a few words each.
-        called: what it says that the code called of torch; see :class:`Subject`.
-    """
-
-    value: Any = None
-    raised: SubjectRaised | None = None
-    calls: tuple[CallEffects, ...] = ()
-    unusable: str = ""
-    unprocessed: bool = False
-    got: Any = None
-    cause: Cause = Cause.NONE
-    claims: tuple[str, ...] = ()
+    value: Any = None  # what the case returned
+    raised: SubjectRaised | None = None  # what the code raised, or None
+    calls: tuple[CallEffects, ...] = ()  # the effects of each call
+    unusable: str = ""  # what came instead of a usable value, in words that follow "returned"
+    unprocessed: bool = False  # whether the case failed to process what came back
+    got: Any = None  # what the last call returned, for a case that failed to process it
+    cause: Cause = Cause.NONE  # why there is neither, if the code could not be called
+    claims: tuple[str, ...] = ()  # what rests on the word of the process that was asked
+    # What it says that the code called of torch; see :class:`Subject`
     called: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def ran_short(self) -> bool:
@@ -57,11 +46,9 @@ class CaseOutcome:
 def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
     """Play one case with the code at the other end of ``connection``.
 
-    Raises:
-        OutOfTime: if the code was interrupted.
-        ConnectionLost: if the code can no longer be called.
-        MemoryError: if this process has too little memory.
-        NoDriver: if the case asks for a driver that there is not.
+    Raises OutOfTime if the code was interrupted; ConnectionLost if the code can no longer be
+    called; MemoryError if this process has too little memory; NoDriver if the case asks for a
+    driver that there is not.
     """
     rule = check.by_hand
     traced = rule is not None and rule.needs_trace

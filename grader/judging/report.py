@@ -21,8 +21,7 @@ MARKS = {Status.RIGHT: "ok", Status.WRONG: "not yet"}
 class VerdictReport:
     """A verdict in words and, for programs, as JSON.
 
-    Args:
-        lesson: the number of the lesson that ``verdict.reads`` is a section of.
+    ``lesson`` is the number of the lesson that ``verdict.reads`` is a section of.
     """
 
     def __init__(self, verdict: Verdict, lesson: str):
@@ -61,8 +60,7 @@ class VerdictReport:
     def reasons(self, part: PartResult, said: set[str]) -> list[str]:
         """Return the sentences that explain a part; one that was given above is not repeated.
 
-        Args:
-            said: the sentences that were given so far; those of this part are added.
+        ``said`` has the sentences that were given so far; those of this part are added.
         """
         known = part.misconception
         why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem

@@ -68,10 +68,8 @@ class Connection(Protocol):
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return the reply.
 
-        Raises:
-            OutOfTime: if the learner's code was interrupted.
-            ConnectionLost: if there will be no more replies.
-            NotByValue: if the request or the result cannot be sent.
+        Raises OutOfTime if the learner's code was interrupted; ConnectionLost if there will be no
+        more replies; NotByValue if the request or the result cannot be sent.
         """
 
 
@@ -97,10 +95,8 @@ class OverSocket:
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
     own random id. The openings of the next cases are sent ahead, as long as each case before them
-    makes one request only.
-
-    Args:
-        waits: called with True when a request begins to wait, and with False when it has its reply.
+    makes one request only. ``waits`` is called with True when a request begins to wait, and with
+    False when it has its reply.
     """
 
     def __init__(self, end: socket.socket, waits: Callable[[bool], None] = lambda _: None):

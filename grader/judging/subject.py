@@ -63,24 +63,18 @@ ABOUT_SHAPES = re.compile(
 
 
 class SubjectRaised(Exception):
-    """The learner's code raised an exception.
-
-    Attributes:
-        kinds: the names of the exception's type and its bases, nearest first.
-        message: the first line of its message, with the second if the first ends in a colon.
-    """
+    """The learner's code raised an exception."""
 
     def __init__(self, kinds: tuple[str, ...], message: str):
         super().__init__(f"{kinds[0]}: {message}" if message else kinds[0])
-        self.kinds = kinds
-        self.message = message
+        self.kinds = kinds  # the names of the exception's type and its bases, nearest first
+        self.message = message  # its first line, with the second if the first ends in a colon
 
     @classmethod
     def of(cls, description: Any) -> SubjectRaised:
         """Make this of what the learner's process says of an exception; ignore invalid parts.
 
-        Args:
-            description: as :func:`grader.inside.rpc_server.describe` gives it, or anything else.
+        ``description`` is as :func:`grader.inside.rpc_server.describe` gives it, or anything else.
         """
         said = description if isinstance(description, dict) else {}
         names, message = said.get("kinds"), said.get("message")
@@ -106,45 +100,33 @@ class SubjectRaised(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class CallEffects:
-    """The side effects of one call.
+    """The side effects of one call."""
 
-    Attributes:
-        changed: positions, among the tensor and array arguments, of those whose values changed.
-        shares: for each tensor returned, the position of the argument whose storage it views, or
-            ``None`` for a storage of its own.
-        ops: operators that used an argument's storage, if they were recorded.
-    """
-
-    changed: tuple[int, ...]
+    changed: tuple[int, ...]  # positions, among the tensors and arrays, of those that changed
+    # For each tensor returned, the position of the argument whose storage it views, or ``None`` for
+    # a storage of its own
     shares: tuple[int | None, ...]
-    ops: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()  # operators that used an argument's storage, if they were recorded
 
 
 class Subject:
     """A learner's function, class, value, or dict of functions.
 
     Whatever calls it raises :class:`SubjectRaised` if the learner's code raised, and NotByValue if
-    a result cannot be sent or a reply is not valid.
-
-    Args:
-        trace: whether to record the operators that reach the dispatcher.
-        listen: whether to record which of torch's functions the learner's code calls.
-
-    Attributes:
-        calls: one :class:`CallEffects` for each call so far.
-        got: what the last call returned.
-        claims: what rests on the word of the learner's process, a few words each, as keys.
-        called: the lines in which the learner's code called functions and methods of torch, by
-            their paths, if it was listened to.
+    a result cannot be sent or a reply is not valid. ``trace`` says whether to record the operators
+    that reach the dispatcher; ``listen`` says whether to record which of torch's functions the
+    learner's code calls.
     """
 
     def __init__(self, connection: Connection, *, trace: bool = False, listen: bool = False):
         self._connection = connection
         self._trace, self._listen = trace, listen
+        # The lines in which the learner's code called functions and methods of torch, by their
+        # paths, if it was listened to
         self.called: dict[str, int] = {}
-        self.claims: dict[str, None] = {}
-        self.calls: list[CallEffects] = []
-        self.got: Any = None
+        self.claims: dict[str, None] = {}  # what rests on the word of the learner's process
+        self.calls: list[CallEffects] = []  # one :class:`CallEffects` for each call so far
+        self.got: Any = None  # what the last call returned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function by value and return its result; a class returns a :class:`Handle`."""
@@ -157,8 +139,7 @@ class Subject:
     def generator(self, *args: Any, of: str | None = None, **kwargs: Any) -> RemoteGenerator:
         """Call the function, which must return a generator or another iterator.
 
-        Args:
-            of: the function, in an exercise with several.
+        ``of`` is the function, in an exercise with several.
         """
         return self._generator(args, kwargs, name=of)
 
@@ -179,15 +160,10 @@ class Subject:
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
         """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
 
-        Args:
-            driver: its name, such as ``dispatch:log_ops``.
-            of: the function to pass, in an exercise with several.
-
-        Returns:
-            What the driver returned, by value. What it observed is a claim from here on.
-
-        Raises:
-            NoDriver: if there is no such driver, or it does not declare what it returns.
+        ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the function to pass, in an
+        exercise with several. It returns what the driver returned, by value. What it observed is a
+        claim from here on. Raises NoDriver if there is no such driver, or it does not declare what
+        it returns.
         """
         says = self._declared(driver)
         return _as_declared(says, self.run(args, kwargs, name=of, driver=driver))
@@ -211,12 +187,9 @@ class Subject:
     def run(self, args: tuple, kwargs: dict, **which: Any) -> Any:
         """Call the learner's code, and record the side effects in ``calls``.
 
-        Args:
-            which: what is called, as :class:`grader.inside.rpc_server.Answerer` describes it, or
-                None for what is not meant.
-
-        Returns:
-            The result, or a :class:`Handle` to an instance or a generator.
+        ``which`` is what is called, as :class:`grader.inside.rpc_server.Answerer` describes it, or
+        None for what is not meant. It returns the result, or a :class:`Handle` to an instance or a
+        generator.
         """
         asked = {"args": args, **which, "kwargs": kwargs or None, "trace": self._trace or None}
         reply = self.ask(do="call", **{key: v for key, v in asked.items() if v is not None})
@@ -265,11 +238,8 @@ class Handle:
     def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
         """Call the instance, a module, and send a gradient back through it.
 
-        Args:
-            upstream: the gradient of the output, with the output's shape and dtype.
-
-        Returns:
-            What :func:`grader.inside.rpc_server.gradients` returns.
+        ``upstream`` is the gradient of the output, with the output's shape and dtype. It returns
+        what :func:`grader.inside.rpc_server.gradients` returns.
         """
         asked = {"made": self.made, "args": args, "upstream": upstream}
         return self._subject.ask(do="gradients", **asked)["value"]
@@ -294,8 +264,7 @@ class RemoteGenerator:
     def resume(self, value: Any = None) -> tuple[str, Any]:
         """Let it run on, with a value for its ``yield``.
 
-        Returns:
-            ``("yield", x)``, or ``("return", x)`` at its end.
+        It returns ``("yield", x)``, or ``("return", x)`` at its end.
         """
         if self._left == 0:
             raise NotByValue(f"a generator that goes on after {MAX_RESUMES:,} values")

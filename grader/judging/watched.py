@@ -15,14 +15,13 @@ from grader.judging.rpc_client import InProcess, OutOfTime
 CALL_SECONDS, CALL_WAITS = 15, 60
 
 
-class Watched(InProcess):
+class WatchedConnection(InProcess):
     """A connection for a notebook that somebody looks at: a call has a limit, and Stop stops it."""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """See :class:`grader.judging.rpc_client.Connection`.
 
-        Raises:
-            KeyboardInterrupt: when somebody stopped the call.
+        Raises KeyboardInterrupt when somebody stopped the call.
         """
         alarm = Alarm(CALL_SECONDS, CALL_WAITS)
         try:
@@ -35,18 +34,13 @@ class Watched(InProcess):
 class Alarm:
     """A context whose code gets a KeyboardInterrupt when its time is up.
 
-    Signals reach only the main thread; in any other thread there is no limit.
-
-    Args:
-        seconds: time of this process. It is none while other programs have the processor.
-        waits: time by the clock.
-
-    Attributes:
-        rang: whether time was up.
+    Signals reach only the main thread; in any other thread there is no limit. ``seconds`` are time
+    of this process, which has none while other programs have the processor. ``waits`` are time by
+    the clock.
     """
 
     def __init__(self, seconds: float, waits: float):
-        self.rang = False
+        self.rang = False  # whether time was up
         self._seconds, self._waits = seconds, waits
 
     def __enter__(self) -> None:

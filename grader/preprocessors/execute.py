@@ -31,7 +31,7 @@ from grader.judging.graded_cell import (
     without_stderr,
     without_verdict,
 )
-from grader.judging.learner_source import Written, importable
+from grader.judging.learner_source import LearnerSource, importable
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
 from grader.run_record import RunRecord, record, record_note
@@ -125,7 +125,7 @@ class Execute(NbGraderExecute):
             self._stopped = ""
             self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
             self._printed = 0
-            self._code = Written(files=importable(Path(path)) if path else ())
+            self._code = LearnerSource(files=importable(Path(path)) if path else ())
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._polling: asyncio.Task[None] | None = None
             self._above = ""

@@ -8,15 +8,13 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.lesson_links import lesson_url, settle
-from grader.metadata import CELLS, KEY, MAY_RAISE, fingerprint_of
+from grader.metadata import MAY_RAISE
 
 
 class Release(NbGraderPreprocessor):
     """Finish a release: links lead to the site, if ``lesson_url`` is set, and Run All goes on.
 
-    An exercise's check and its graded cell may raise, since a stub does. By the fingerprints of all
-    cells, which are final now, :mod:`grader.work` tells what a learner has written into the
-    release.
+    An exercise's check and its graded cell may raise, since a stub does.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
@@ -27,6 +25,4 @@ class Release(NbGraderPreprocessor):
             nbgrader = cell.metadata.get("nbgrader")
             if cell.cell_type == "code" and (not nbgrader or nbgrader.get("grade")):
                 cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), MAY_RAISE})
-        cells = " ".join(map(fingerprint_of, nb.cells))
-        nb.metadata[KEY] = nb.metadata.get(KEY, {}) | {CELLS: cells}
         return nb, resources

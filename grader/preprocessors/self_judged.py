@@ -66,7 +66,6 @@ def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def _messages(source: str) -> Iterator[list[str]]:
-    """Yield, for each message of an ``assert`` or ``raise``, its literal texts in order."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # magics

@@ -51,19 +51,12 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class RightCode:
-    """Right code, as a whole cell.
+    """Right code, as a whole cell."""
 
-    Attributes:
-        name: "the lab's solution", or the name of an alternate.
-        cell: the cell, as a learner would hand it in.
-        lines: the lines of it to change, counted from 1.
-        offset: what to add to a line number of the cell to get that in the lab's text; None for an
-            alternate.
-    """
-
-    name: str
-    cell: str
-    lines: frozenset[int]
+    name: str  # "the lab's solution", or the name of an alternate
+    cell: str  # the cell, as a learner would hand it in
+    lines: frozenset[int]  # the lines of it to change, counted from 1
+    # What to add to a line number of the cell to get that in the lab's text; None for an alternate
     offset: int | None = None
 
 
@@ -92,21 +85,15 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """The result for the mutants of one exercise.
-
-    Attributes:
-        made: the number of mutants.
-        equivalent: mutants that survived and are declared to make no difference. One of what is
-            free was judged until it survived once.
-        survivors: the other mutants that survived, on at least one seed.
-        stale: for each wrong declaration, a sentence that says what is wrong.
-    """
+    """The result for the mutants of one exercise."""
 
     check: Check
-    made: int
+    made: int  # the number of mutants
+    # Mutants that survived and are declared to make no difference. One of what is free was judged
+    # until it survived once.
     equivalent: list[Trial]
-    survivors: list[Trial]
-    stale: list[str]
+    survivors: list[Trial]  # the other mutants that survived, on at least one seed
+    stale: list[str]  # for each wrong declaration, a sentence that says what is wrong
 
     @property
     def killed(self) -> int:
@@ -117,11 +104,8 @@ class Survey:
 def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Survey:
     """Judge the mutants of an exercise.
 
-    Args:
-        most: the number of mutants to judge, drawn by the first seed; 0 for all of them.
-
-    Raises:
-        UserError: if the unchanged code does not earn full points.
+    ``most`` is the number of mutants to judge, drawn by the first seed; 0 for all of them. Raises
+    UserError if the unchanged code does not earn full points.
     """
     code = LabCode.read(lab)
     made = [
@@ -201,8 +185,7 @@ class _Judge:
     def survived(self, mutant: Mutant, once: bool = False) -> int:
         """Return on how many seeds a mutant earns full points; 0 if its cell does not end well.
 
-        Args:
-            once: whether to stop after the first of these seeds.
+        ``once`` says whether to stop after the first of these seeds.
         """
         thing = None
         with _limit(self._to_make), contextlib.suppress(Exception):
@@ -264,7 +247,6 @@ def _limit(seconds: float) -> Iterator[list[int]]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m grader mutants``."""
     add_selection(parser, seeds=3, prefix="mutants")
 
 

@@ -52,19 +52,12 @@ KEPT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)
 
 @dataclass(frozen=True)
 class Mutant:
-    """Code with one small change.
+    """Code with one small change."""
 
-    Attributes:
-        code: the whole code, as ``ast.unparse`` writes it.
-        line: the line of the change, counted from 1 in the original code.
-        was: the lines that changed, as ``ast.unparse`` writes them, without indentation.
-        now: the lines that replace them; ``pass`` for a dropped statement.
-    """
-
-    code: str
-    line: int
-    was: str
-    now: str
+    code: str  # the whole code, as ``ast.unparse`` writes it
+    line: int  # the line of the change, counted from 1 in the original code
+    was: str  # the lines that changed, as ``ast.unparse`` writes them, without indentation
+    now: str  # the lines that replace them; ``pass`` for a dropped statement
 
     def __str__(self) -> str:
         return f"`{self.was}` became `{self.now}`"
@@ -84,11 +77,8 @@ class Mutant:
 def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
     """Return every mutant of some code, each once.
 
-    Args:
-        lines: the lines to change, counted from 1; all if not given.
-
-    Raises:
-        SyntaxError: if the code does not parse.
+    ``lines`` are the lines to change, counted from 1; all if not given. Raises SyntaxError if the
+    code does not parse.
     """
     tree = ast.parse(code)
     before = ast.unparse(tree)
@@ -120,7 +110,6 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]
 
 
 def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
-    """Return, for each use of a function's parameter, the neighbouring parameters."""
     found: dict[ast.AST, list[ast.Name]] = {}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
@@ -134,7 +123,6 @@ def _confused_parameters(tree: ast.AST) -> dict[ast.AST, list[ast.Name]]:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Return whether a node is a docstring or another string that is a statement."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -168,7 +156,6 @@ def _changed_lines(before: str, after: str) -> tuple[str, str]:
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that may replace a node."""
     match node:
         case ast.FunctionDef() | ast.ClassDef():
             yield from _shorter(node, "decorator_list")
@@ -311,7 +298,6 @@ def _shorter(node: Node, field: str) -> Iterator[Node]:
 
 
 def _swapped(node: Node, field: str) -> Iterator[Node]:
-    """Yield the node with each item of a list and the next exchanged."""
     items = getattr(node, field)
     for k in range(len(items) - 1):
         yield _with(node, **{field: [*items[:k], items[k + 1], items[k], *items[k + 2 :]]})

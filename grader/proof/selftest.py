@@ -31,7 +31,7 @@ from grader.judging.answer_key import AnswerKey, answer_key, first_request
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
 from grader.judging.judge import judge
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause
@@ -45,16 +45,12 @@ CELLS = "__cells__"  # the module that stands for a notebook's
 
 @dataclasses.dataclass(frozen=True)
 class LabCode:
-    """The code cells of a lab's text, among which a candidate runs.
+    """The code cells of a lab's text, among which a candidate runs."""
 
-    Attributes:
-        given: the cells that come with the lab, in order.
-        solutions: by exercise, the solution cell of the lab's text.
-        visible: by exercise, the code below the solution cell that a learner can see.
-    """
-
-    given: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()  # the cells that come with the lab, in order
+    # By exercise, the solution cell of the lab's text
     solutions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # By exercise, the code below the solution cell that a learner can see
     visible: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -89,17 +85,11 @@ class LabCode:
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """The result of a check with its own candidates.
+    """The result of a check with its own candidates."""
 
-    Attributes:
-        rejected: the number of misconceptions that earned the predicted points and were named.
-        accepted: the number of alternates that earned the expected points.
-        faults: a sentence for each candidate with another result.
-    """
-
-    rejected: int
-    accepted: int
-    faults: tuple[str, ...]
+    rejected: int  # the number of misconceptions that earned the predicted points and were named
+    accepted: int  # the number of alternates that earned the expected points
+    faults: tuple[str, ...]  # a sentence for each candidate with another result
 
 
 def stops(lab: LabCode, exercise: str, cell: str) -> str:
@@ -128,9 +118,8 @@ def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
 def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
     """Run a check against its candidates, the lab's solution, a stub, and its reference again.
 
-    Args:
-        most: how many alternates, and how many misconceptions, are run; the seed draws them. If
-            0, all of them.
+    ``most`` says how many alternates, and how many misconceptions, are run; the seed draws them. If
+    0, all of them.
     """
     missing = check.not_run()
     solution = lab.solutions.get(check.name, "")
@@ -141,7 +130,7 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
             names = lab.names_after(cell)
         except Exception as error:
             return f"{said} does not run: {type(error).__name__}: {error}"
-        written = Written([*lab.given, cell])
+        written = LearnerSource([*lab.given, cell])
         read = set[str]().union(*map(written.reads, check.names))
         if unknown := sorted(n for n in read - {*names} if not hasattr(builtins, n)):
             return f"{said} uses {', '.join(unknown)}, which the lab does not define"
@@ -197,7 +186,6 @@ def _asked_first(check: Check, c: Case) -> bytes:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m grader selftest``."""
     add_selection(parser, seeds=1, prefix="proof")
 
 
@@ -244,11 +232,8 @@ def selection(
 ) -> tuple[list[tuple[PhasePaths, list[Check]]], list[str]]:
     """Read the arguments of :func:`add_selection`.
 
-    Returns:
-        Each phase that has an exercise among the chosen ones, with the checks of these; the seeds.
-
-    Raises:
-        UserError: if no exercise or no seed is chosen.
+    It returns each phase that has an exercise among the chosen ones, with the checks of these; the
+    seeds. Raises UserError if no exercise or no seed is chosen.
     """
     if args.seeds < 1:
         raise UserError("--seeds: expected at least 1")
@@ -265,7 +250,6 @@ def selection(
 
 
 def _table(title: str, rows: list[tuple[Check, int, int, int]]) -> Table:
-    """Return the table of a lab; a row has what was rejected, accepted, and passes what is seen."""
     checks, *counts = zip(*rows, strict=True)
     wrong = [len(check.misconceptions) for check in checks]
     most = wrong, [len(check.alternates) for check in checks], wrong

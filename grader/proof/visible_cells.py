@@ -27,10 +27,8 @@ def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
     """Return, by exercise, the code below its solution that a learner can see, in order.
 
     This is the cells between the solution and the graded cell, and the visible part of the graded
-    cell.
-
-    Args:
-        cells: the cells of a lab's text, in order, with ``kind``, ``source`` and ``header``.
+    cell. ``cells`` are the cells of a lab's text, in order, with ``kind``, ``source`` and
+    ``header``.
     """
     found: dict[str, tuple[str, ...]] = {}
     since: list[str] | None = None
@@ -50,8 +48,7 @@ def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
     """Run the visible cells of an exercise; return the first error, or an empty string.
 
-    Args:
-        names: what the given cells and the learner's solution define.
+    ``names`` are what the given cells and the learner's solution define.
     """
     names = {name: _unseen if _skipped(thing) else thing for name, thing in names.items()}
     before = torch.get_rng_state(), random.getstate()

@@ -49,14 +49,10 @@ class Channel:
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
         """Return the next message.
 
-        Args:
-            timeout: seconds of the sandbox's own time (see :class:`grader.sandbox.Limits`).
-
-        Raises:
-            queue.Empty: if no message comes in that time.
-            ZygoteDied: if so much time has passed by the clock that the machine must be too busy.
-            messages.BadMessage: if the kernel sent something that is no message.
-            DeadKernelError: if the kernel's end of the socket is closed.
+        ``timeout`` are seconds of the sandbox's own time (see :class:`grader.sandbox.Limits`).
+        Raises queue.Empty if no message comes in that time; ZygoteDied if so much time has passed
+        by the clock that the machine must be too busy; messages.BadMessage if the kernel sent
+        something that is no message; DeadKernelError if the kernel's end of the socket is closed.
         """
         if self.waiting.empty():
             self._client.listen()

@@ -29,10 +29,8 @@ SECONDS = 1800
 def prepared_headers() -> Path:
     """Return the folder with the compiled headers, for sandboxes; make it if it does not exist.
 
-    Processes that call this at the same time wait for the one that makes it.
-
-    Raises:
-        UserError: if the headers cannot be compiled, or a sandbox does not see the compiler.
+    Processes that call this at the same time wait for the one that makes it. Raises UserError if
+    the headers cannot be compiled, or a sandbox does not see the compiler.
     """
     compiler = cxx()
     seen = ["/usr", "/bin", *environment_folders()]

@@ -101,7 +101,6 @@ def install() -> None:
 
 
 def _apt_get_install(*packages: str) -> bool:
-    """Install packages, with a new list of them if the old one does not do; return the success."""
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
     wanted = [*sudo, "apt-get", "install", "-y", *packages]
     return _succeeds(wanted) or (_succeeds([*sudo, "apt-get", "update"]) and _succeeds(wanted))

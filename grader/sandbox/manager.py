@@ -75,13 +75,9 @@ class SandboxedKernelManager(AsyncKernelManager):
         """Start the kernel in a new sandbox and return when it is confined.
 
         The arguments, environment and folder that nbclient names are for kernels of the grader's.
-
-        Raises:
-            RuntimeError: if the manager already has a kernel.
-            UserError: if ``kernel_name`` is not a Python kernel.
-            CannotSandbox: if this machine cannot make the sandbox.
-            FilesRefused: if the submission's files could not be copied.
-            ZygoteDied: if the zygote died; retrying may help.
+        Raises RuntimeError if the manager already has a kernel; UserError if ``kernel_name`` is not
+        a Python kernel; CannotSandbox if this machine cannot make the sandbox; FilesRefused if the
+        submission's files could not be copied; ZygoteDied if the zygote died (retrying may help).
         """
         if self.has_kernel:
             raise RuntimeError("this manager has a kernel already")
@@ -161,8 +157,7 @@ class SandboxedKernelManager(AsyncKernelManager):
     def why_stopped(self) -> str:
         """Return, in words for a learner, why the kernel ended early; empty if it did not.
 
-        Raises:
-            ZygoteDied: if the learner's code did not cause it; retrying may help.
+        Raises ZygoteDied if the learner's code did not cause it; retrying may help.
         """
         self._listen()
         if self._ended == "lost":
@@ -224,8 +219,7 @@ class SandboxedKernelManager(AsyncKernelManager):
     ) -> None:
         """End the kernel's sandbox and return when all its processes have ended.
 
-        Raises:
-            ZygoteDied: if the sandbox does not end in time.
+        Raises ZygoteDied if the sandbox does not end in time.
         """
         async with self._ending:  # a reader of a channel may just be in `over`
             self._listen()

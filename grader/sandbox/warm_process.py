@@ -79,8 +79,7 @@ def own_users() -> bool:
 class Warm:
     """A zygote, with a folder that exists as long as it runs.
 
-    Raises:
-        CannotSandbox: if a requirement is missing, or the folder cannot be written.
+    Raises CannotSandbox if a requirement is missing, or the folder cannot be written.
     """
 
     def __init__(self) -> None:
@@ -157,15 +156,11 @@ class Warm:
     def start(self, asked: Mapping[str, Any], descriptors: list[int], lease: socket.socket) -> None:
         """Ask for a kernel and wait until it is confined to its sandbox.
 
-        Args:
-            asked: the request; see :mod:`grader.inside.zygote`.
-            descriptors: those for the zygote, its end of the lease first; that one is closed here.
-            lease: this side's end of the lease.
-
-        Raises:
-            CannotSandbox: if the sandbox could not be made.
-            FilesRefused: if the submission's files could not be copied.
-            ZygoteDied: if the zygote or a process of the new sandbox died.
+        ``asked`` is the request (see :mod:`grader.inside.zygote`); ``descriptors`` are those for
+        the zygote, its end of the lease first; that one is closed here; ``lease`` is this side's
+        end of the lease. Raises CannotSandbox if the sandbox could not be made; FilesRefused if the
+        submission's files could not be copied; ZygoteDied if the zygote or a process of the new
+        sandbox died.
         """
         user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else USER
         request = json.dumps({**asked, "user": user, "own_user": self.own_users}).encode()

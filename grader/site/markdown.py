@@ -17,9 +17,8 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from grader.additions import OPEN, without_button
-from grader.authoring.folds import without_blank
-from grader.authoring.notebook import HIDE_INPUT
+from grader.authoring.folds import OPEN, without_blank, without_button
+from grader.authoring.text import HIDE_INPUT
 from grader.judging.graded_cell import plain
 from grader.site.frames import Views, digest
 from grader.site.pages import Page, link, uri

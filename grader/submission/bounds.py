@@ -48,10 +48,8 @@ def alarmed(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Limit the enclosed code in a process that has to survive, as in nbgrader's commands.
 
     The exception is raised when Python code next runs; what the parsers let through keeps C code
-    busy only for a short time. It reaches the main thread alone: others have no limit.
-
-    Raises:
-        TooMuchWork: when the code exceeds a limit, as :func:`bounded` has them.
+    busy only for a short time. It reaches the main thread alone: others have no limit. Raises
+    TooMuchWork when the code exceeds a limit, as :func:`bounded` has them.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -49,10 +49,8 @@ def read_notebooks(
 ) -> dict[str, tuple[bytes | Unreadable, Note | None]]:
     """Return the submitted notebooks by expected file name, each with a note or None.
 
-    The note names one that was found under another name, or other versions of it.
-
-    Raises:
-        OutOfReach: when one is there and can't be read, by no fault of the learner.
+    The note names one that was found under another name, or other versions of it. Raises OutOfReach
+    when one is there and can't be read, by no fault of the learner.
     """
     none = {name: f"No notebook named `{name}` was handed in." for name in expected}
     try:
@@ -111,8 +109,7 @@ def inner_folder(folder: Path) -> str:
 def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
     """Return, as text for a terminal, the notebooks that are in no learner's folder for a lab.
 
-    Args:
-        labs: the names of all labs of the course, in NFC.
+    ``labs`` are the names of all labs of the course, in NFC.
     """
     found = []
     for folder, below, files in os.walk(submitted):
@@ -129,7 +126,6 @@ def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
 
 
 def _visible(folder: Path | int) -> list[str]:
-    """Return the names in a folder, sorted, without hidden ones."""
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
     return [name for name in names if name[0] != "." and is_text(name)]
@@ -142,12 +138,9 @@ def files_in(
 
     The folder's owner may change it meanwhile. So each folder is kept open while it is read, and
     its entries are opened relative to that; a link that replaces a folder is not followed.
-
-    Args:
-        ignore: patterns of file and folder names that are skipped without a message.
-        most: bytes in total.
-        ours: whether a hard link is read where only we can have made it. Elsewhere, as in an
-            exchange, a learner may have linked somebody else's file.
+    ``ignore`` are patterns of file and folder names that are skipped without a message. ``most``
+    bounds the bytes in total. ``ours`` says whether a hard link is read where only we can have made
+    it. Elsewhere, as in an exchange, a learner may have linked somebody else's file.
     """
     budget = _Budget(most, ours)
     try:
@@ -168,8 +161,7 @@ def read_beside(
 ) -> tuple[dict[str, bytes], list[Note]]:
     """Return the other files of a submission by relative path in NFC, and notes on those left out.
 
-    Raises:
-        OutOfReach: when one can't be read, by no fault of the learner.
+    Raises OutOfReach when one can't be read, by no fault of the learner.
     """
     files: dict[str, bytes] = {}
     notes: list[Note] = []
@@ -241,7 +233,6 @@ class _Budget:
 def _walk(
     inside: int, where: str, depth: int, ignore: Sequence[str], budget: _Budget
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """Yield the files of an open folder, then those of its subfolders."""
     with os.scandir(inside) as entries:
         names = sorted(entry.name for entry in islice(entries, budget.entries + 1))
     folders = []
@@ -293,10 +284,8 @@ def read_file(
 ) -> bytes | Unreadable:
     """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
-    Args:
-        most: of a larger file nothing is read, unless ``head`` says how much of it.
-        inside: the open folder that the path is relative to.
-        ours: as :func:`files_in` has it.
+    Of a file larger than ``most`` nothing is read, unless ``head`` says how much of it; ``inside``
+    is the open folder that the path is relative to; ``ours`` is as :func:`files_in` has it.
     """
     name = printable(os.path.basename(path))
     try:

@@ -31,35 +31,27 @@ KEYS = ("ID number", "Email address", "Username", "SIS User ID", "SIS Login ID")
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a name from an LMS says, in one way of reading it.
+class LmsName:
+    """What a name from an LMS says, in one way of reading it."""
 
-    Attributes:
-        name: the name that the LMS shows of the learner.
-        number: the LMS's number; empty for a group of Moodle's without one.
-        file: the learner's name for the file; empty if the name is a folder's.
-        canvas: whether it is Canvas's form, in which the number is the user's own.
-        late: whether Canvas says so.
-    """
-
-    name: str
-    number: str
-    file: str
-    canvas: bool = False
-    late: bool = False
+    name: str  # the name that the LMS shows of the learner
+    number: str  # the LMS's number; empty for a group of Moodle's without one
+    file: str  # the learner's name for the file; empty if the name is a folder's
+    canvas: bool = False  # whether it is Canvas's form, in which the number is the user's own
+    late: bool = False  # whether Canvas says so
 
 
-def readings(part: str) -> list[Reading]:
+def lms_names(part: str) -> list[LmsName]:
     """Return every way to read a file's or folder's name as one from an LMS; none for others.
 
     The true one is first, unless a learner has put numbers into the name that Canvas shows.
     """
     part = nfc(part)
     moodle = MOODLE.fullmatch(part)
-    found = [Reading(moodle[1], moodle[2] or "", moodle[3] or "")] if moodle else []
+    found = [LmsName(moodle[1], moodle[2] or "", moodle[3] or "")] if moodle else []
     for one in CANVAS.finditer(part):
         name, late = part[: one.start()].removesuffix(LATE), part[: one.start()].endswith(LATE)
-        found.append(Reading(name, one[1] or one[2], one[3], canvas=True, late=late))
+        found.append(LmsName(name, one[1] or one[2], one[3], canvas=True, late=late))
     return found
 
 
@@ -100,15 +92,12 @@ class Roster:
                     if number and found:
                         self.keys[number[0]] |= found
 
-    def owner(self, found: Sequence[Reading], stems: Sequence[str]) -> tuple[str, bool]:
+    def owner(self, found: Sequence[LmsName], stems: Sequence[str]) -> tuple[str, bool]:
         """Return the one student whom a name leads to, by its readings, and whether by number.
 
-        Args:
-            stems: with what the names of the lab's notebooks begin: before a file that begins so no
-                number can be taken for one of the LMS's.
-
-        Raises:
-            Unmatched: when it leads to none, or to several.
+        The names of the lab's notebooks begin with ``stems``: before a file that begins so no
+        number can be taken for one of the LMS's. Raises Unmatched when it leads to none, or to
+        several.
         """
         one = found[0]
         if len(found) > 1 and not one.file.startswith(tuple(stems)):
@@ -123,7 +112,7 @@ class Roster:
             raise Unmatched(f"nobody in the gradebook has the id or address of {one.number}'s row")
         raise Unmatched("nobody in the gradebook has its number or its name")
 
-    def _numbered(self, one: Reading) -> Iterable[str]:
+    def _numbered(self, one: LmsName) -> Iterable[str]:
         if one.canvas:
             yield from self._by_user.get(one.number, ())
         for key in self.keys.get(one.number, ()):
@@ -131,7 +120,7 @@ class Roster:
             if not one.canvas:
                 yield from self._by_user.get(key, ())
 
-    def _named(self, one: Reading) -> Iterable[str]:
+    def _named(self, one: LmsName) -> Iterable[str]:
         if one.number not in self.keys:  # where a table knows the number, no name does better
             for student in self._by_name.get(_squeezed(one.name), ()):
                 if not (one.canvas and student in self._has_user):  # who has another number

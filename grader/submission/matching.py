@@ -77,7 +77,6 @@ def _best(expected: str, fitting: list[tuple[Fit, str]]) -> Match:
 
 
 def _fit(name: str, expected: str) -> Fit | None:
-    """Return how a file's name fits a notebook's; None if it does not."""
     if nfc(name) == nfc(expected):
         return Fit.EXACT
     saved = SAVED.fullmatch(name)

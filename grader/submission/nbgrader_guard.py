@@ -246,7 +246,6 @@ def _apart(handler: JupyterHandler) -> str:
 
 
 def _exporter(handler: JupyterHandler) -> HTMLExporter:
-    """Return the exporter of formgrader's pages."""
     exporter: HTMLExporter = handler.settings["nbgrader_exporter"]
     if not exporter.extra_loaders:
         from grader.preprocessors.formulas import without_script

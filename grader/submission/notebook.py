@@ -30,17 +30,12 @@ class OutOfReach(Unreadable):
 
 @dataclass(frozen=True)
 class SubmittedCell:
-    """The parts of a submitted cell that the grader uses.
+    """The parts of a submitted cell that the grader uses."""
 
-    Attributes:
-        kind: ``code``, ``markdown`` or ``raw``.
-        metadata: the submitted metadata, a dict of unknown content.
-        attachments: pasted images of a text cell, ``{name: {MIME type: base64}}``.
-    """
-
-    kind: str
+    kind: str  # ``code``, ``markdown`` or ``raw``
     source: str
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)  # as submitted, of any content
+    # Pasted images of a text cell, ``{name: {MIME type: base64}}``
     attachments: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -65,8 +60,7 @@ class SubmittedCell:
 def read_submission(data: bytes) -> list[SubmittedCell]:
     """Return the cells of a submitted notebook. Entries that are not cells are left out.
 
-    Raises:
-        Unreadable: for anything that is not a notebook of format 1 to 4, or is too large.
+    Raises Unreadable for anything that is not a notebook of format 1 to 4, or is too large.
     """
     if len(data) > MAX_BYTES:
         raise Unreadable(too_large(len(data)))

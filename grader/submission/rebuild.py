@@ -78,11 +78,10 @@ def rebuild(
 ) -> Rebuilt:
     """Return the lab with the learner's answers in it.
 
-    Args:
-        submitted: the file's bytes, or the reason why there are none.
-        source_nb: the instructor's version, with solutions and hidden tests.
-        config: nbgrader's settings; ``ClearSolutions`` decides what a stub looks like.
-        notes: earlier notes on the submission; they come first in the result.
+    ``submitted`` has the file's bytes, or the reason why there are none; ``source_nb`` is the
+    instructor's version, with solutions and hidden tests; ``config`` has nbgrader's settings, of
+    which ``ClearSolutions`` decides what a stub looks like; ``notes`` are earlier notes on the
+    submission; they come first in the result.
     """
     master = as_recorded(source_nb, config)
     try:
@@ -291,7 +290,6 @@ def _free_cell(cell: SubmittedCell) -> NotebookNode:
 
 
 def _attach(answer: SubmittedCell, cell: NotebookNode) -> None:
-    """Copy the pictures that were pasted into a text cell."""
     if cell.cell_type == "markdown" and answer.attachments:
         cell.attachments = nbformat.from_dict(answer.attachments)
 

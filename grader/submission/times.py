@@ -25,10 +25,8 @@ DAYS = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 def read_time(data: bytes) -> datetime | None:
     """Return the time that a file says, in UTC and without a zone; None for an empty file.
 
-    A time that names no zone is in UTC, as in nbgrader.
-
-    Raises:
-        ValueError: why there is none, in the middle of a sentence.
+    A time that names no zone is in UTC, as in nbgrader. Raises ValueError, which says why there is
+    none, in the middle of a sentence.
     """
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as PowerShell writes it
     try:

@@ -30,7 +30,7 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
-from grader.submission.lms import Reading, Roster, Unmatched, readings
+from grader.submission.lms import LmsName, Roster, Unmatched, lms_names
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
 
@@ -55,18 +55,13 @@ class CarefulExtractor(ExtractorPlugin):
     An archive is one learner's, and archives within it are not unpacked. A class's download is one
     whose own path has no learner's name of an LMS in it, while all that it holds has: then each of
     its files is taken as if it lay beside it. What is left out is logged.
-
-    Attributes:
-        inside: of each extracted file the part of its path that comes from a learner's archive.
-        tables: CSV files that no learner has named.
-        left: what was left out, and why.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self.inside: dict[str, str] = {}
-        self.tables: dict[str, bytes] = {}
-        self.left: list[str] = []
+        self.inside: dict[str, str] = {}  # by file, the part of its path from a learner's archive
+        self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
+        self.left: list[str] = []  # what was left out, and why
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Unpack the archives and copy the other files of a folder. nbgrader calls this."""
@@ -90,7 +85,7 @@ class CarefulExtractor(ExtractorPlugin):
         if isinstance(data, Unreadable):
             self._leave(str(inside), "was left out", data)
             return
-        if path.suffix == ".csv" and len(inside.parts) == 1 and not readings(path.name):
+        if path.suffix == ".csv" and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
         self._take(inside, data, out)
 
@@ -117,13 +112,13 @@ class CarefulExtractor(ExtractorPlugin):
                 name = _path_of(info)
                 if not self._is_ignored(name):
                     found.setdefault(name.lstrip("/").partition("/")[0], []).append(info)
-        odd = [name for name in found if not readings(name)]
+        odd = [name for name in found if not lms_names(name)]
         if odd and len(odd) < len(found):
             self._leave(path.name, "is not taken for a class's", f"it also holds {odd[0]!a}")
         return {} if odd else found
 
     def _take_class(self, path: Path, learners: dict[str, list[zipfile.ZipInfo]], to: Path) -> None:
-        count = len({_who(readings(name)) for name in learners})
+        count = len({_who(lms_names(name)) for name in learners})
         shown = printable(path.name)
         self.log.info("%s is a class's download, of %d learners", shown, count)
         with zipfile.ZipFile(path) as archive:
@@ -257,24 +252,19 @@ class _File:
     shown: str
     packed: bool
     notebook: bool
-    read: list[Reading]
+    read: list[LmsName]
     name: str
     by_number: bool = False
 
 
 class Plan:
-    """Whose the files of an LMS's download are.
-
-    Attributes:
-        found: what nbgrader wants to know of each file that is collected, by its path.
-        left: the other files, by their path in the download, and why each is left.
-        late: ids of those whom Canvas calls late.
-    """
+    """Whose the files of an LMS's download are."""
 
     def __init__(self, app: ZipCollectApp, endings: list[str]):
+        # What nbgrader wants to know of each file that is collected, by its path
         self.found: dict[str, dict[str, str]] = {}
-        self.left: list[tuple[str, str]] = []
-        self.late: set[str] = set()
+        self.left: list[tuple[str, str]] = []  # the other files, and why each is left
+        self.late: set[str] = set()  # ids of those whom Canvas calls late
         course, extractor = app.coursedir, app.extractor_plugin_inst
         with Gradebook(course.db_url, course.course_id) as gradebook:
             roster = Roster(gradebook.students)
@@ -359,13 +349,12 @@ class Plan:
         self.left += [(one.shown, why) for one in files]
 
 
-def _who(read: Sequence[Reading]) -> str:
+def _who(read: Sequence[LmsName]) -> str:
     """Return the LMS's number of a learner, or the name where it gives none."""
     return read[0].number or read[0].name
 
 
 def _unfit(file: _File) -> str:
-    """Return why a file can't be collected under its name, or an empty string."""
     if file.name == TIMESTAMP:
         return "a file of this name would say when the work was handed in"
     ending = nfc(os.path.splitext(file.path)[1])
@@ -411,16 +400,14 @@ def _path_of(info: zipfile.ZipInfo) -> str:
     return info.orig_filename.replace("\\", "/")
 
 
-def _first(parts: Iterable[str]) -> tuple[int, list[Reading]]:
-    """Return which part of a path is the first that an LMS has named, and its readings."""
+def _first(parts: Iterable[str]) -> tuple[int, list[LmsName]]:
     for at, part in enumerate(parts):
-        if found := readings(part):
+        if found := lms_names(part):
             return at, found
     return -1, []
 
 
 def _problem_of(name: str) -> str:
-    """Return why a path in an archive is refused, or an empty string."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         return "its path leads out of the archive"

@@ -5,7 +5,6 @@ import io
 import json
 
 import pytest
-from nbgrader.utils import is_grade
 from rich.console import Console
 
 from grader import UserError, check
@@ -30,12 +29,9 @@ def graded(monkeypatch):
     verdicts = {}
 
     class Graded:
-        def __init__(self, on_cell_start, **_):
-            self.begin = on_cell_start
+        def __init__(self, **_): ...
 
         def preprocess(self, nb, resources):
-            for index, one in enumerate(nb.cells):
-                self.begin(one, index)
             for name, verdict in verdicts.items():
                 cell(nb, name).outputs = [verdict]
             nb.metadata.open_the_hood.setdefault("seed", "ab12")
@@ -84,15 +80,6 @@ def test_exercises_have_their_titles_and_what_is_untouched_is_counted_apart(root
     assert outline.title in text
     assert all(outline.titles[name] in text for name in ("twice", "boxes"))
     assert "1 not attempted" in text
-
-
-def test_the_exercise_whose_cells_run_is_named(root, graded, tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr("rich.status.Status.update", lambda status, said: shown.append(said))
-    run(write(RELEASE, tmp_path / "x.ipynb"), root)
-    outline = read_outline(root, LAB, (LAB,))
-    graded = [one.metadata.nbgrader.grade_id for one in RELEASE.cells if is_grade(one)]
-    assert list(dict.fromkeys(shown)) == [outline.titles[name] for name in graded]
 
 
 @pytest.mark.parametrize(

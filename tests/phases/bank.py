@@ -18,7 +18,7 @@ from typing import Any
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.judge import Verdict, first_failure, judge, one_thread
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.rpc_client import InProcess
 from grader.phase_paths import PhasePaths, phases
 from grader.proof.selftest import LabCode
@@ -74,7 +74,7 @@ class Bank:
     def judge(self, answer: Answer, seed: str) -> Verdict:
         """What the check says of an answer that was handed in with the lab's given cells."""
         check, thing = self.checks[answer.exercise], self._thing(answer)
-        return judge(check, thing, seed, source=Written([*self.lab.given, answer.cell]))
+        return judge(check, thing, seed, source=LearnerSource([*self.lab.given, answer.cell]))
 
     def earns_everything(self, answer: Answer, seed: str) -> bool:
         """Whether it earns all points that can be earned here; a wrong one is soon found out."""

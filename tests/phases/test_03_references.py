@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.judge import judge
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import play
 from utils.instruments import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
@@ -65,7 +65,7 @@ def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
     some = wrong if full else Random(seeds[-1]).sample(wrong, 12)
     for candidate in (*check.alternates, *some):
         # a partial one has its own functions alone, and so no cell with the others
-        code = None if candidate.partial else Written([candidate.source()])
+        code = None if candidate.partial else LearnerSource([candidate.source()])
         verdict = judge(check, candidate.thing, "r", source=code)
         assert verdict.earned == candidate.earns == check.expects(candidate), candidate.name
         held = {part.against for part in verdict.parts if "GPU" in part.name}

@@ -9,10 +9,8 @@ import jupytext
 import nbformat
 import pytest
 
-from grader.additions import OPEN
-from grader.authoring.folds import fold_answers
+from grader.authoring.folds import OPEN, fold_answers
 from grader.authoring.notebook import read
-from grader.metadata import CELLS, KEY, fingerprint_of
 from grader.phase_paths import anchor, phases
 from utils import views
 
@@ -92,13 +90,6 @@ def test_what_answers_a_prediction_is_folded(phase):
     )
     assert folded == by_rule
     assert len(folded) >= 14
-
-
-def test_each_cell_is_known_to_a_learners_copy_as_built(phase):
-    """Else a fold or a button would be taken for words of the learner's own, and kept for ever."""
-    notebook = nbformat.read(phase.page, as_version=4)
-    known = notebook.metadata[KEY][CELLS].split()
-    assert [cell.id for cell in notebook.cells if fingerprint_of(cell) not in known] == []
 
 
 def test_nothing_in_the_lesson_decorates(prose, code):

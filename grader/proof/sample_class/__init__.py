@@ -36,21 +36,14 @@ Bruno Salinas, Alice Carver, Carmen Ledesma, Owen Draper, Vera Pizarro, Ethan Ca
 
 @dataclass(frozen=True)
 class Learner:
-    """One invented learner.
-
-    Attributes:
-        story: what this learner did, in a few words.
-        data: the bytes of the notebook that was handed in.
-        predicted: the points that it must earn, for each graded cell; None where it has no mark.
-        filename: the notebook's name, without folders.
-    """
+    """One invented learner."""
 
     id: str
     name: str
-    story: str
-    data: bytes
-    predicted: Mapping[str, float | None]
-    filename: str
+    story: str  # what this learner did, in a few words
+    data: bytes  # the bytes of the notebook that was handed in
+    predicted: Mapping[str, float | None]  # points by graded cell; None where it has no mark
+    filename: str  # the notebook's name, without folders
 
 
 def make_class(lab: SampleLab, accidents: bool = True) -> list[Learner]:

@@ -20,19 +20,12 @@ FOREVER = "pass"
 
 @dataclass(frozen=True)
 class Submission:
-    """One submission.
+    """One submission."""
 
-    Attributes:
-        story: what the learner did, in a few words.
-        notebook: what was handed in: a notebook, or the bytes of a file.
-        earns: the points that it must earn, for each graded cell; None where it has no mark.
-        filename: the file's name if it is not the lab's.
-    """
-
-    story: str
-    notebook: Any
-    earns: Mapping[str, float | None]
-    filename: str = ""
+    story: str  # what the learner did, in a few words
+    notebook: Any  # what was handed in: a notebook, or the bytes of a file
+    earns: Mapping[str, float | None]  # points by graded cell; None where it has no mark
+    filename: str = ""  # the file's name if it is not the lab's
 
 
 def untouched(lab: SampleLab) -> Submission:
@@ -54,11 +47,9 @@ Accident = Callable[[SampleLab, SampleExercise], Submission]
 def _cell(story: str, code: str, loses: bool = True, loses_later: bool = False) -> Accident:
     """Return an accident in a solution cell.
 
-    Args:
-        story: what happened, with ``{}`` in place of the exercise's name.
-        code: the cell, with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads.
-        loses: whether the exercise loses its points.
-        loses_later: whether those after it do, too.
+    ``story`` is what happened, with ``{}`` in place of the exercise's name; ``code`` is the cell,
+    with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads; ``loses`` says
+    whether the exercise loses its points; ``loses_later`` says whether those after it do, too.
     """
 
     def happen(lab: SampleLab, exercise: SampleExercise) -> Submission:
@@ -76,7 +67,6 @@ def _cell(story: str, code: str, loses: bool = True, loses_later: bool = False) 
 
 
 def _without(story: str, lab: SampleLab, exercises: Iterable[SampleExercise]) -> Submission:
-    """Leave out the answers to some exercises."""
     nb = lab.solved({e.name: find(lab.release, e.solution_id).source for e in exercises})
     return Submission(story, nb, lab.full() | _zero(exercises))
 

@@ -28,16 +28,12 @@ SOLUTION_LINES = re.compile(r"^[^\n]*### (BEGIN|END) SOLUTION[^\n]*\n?", re.MULT
 class SampleExercise:
     """A graded cell, its check, and the solution cell above it.
 
-    Attributes:
-        check: the check; its name is the graded cell's ``grade_id``.
-        solution_id: the ``grade_id`` of the cell that the learner fills in.
-        reference: the solution of the lab's own text.
-        missing: the parts that cannot be run on this machine, and why.
+    ``missing`` has the parts that cannot be run on this machine, and why.
     """
 
-    check: Check
-    solution_id: str
-    reference: str
+    check: Check  # the check; its name is the graded cell's ``grade_id``
+    solution_id: str  # the ``grade_id`` of the cell that the learner fills in
+    reference: str  # the solution of the lab's own text
 
     @property
     def name(self) -> str:
@@ -91,8 +87,7 @@ def find(nb: NotebookNode, grade_id: str) -> NotebookNode:
 def position(nb: NotebookNode, grade_id: str) -> int:
     """Return the index of the cell with an id.
 
-    Raises:
-        ValueError: if there is none.
+    Raises ValueError if there is none.
     """
     ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells]
     return ids.index(grade_id)
@@ -101,10 +96,8 @@ def position(nb: NotebookNode, grade_id: str) -> int:
 def load_lab(root: Path, name: str) -> SampleLab:
     """Read a lab's built source and its checks, and make its release.
 
-    The release is generated here, because the one in ``release/`` may have been edited.
-
-    Raises:
-        UserError: if the lab was not built, or has no exercise with a check.
+    The release is generated here, because the one in ``release/`` may have been edited. Raises
+    UserError if the lab was not built, or has no exercise with a check.
     """
     path = root / "source" / name / f"{name}.ipynb"
     if not path.exists():

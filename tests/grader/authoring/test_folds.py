@@ -3,8 +3,16 @@
 import nbformat.v4
 import pytest
 
-from grader.additions import BUTTON, as_text, unfolded
-from grader.authoring.folds import ASKS, add_buttons, fold_answers, folded, without_blank
+from grader.authoring.folds import (
+    ASKS,
+    BUTTON,
+    add_buttons,
+    as_text,
+    fold_answers,
+    folded,
+    unfolded,
+    without_blank,
+)
 
 ASKING = "First this.\n\n**Predict.** What is printed?"
 

@@ -153,7 +153,7 @@ def test_an_idle_worker_waits_for_the_next_call_and_a_busy_one_does_not(course, 
     stop, used = [], []
     for answer in ("score 1", "score 2", "sleep 3600"):
         [job] = answers(course, answer)
-        with module.kept(1, lambda: bool(stop), False) as pool:
+        with module.lasting_pool(1, lambda: bool(stop), False) as pool:
             for _ in pool.run([job] if answer.startswith("score") else slow_to_end(job, stop)):
                 used += [worker.process.pid for worker in pool.workers.idle]
     assert used[0] == used[1]

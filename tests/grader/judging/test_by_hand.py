@@ -13,7 +13,7 @@ from grader.judging.by_hand import RuleReader
 from grader.judging.catalogue import find_check
 from grader.judging.examiner import read_call
 from grader.judging.graded_cell import verified_parts
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.rpc_client import InProcess
 from grader.phase_paths import ROOT
 from utils.checks.exercise import ByHand, Check
@@ -40,7 +40,7 @@ HEADS = {
 
 def said(exercise, *cells, of=None, files=()):
     """What is said of an answer: its cells, the last of which may be what it returns."""
-    written = Written(files=files)
+    written = LearnerSource(files=files)
     written.add(SETUP, given=True)
     for cell in cells:
         code = textwrap.dedent(cell).strip()
@@ -469,7 +469,7 @@ def test_a_decoy_that_did_not_run_replaces_nothing(decoy):
 
 
 def test_a_cell_that_did_not_end_may_not_have_defined_anything():
-    written = Written([WORK])
+    written = LearnerSource([WORK])
     written.add(f"1 / 0\n{GOOD}", finished=False)
     look = RuleReader(find_check("linear_vjp")[1], written)
     assert "uses `backward`" in look.refusal(None)
@@ -590,7 +590,7 @@ def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
 
     Where `verify` judges in the notebook itself, it can't know which cells came with the lab.
     """
-    written = Written()
+    written = LearnerSource()
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             visible, hidden = verified_parts(cell) or (cell.source, "")
@@ -602,7 +602,7 @@ def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
 
 
 def test_what_comes_with_the_lab_is_trusted():
-    written = Written()
+    written = LearnerSource()
     written.add("exec('x = 1')", given=True)
     written.add(GOOD)
     assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
@@ -620,7 +620,7 @@ def _pythons_own_depth():
 
 
 def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
-    written = Written(
+    written = LearnerSource(
         [
             "from torch.optim._functional import adamw as torchs",
             "def adamw(*given):\n    return torchs(*given)",
@@ -638,14 +638,14 @@ def test_what_is_too_deep_to_read_is_said():
     # from Python 3.13 on this much is read; then what it hides is told
     assert said("linear_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", GOOD)
     assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
-    written = Written([GOOD])
+    written = LearnerSource([GOOD])
     written.add(deep, finished=False)  # it could not be run either
     assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
 
 
 def names_refused(rule, source, name="Dropout"):
     check = Check(name, parts={}, reads="r", by_hand=rule)
-    written = Written([SETUP, "F = nn.functional", textwrap.dedent(source)])
+    written = LearnerSource([SETUP, "F = nn.functional", textwrap.dedent(source)])
     told = RuleReader(check, written).refusal(None)
     return re.findall(r"uses `(\w+)`", told)
 

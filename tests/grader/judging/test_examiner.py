@@ -6,7 +6,7 @@ from grader import UserError
 from grader.judging import examiner
 from grader.judging.catalogue import find_check
 from grader.judging.examiner import Examiner
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from grader.judging.learner_source import Written
 )
 def test_a_check_that_does_not_fit_is_the_courses_fault(hidden, points, says):
     with pytest.raises(UserError, match=says):
-        Examiner(hidden, points, "seed", Written([]), None)
+        Examiner(hidden, points, "seed", LearnerSource([]), None)
 
 
 def test_checks_that_cannot_be_loaded_are_named_and_stop_no_other_phase(tmp_path):
@@ -31,7 +31,7 @@ def test_checks_that_cannot_be_loaded_are_named_and_stop_no_other_phase(tmp_path
         "from utils.checks.exercise import Check\n\n"
         'mine = Check("mine", parts={"a": 1}, reads="A")\n'
     )
-    broken = {"checks/__init__.py": "raise ValueError('x')"}
+    broken = {"checks/__init__.py": "'theirs'\nraise ValueError('x')"}
     for name, files in {"70_a": {"checks.py": good}, "71_b": broken}.items():
         for file, code in {"lab.py": "", **files}.items():
             path = tmp_path / "phases" / name / file
@@ -49,4 +49,4 @@ def test_a_machine_without_memory_is_no_fault_of_the_check(monkeypatch):
 
     monkeypatch.setattr(examiner, "answer_key", refuses)
     with pytest.raises(MemoryError):
-        Examiner('verify("grid_size", grid_size)', 3.0, "seed", Written([]), None)
+        Examiner('verify("grid_size", grid_size)', 3.0, "seed", LearnerSource([]), None)

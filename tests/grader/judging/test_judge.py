@@ -9,7 +9,7 @@ import torch
 
 from grader.in_notebook import VerdictCard
 from grader.judging.judge import judge
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.judging.report import VerdictReport
 from grader.judging.subject import SubjectRaised
 from grader.proof.selftest import LabCode, prove
@@ -111,7 +111,7 @@ def test_in_place_damage_is_a_mistake():
     ],
 )
 def test_by_hand_is_enforced_kindly(thing, source, words):
-    verdict = judge(scaled, thing, "s", source=Written([source]) if source else None)
+    verdict = judge(scaled, thing, "s", source=LearnerSource([source]) if source else None)
     assert verdict.earned == 0
     assert words in verdict.parts[0].problem
     assert verdict.parts[0].cause is Cause.RULE_BROKEN
@@ -128,7 +128,7 @@ def test_a_broken_rule_costs_only_the_function_that_broke_it():
     )
     check.reference({"f": lambda x: x + 1, "g": lambda x: x.sum()})
     check.cases(lambda draw: [case(name, draw.tensor((3,)), of=name) for name in "fg"])
-    written = Written(["def f(x): return x + 1", "def g(x): return x.sum()"])
+    written = LearnerSource(["def f(x): return x + 1", "def g(x): return x.sum()"])
     verdict = judge(check, check.right, "s", source=written)
     assert [part.earned for part in verdict.parts] == [1, 0]
     assert "`g` uses `sum`" in verdict.parts[1].problem
@@ -329,7 +329,7 @@ def test_what_was_not_returned_lacks_no_return(place, guess):
 
 def test_a_variable_may_carry_a_forbidden_name():
     source = "def scaled(x, k):\n    einsum = x * k\n    return einsum"
-    verdict = judge(scaled, scaled.alternates[0].thing, "s", source=Written([source]))
+    verdict = judge(scaled, scaled.alternates[0].thing, "s", source=LearnerSource([source]))
     assert verdict.status == "right"
 
 
@@ -542,7 +542,7 @@ def test_tracing_does_not_import_the_compiler():
 
 def test_a_function_of_ones_own_may_carry_a_forbidden_name():
     source = "def scaled(x, k):\n    def einsum(a):\n        return a * k\n    return einsum(x)"
-    verdict = judge(scaled, scaled.alternates[0].thing, "s", source=Written([source]))
+    verdict = judge(scaled, scaled.alternates[0].thing, "s", source=LearnerSource([source]))
     assert verdict.status == "right"
 
 

@@ -1,13 +1,13 @@
 import pytest
 
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 
 HELPED = ["def stride(t):\n    return t.stride()\n", "def f(t):\n    return stride(t)\n"]
 
 
 def lines(name, cells):
     """The lines of all that a name stands for."""
-    return [one.node.lineno for one, _, _ in Written(cells).behind(name)]
+    return [one.node.lineno for one, _, _ in LearnerSource(cells).behind(name)]
 
 
 def test_the_last_definition_counts():
@@ -17,7 +17,7 @@ def test_the_last_definition_counts():
 
 
 def test_helpers_come_along_each_once():
-    written = Written([*HELPED, "unused = 3"])
+    written = LearnerSource([*HELPED, "unused = 3"])
     assert written.reads("f") == {"stride"}
     assert written.lines_behind("f") == 4
 
@@ -40,7 +40,7 @@ def test_helpers_come_along_each_once():
     ],
 )
 def test_however_it_is_bound(last):
-    assert {"f", "stride"} <= Written([*HELPED, last]).reads("g")
+    assert {"f", "stride"} <= LearnerSource([*HELPED, last]).reads("g")
 
 
 def test_cells_that_never_ran_are_passed_over():
@@ -62,7 +62,7 @@ def f(x, *, w=5):
         def g(self): return z
     return [v for v in y] + [u := w, u, tau, lambda k: k]
 """
-    assert Written([code]).reads("f") == {"z"}
+    assert LearnerSource([code]).reads("f") == {"z"}
 
 
 def test_what_is_too_deep_is_not_read():

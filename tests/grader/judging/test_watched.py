@@ -9,7 +9,7 @@ import pytest
 
 from grader.judging import watched
 from grader.judging.judge import judge
-from grader.judging.watched import Watched
+from grader.judging.watched import WatchedConnection
 from grader.verdict import Cause
 from utils.checks.exercise import Check, case
 
@@ -19,7 +19,7 @@ doubled.cases(lambda draw: [case("small", 1), case("small", 2), case("large", 10
 
 
 def judged(answer):
-    return judge(doubled, answer, "s", connect=Watched)
+    return judge(doubled, answer, "s", connect=WatchedConnection)
 
 
 def busy(k):
