@@ -74,7 +74,7 @@ show_progress()
 #
 # 1. an MLP as an `nn.Module`, from nothing ([lesson 03](03_module.ipynb#cell-id=how-a-layer-begins), exercise 7);
 # 2. a `Dataset` and a `DataLoader` of your own ([07](07_training.ipynb#cell-id=what-a-loader-does), exercises 1 and 2);
-# 3. a full training loop, with mixed precision and gradient clipping ([07](07_training.ipynb#cell-id=sixteen-bits), exercise 10);
+# 3. a full training loop, with mixed precision and gradient clipping ([07](07_training.ipynb#cell-id=sixteen-bits), exercise 9);
 # 4. multi-head attention in under fifty lines ([08](08_transformer.ipynb#cell-id=attention-in-fifty-lines), exercise 2);
 # 5. a Hugging Face causal language model, loaded and run ([08](08_transformer.ipynb#cell-id=what-the-folder-can-do), exercise 8);
 # 6. a profile of a training step, with its bottleneck named ([09](09_profiling.ipynb#cell-id=a-trace-and-what-looking-costs), exercises 1 and 9).

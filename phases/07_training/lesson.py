@@ -973,20 +973,23 @@ print("bit for bit:", torch.equal(right, big))
 # What is gained is memory. **Predict.** Autograd keeps what the backward needs. How much does it keep for the batch of 256, and how much at most for the quarters?
 
 # %%
-def kept(rows):
-    """Bytes that autograd saves for the backward of these rows, each storage once."""
-    found = {}
+def kept(model, x, y):
+    """MiB that autograd saves for the backward, by their dtype, each storage once."""
+    found, sizes = {}, {}
 
     def pack(t):
-        found[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        found[t.untyped_storage().data_ptr()] = t
         return t
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        loss_of(model, x[rows], y[rows])
-    return sum(found.values()) / 2**20
+        loss_of(model, x, y)
+    for t in found.values():
+        sizes[t.dtype] = sizes.get(t.dtype, 0) + t.untyped_storage().nbytes() / 2**20
+    return sizes
 
 
-print(f"whole: {kept(torch.arange(256)):.1f} MiB   each quarter:", *(f"{kept(rows):.1f}" for rows in quarters))
+print(f"whole: {sum(kept(model, x, y).values()):.1f} MiB   each quarter:", end="")
+print(*(f" {sum(kept(model, x[rows], y[rows]).values()):.1f}" for rows in quarters))
 
 # %% [markdown]
 # A quarter, provided that each part's graph is gone before the next is made. Whoever adds up the *losses* and calls `backward` once, at the end, keeps all four graphs alive, and has gained nothing.
@@ -1227,6 +1230,199 @@ number(
 )
 
 # %% [markdown]
+# ## The same curve
+#
+# Take three runs of one model, from the same first weights through the same batches: in float32, under autocast, in ragged parts. Hardly a loss is the same in all three to the last digit, and none need be. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs lie, if nothing is wrong?** Who has no number for it holds two pictures side by side, and finds them alike.
+#
+# Begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷, and whatever falls between two neighbours is moved to the nearer one, by half of their gap at most. This half is the *unit roundoff*, u: a number t that is rounded becomes t · (1 + δ), and |δ| is at most u.
+
+# %%
+UNITS = {dtype: torch.finfo(dtype).eps / 2 for dtype in (torch.bfloat16, torch.float16, torch.float32)}
+for dtype, u in UNITS.items():
+    print(f"{dtype!s:15} u = 2^{math.log2(u):.0f} = {u:.1e}")
+
+# %% [markdown]
+# What does that do to a loss? A number t that is off by δ · t moves the loss by δ · t · ∂L/∂t, to first order, and ∂L/∂t is what autograd is for. Autocast rounds what a product reads, inputs and weights, and what it gives. If all these errors conspired, the loss would be off by u times the sum of all |t · ∂L/∂t|. If each has its sign by chance, they add up like the steps of a walk, to u times the root of the sum of squares.
+#
+# **Predict.** In our model, at 64 sentences, the linear layers read and give more than a million numbers. How many u is the first estimate, how many the second? Near which of them lies what is measured?
+
+# %%
+def effects(model, x, y):
+    """t · ∂L/∂t of each number t that a linear layer reads or gives."""
+    found = set()
+
+    def note(layer, read, gave):
+        for t in (*read, gave, layer.weight):
+            t.retain_grad()
+            found.add(t)
+
+    hooks = [m.register_forward_hook(note) for m in model.modules() if isinstance(m, nn.Linear)]
+    model.zero_grad()
+    loss_of(model, x, y).backward()
+    for hook in hooks:
+        hook.remove()
+    return torch.cat([(t * t.grad).detach().flatten() for t in found])
+
+
+# %%
+read, asked = inputs[:64], targets[:64]
+each = effects(model, read, asked)
+print(f"{len(each):,} numbers; if all conspire {each.abs().sum():.1f} u, a walk {each.norm():.2f} u")
+exact = loss_of(model, read, asked).item()
+for dtype in (torch.bfloat16, torch.float16):
+    with torch.autocast("cpu", dtype=dtype):
+        off = abs(loss_of(model, read, asked).item() - exact)
+    print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
+
+# %% [markdown]
+# Near the walk, or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products come on top, and change little.) So be it 6 or 0.1: a loss is a mean of *logarithms*, and a probability that is off by a share of u moves its logarithm by u.
+#
+# Let a step's loss be off by one u, then, for what is rounded in this very step. It is a sum in float32, too, over 600 words and some 500 places. About twenty additions lie one behind the other in it, and twenty in the other run's: 40 · 2⁻²⁴ of the loss, with some room 2⁻¹⁸.
+#
+# Now for what earlier steps have left behind. A gradient has gone through seven products in a row forward and through as many back, and each rounds what it reads and what it gives: some forty roundings, of 0.4 u on average, and a walk again. √40 · 0.4 u is 2.6 u; say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two.) A momentum of 0.9 makes each gradient count 1 + 0.9 + 0.81 + …, ten times. After some steps the weights of two runs are then apart by 10 · 3 u times the sum of their rates and norms, at most, and the losses by that times the gradient's norm at this place, if the difference happens to point along the gradient.
+#
+# That is a band, made of nothing but what any run should log: losses, norms and rates.
+
+# %%
+import inspect
+
+from utils.drivers.training import band, steps_of_lines
+
+print(inspect.getsource(band))
+
+# %% [markdown]
+# One thing it leaves out. At other weights the gradient is another, so that a difference makes differences of its own. *The five lines* has shown what becomes of them in a direction that curves by λ: each step multiplies a distance by 1 − lr · λ, and below the limit, 2 / λ, it shrinks. What it does in a network nobody can compute, and so it is measured, beside the band.
+#
+# The runs are those of the last section, a step after the other, with momentum. Two mistakes are built in that stand in many loops: a mean of the parts' means, and a loss from logits as they leave autocast, in 16 bits.
+
+# %%
+def step_of(model, optimizer, scaler, parts, dtype, mistake):
+    """One step: its loss, and the norm of its gradient before clipping."""
+    counts = [(wanted != -100).sum().item() for _, wanted in parts]
+    optimizer.zero_grad()
+    losses = []
+    for (read, wanted), count in zip(parts, counts):
+        share = 1 / len(parts) if mistake == "mean of means" else count / sum(counts)
+        with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+            logits = model(read).flatten(0, 1)
+        logits = logits if mistake == "loss in 16 bits" else logits.float()
+        losses.append(share * F.cross_entropy(logits, wanted))
+        scaler.scale(losses[-1]).backward()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    return sum(loss.item() for loss in losses), norm.item()
+
+
+# %%
+def run_of(dtype=torch.float32, cuts=(64,), mistake=None, lr=0.05, steps=40):
+    """Losses, norms and rates of a new MiniGPT, in steps of 64 sentences in parts of so many."""
+    torch.manual_seed(0)
+    model, scaler = MiniGPT(SMALL), torch.amp.GradScaler("cpu", enabled=dtype is torch.float16)
+    optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
+    log = {"losses": [], "norms": [], "rates": [lr] * steps}
+    for parts in steps_of_lines(inputs, targets, steps, cuts, seed=0):
+        loss, norm = step_of(model, optimizer, scaler, parts, dtype, mistake)
+        log["losses"].append(loss)
+        log["norms"].append(norm)
+    return log
+
+
+RAGGED = (40, 16, 8)  # short sentences first, so the targets of a part are very unequal
+runs = {"float32": run_of(), "in parts": run_of(cuts=RAGGED)}
+runs |= {"bfloat16": run_of(torch.bfloat16), "float16": run_of(torch.float16)}
+
+# %% [markdown]
+# **Predict.** By how many digits do the losses agree? And in a picture of the distances from float32, how many powers of ten lie between the three others?
+
+# %%
+losses = {name: log["losses"] for name, log in runs.items()}
+for name, curve in losses.items():
+    print(f"{name:8} steps 1, 10, 20, 40:", *(f"{curve[step - 1]:.7f}" for step in (1, 10, 20, 40)))
+
+# %%
+bands = {
+    name: band(runs["float32"], UNITS[dtype], max_norm=1.0, momentum=0.9)
+    for name, dtype in (("in parts", torch.float32), ("bfloat16", torch.bfloat16), ("float16", torch.float16))
+}
+loss_curves(losses, bands=bands, step=20)
+
+# %% [markdown]
+# Drawn as losses, they would be one curve. Here they are distances, on a scale of powers of ten, each with the edge of its band, dashed; a gap is a loss that is the same to the last bit. All stay inside, those in 16 bits by far: the band lets every error of forty steps point along the gradient, and really they point anywhere.
+#
+# The band of the parts is narrower by the quotient of the units, 2¹⁶. So accumulation is proved in *float32*. Under bfloat16 a mistake would have to be ten thousand times as large to be seen.
+#
+# **Predict.** The two mistakes: does one see them in the losses? And at which step do they leave the bands?
+
+# %%
+wrong = {
+    "mean of means": (run_of(cuts=RAGGED, mistake="mean of means"), bands["in parts"]),
+    "loss in 16 bits": (run_of(torch.bfloat16, mistake="loss in 16 bits"), bands["bfloat16"]),
+}
+for name, (log, band_of) in wrong.items():
+    for step in (1, 20, 40):
+        loss, right = log["losses"][step - 1], losses["float32"][step - 1]
+        apart, width = abs(loss - right), band_of[step - 1]
+        print(f"{name:15} step {step:2}: {loss:.3f}, right {right:.3f}; apart {apart:.0e}, allowed {width:.0e}")
+
+# %% [markdown]
+# The losses fall as they should, and one run ends *lower* than the right one. Yet both are outside at the very first step, where all weights are still the same: the mean of means by more than a hundred times, since it is another number, and the loss in 16 bits by thirty. (Later the second comes back inside. A proof is made in the first steps, where a band is narrow.) Its rounding alone would be half of a thirty-second, for bfloat16 can tell no more apart between 4 and 8. But it is off by more, and how much more depends on how the lines lie:
+
+# %%
+new = MiniGPT(SMALL)
+with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    logits = new(read).flatten(0, 1)
+for given in (logits, logits.float()):
+    print(given.dtype, "sum of the losses:", F.cross_entropy(given, asked.flatten(), reduction="sum").item())
+print("2048 + 6.4 in bfloat16:", (torch.tensor(2048.0, dtype=torch.bfloat16) + 6.4).item())
+
+# %% [markdown]
+# The sum stands still at 2048, where neighbours are 16 apart, and a loss of 6.4 more is rounded away. `cross_entropy` knows that danger and adds in blocks of sixteen; but on a CPU it closes a block only at a place that counts, and here each sixteenth place begins a line, and is −100. Divided by some 500 places that is a loss of 4, at once, and an untrained model looks as if it had learnt a lot.
+#
+# And the band itself, how far does it hold? **Predict.** The rate ten times as large, float32, whole batches and the same in parts; no mistake. The band becomes ten times as wide for it, or so. Do they stay inside?
+
+# %%
+fast = {name: run_of(cuts=cuts, lr=0.5, steps=60) for name, cuts in (("whole", (64,)), ("in parts", RAGGED))}
+edge = {"in parts": band(fast["whole"], UNITS[torch.float32], max_norm=1.0, momentum=0.9)}
+loss_curves({name: log["losses"] for name, log in fast.items()}, bands=edge, step=30)
+
+# %% [markdown]
+# For half of the run, and then the distance grows tenfold every few steps, a straight line on this scale, until it is as large as the losses' own noise. That is the factor |1 − lr · λ| above 1: at this rate the run lives at its limit, and there each difference, be it one of 10⁻⁷, becomes another way. Nothing is wrong with either. So a proof by curves has its conditions: the same first weights and batches, a rate well below the limit, a few dozen steps. Beyond that one compares where runs arrive, and several of each kind.
+#
+# So both are right. What do they save? [The quarters](07_training.ipynb#cell-id=a-big-batch-in-pieces) above kept a quarter. **Predict.** Of what a full MiniGPT keeps for the backward, what share is left under bfloat16?
+
+# %%
+full = MiniGPT()
+for dtype in (torch.float32, torch.bfloat16):
+    with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+        sizes = kept(full, read, asked)
+    parts = ", ".join(f"{size:.1f} {str(kind).removeprefix('torch.')}" for kind, size in sizes.items())
+    print(f"under {dtype}: {sum(sizes.values()):.1f} MiB, of it {parts}")
+
+# %% [markdown]
+# Seven tenths, and not half. Halved is what products read. What stays in float32 is the residual stream, which LayerNorm reads, and more than all else the loss's own table, a logarithm for each of 600 words at each place. Token numbers are int64 in either. (On the GPU above attention's softmax was kept in both forms, and so even less was won.) Weights, gradients and the optimizer's memory don't change at all. Parts divide all that is kept by their number, cost no digits, and change nothing else either. So where memory is short one accumulates, and 16 bits are for speed.
+
+# %% tags=["hide-input"]
+number(
+    "A float8, e4m3, has three binary digits behind the point and one before it. What is its unit roundoff?", 0.0625,
+    why="The next number above 1 is 1 + 2⁻³, and half of the gap is 2⁻⁴. Each number may be off by six per cent: products in it need scales of their own.",
+    wrong={0.125: "That is the gap. To the nearer neighbour it is half of it at most."},
+    tolerance=0.0001,
+)
+
+# %% tags=["hide-input"]
+choice(
+    "Under bfloat16, the first loss of your loop in parts lies 0.002 from that of whole batches. Is the accumulation right?",
+    {
+        "Yes, 0.002 is in the band": "It is in the band of bfloat16, 0.004. So would be a mean of means whose parts are nearly equal.",
+        "No, a mean must not depend on how it is cut": "It does in any dtype, by the order of the sums; and 16-bit products of other shapes may round otherwise.",
+        "That can't be told here; in float32 it can": "There the band is some 0.00003 wide, and a mistake in the weights of parts has nowhere to hide.",
+    },
+    answer="That can't be told here; in float32 it can",
+)
+
+# %% [markdown]
 # ## Overfit one batch first
 #
 # All these parts can be wrong, and the loss will mostly fall all the same. So before any long run there are two tests that take seconds.
@@ -1335,12 +1531,8 @@ for name, parts in saved_parts.items():
 loss_curves({name: runs[name] for name in ("never stopped", "optimizer, too")}, step=100)
 
 # %% [markdown]
-# With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it sees the batches of its youth once more, and forgets other channels. (nanoGPT does just that, as you will read below, and for its purpose it is good enough.) With the dice it is the same in every bit.
-
-# %%
-loss_curves({name: runs[name] for name in ("never stopped", "dice, too")}, step=100)
-
-# %% [markdown]
+# With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it sees the batches of its youth once more, and forgets other channels. (nanoGPT does just that, as you will read below, and for its purpose it is good enough.) With the dice it is the same in every bit, as the last line above says.
+#
 # Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. One that is "nearly the same" can't be told from one that lost something. (Bit for bit, that is, on the same machine with the same number of threads: another may add in another order.)
 #
 # What else draws, or remembers? A scheduler, a `GradScaler`, Python's and NumPy's dice if you use them, on a GPU `torch.cuda.get_rng_state_all()`; the running means of BatchNorm are buffers and in the model. And four traps.
@@ -1712,6 +1904,7 @@ choice(
 # - accumulate parts of any size to the gradient of the whole;
 # - write a `GradScaler`;
 # - stop anywhere and go on, equal in every bit;
+# - write the whole loop, and prove by its curves that 16 bits and parts change nothing but rounding;
 # - train a MiniGPT from nothing below the trigram and the 5-gram, and read the curves of runs that went wrong.
 #
 # And you can answer the question. A run is its weights, its optimizer's memory, its step, its dice and its place in the data (and a scaler, if it has one). What the next step depends on is in the file, or the run that goes on is another.

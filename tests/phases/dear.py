@@ -10,7 +10,7 @@ EXERCISES = frozenset(
     {
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
         *("mended", "generated", "compiled_head"),
-        *("checkpoint", "train_minigpt"),
+        "checkpoint",
         *("from_hf", "complete", "fine_tune"),
         "slowest",
         "minigpt_step",
@@ -18,7 +18,7 @@ EXERCISES = frozenset(
 )
 # Each of their answers trains a model, or has Inductor write a dozen modules. Their mutants are all
 # left to ``make proof``.
-TRAINS = frozenset({"train_minigpt", "fine_tune", "generated"})
+TRAINS = frozenset({"fine_tune", "generated"})
 
 
 def few(exercise: str, full: bool) -> int:

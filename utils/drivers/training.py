@@ -275,29 +275,6 @@ def counted_steps() -> Iterator[Counter[int]]:
         counting.remove()
 
 
-@driver("weights", observed={"steps": STEPS})
-def repeated(
-    train: Callable,
-    inputs: Tensor,
-    targets: Tensor,
-    config: MiniGPTConfig,
-    steps: int,
-    seeds: Sequence[int],
-) -> dict[str, Any]:
-    """What ``train(inputs, targets, config, steps, seed)`` returns for each of the seeds, in order.
-
-    Between the calls torch's generator moves on, as it does where others draw from it, too.
-    ``steps`` is the most that PyTorch's optimizers took with one parameter.
-    """
-    found, most = [], 0
-    for seed in seeds:
-        with counted_steps() as taken:
-            found.append(train(inputs, targets, config, steps, seed))
-        most = max([most, *taken.values()])
-        torch.rand(1)
-    return {"weights": found, "steps": most}
-
-
 @torch.no_grad()
 def perplexity(
     weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
@@ -444,3 +421,55 @@ def fitted(
     returned = fit(model, **settings)
     left = [parameter.detach().clone() for parameter in model.parameters()]
     return {"returned": returned, "weights": left, "calls": model.calls}
+
+
+class MiniGPTRows(MiniGPT):
+    """A MiniGPT whose logits are rows: (B, T) tokens in, (B * T, V) out."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return super().forward(tokens).flatten(0, 1)
+
+
+@driver(WHOLE)
+def minigpt_fitted(fit: Callable, config: MiniGPTConfig, settings: Settings, seed: int) -> Any:
+    """What ``fit(model, **settings)`` returns of a new MiniGPT whose first weights the seed draws.
+
+    In parts ``(x, targets)``, x is (B, T) and targets are (B * T,).
+    """
+    torch.manual_seed(seed)
+    return fit(MiniGPTRows(config), **settings)
+
+
+def steps_of_lines(
+    inputs: Tensor, targets: Tensor, steps: int, cuts: Sequence[int], seed: int
+) -> list[list[tuple[Tensor, Tensor]]]:
+    """Steps for `fit`, of random lines, in parts of so many lines: short ones first.
+
+    A part is as wide as its longest line. The seed draws the lines; `cuts` don't change which.
+    """
+    dice = torch.Generator().manual_seed(seed)
+    made = []
+    for _ in range(steps):
+        rows = torch.randint(len(inputs), (sum(cuts),), generator=dice)
+        lengths = (inputs[rows] != PAD).sum(1)
+        rows, lengths = rows[lengths.argsort(stable=True)], lengths.sort().values
+        ends = torch.tensor(cuts).cumsum(0)
+        widths = lengths[ends - 1].tolist()
+        parts = zip(rows.split(list(cuts)), widths, strict=True)
+        made.append([(inputs[r, :w], targets[r, :w].flatten()) for r, w in parts])
+    return made
+
+
+def band(log: Mapping[str, list], unit: float, max_norm: float, momentum: float) -> list[float]:
+    """How far a loss may lie from that of each step of a run in float32.
+
+    Args:
+        log: of that run in float32, the ``"losses"``, ``"norms"`` and ``"rates"`` of its steps.
+        unit: the unit roundoff of the numbers that the other run multiplies.
+        max_norm: where gradients are clipped.
+    """
+    widths, apart = [], 0.0  # and how far apart the two runs' weights may be
+    for loss, norm, rate in zip(log["losses"], log["norms"], log["rates"], strict=True):
+        widths.append(unit + 2**-18 * loss + norm * apart)
+        apart += rate / (1 - momentum) * 3 * unit * min(norm, max_norm)
+    return widths

@@ -136,7 +136,7 @@ PHASES = (
         "Training",
         "write the whole training loop, AdamW included, and train a small GPT with it.",
         needs=(3,),
-        hours=(2, 5),
+        hours=(2, 4),
     ),
     Phase(
         "08_transformer",

@@ -1,4 +1,4 @@
-"""The losses of one or more runs over their steps, laid over each other, with levels to beat."""
+"""The losses of runs over their steps, with levels to beat, or how far apart they may lie."""
 
 from __future__ import annotations
 
@@ -35,20 +35,33 @@ def loss_curves(
     runs: Mapping[str, Losses],
     *,
     levels: Mapping[str, float] | None = None,
+    bands: Mapping[str, Losses] | None = None,
     step: int | None = None,
 ) -> None:
     """Show up to four runs' losses in one frame; live, a slider lights a step.
 
     runs: name -> the losses of steps 1, 2, ..., or a dict from step to loss.
     levels: name -> a loss that is drawn as a line across, such as a baseline's.
+    bands: name of each run but the first -> how far it may lie from the first, at each step. Then
+        the picture has these distances and their bands in place of the losses.
     step: the one that is lit at first; by default the last that all runs have.
-    Raises ValueError for no run, more than four, a run without a step, or a step that no run has.
+    Raises ValueError for no run, more than four, a run without a step or a band, a band without a
+    run, or a step that no run has.
     """
     found = read(runs)
+    edges = read(bands) if bands else []
+    if bands and list(bands) != list(runs)[1:]:
+        raise ValueError(
+            f"loss_curves: expected bands for {list(runs)[1:]}, in this order, got {list(bands)}"
+        )
     steps = sorted({step for run in found for step in run.steps})
     if step is None:
         step = ([s for s in steps if all(run.at(s) is not None for run in found)] or steps)[-1]
-    present(lambda at: draw(found, levels or {}, at), choice("step", step, steps))
+
+    def drawn(at: int) -> Drawing:
+        return draw_bands(found, edges, at) if edges else draw(found, levels or {}, at)
+
+    present(drawn, choice("step", step, steps))
 
 
 def read(runs: Mapping[str, Losses]) -> list[Run]:
@@ -109,6 +122,54 @@ def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> Drawing
         )
     parts += [f"Level {name}: {number(level, 3)}." for name, level in levels.items()]
     return canvas.finish(below + ROW * -(-len(runs) // 2) + 24, " ".join(parts))
+
+
+def draw_bands(runs: Sequence[Run], bands: Sequence[Run], step: int) -> Drawing:
+    """The distances of the runs from the first, each below the edge of its band if all is well."""
+    apart = [distances(runs[0], run) for run in runs[1:]]
+    canvas = Canvas(band_sentence(apart, bands))
+    values = [v for run in [*apart, *bands] for v in run.losses if 0 < v < math.inf]
+    low, high = min(values, default=1e-3) / 2, max(values, default=1.0) * 2
+    first, last = runs[0].steps[0], max(run.steps[-1] for run in runs)
+    x, right = (first, max(last, first + 1)), RIGHT - 8
+    axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high), log=True)
+    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    axes.grid_y([10.0**k for k in powers], lambda tick: number(tick, 1))
+    axes.steps_x("step", right)
+    parts = [f"Distances from {runs[0].name}. {canvas.title}"]
+    below = axes.bottom + 44
+    for k, (run, band) in enumerate(zip(apart, bands, strict=True)):
+        colour, y = COLOURS[k], below + ROW * k
+        axes.curve(run.steps, [v if v > 0 else math.nan for v in run.losses], colour)
+        edge = zip(band.steps, band.losses, strict=True)
+        canvas.line([(axes.px(at), axes.py(v)) for at, v in edge], colour, 1.2, dashed=True)
+        canvas.line([(MARGIN, y), (MARGIN + 24, y)], colour, 2.0)
+        lit, most = run.at(step), band.at(step)
+        told = "no loss" if lit is None else "not finite" if math.isnan(lit) else number(lit, 2)
+        room = "" if most is None else f", where the band ends at {number(most, 2)}"
+        words = f"{run.name}: {told} from {runs[0].name} at step {step}{room}"
+        canvas.text(MARGIN + 32, y, words)
+        parts.append(f"{words}.")
+    axes.cursor(step)
+    return canvas.finish(below + ROW * len(apart) + 8, " ".join(parts))
+
+
+def distances(one: Run, other: Run) -> Run:
+    """How far `other` lies from `one`, at the steps that both have."""
+    pairs = zip(other.steps, other.losses, strict=True)
+    found = {s: abs(loss - mine) for s, loss in pairs if (mine := one.at(s)) is not None}
+    return Run(other.name, tuple(found), tuple(found.values()))
+
+
+def band_sentence(apart: Sequence[Run], bands: Sequence[Run]) -> str:
+    left = []
+    for run, band in zip(apart, bands, strict=True):
+        pairs = zip(run.steps, run.losses, strict=True)
+        outside = [s for s, v in pairs if (most := band.at(s)) is not None and not v <= most]
+        left += [f"“{run.name}” leaves its band at step {outside[0]}"] if outside else []
+    if not left:
+        return "Every run stays in its band."
+    return f"{', '.join(left)}."
 
 
 def first_difference(one: Run, other: Run) -> int | None:

@@ -1,7 +1,7 @@
 """What the hidden cells of lab 07 check.
 
 Points hang on values: what a function returns, which batches a loader gives, the losses and weights
-of a run that was stopped, the perplexity of weights that were trained. How many graphs of
+of a run, stopped or not. How many graphs of
 `accumulate` are alive at once, and that torch's global generator was left alone, is a claim of the
 learner's process.
 """
@@ -15,7 +15,6 @@ from .optimizers import optimizers
 from .scaler import scaler
 from .schedule import schedule
 from .token_windows import token_windows
-from .train_minigpt import train_minigpt
 
 __all__ = [
     "token_windows",
@@ -26,6 +25,5 @@ __all__ = [
     "accumulate",
     "scaler",
     "checkpoint",
-    "train_minigpt",
     "fit",
 ]

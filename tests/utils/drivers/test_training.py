@@ -251,31 +251,15 @@ def test_lines_that_are_longer_are_left_out_whole():
     assert driver.sentences(inputs, targets, 5)[0].tolist() == inputs.tolist()
 
 
-def test_a_run_is_called_once_for_each_seed_while_the_dice_move_on():
-    def train(inputs, targets, config, steps, seed):
-        states.append(torch.get_rng_state())
-        return {"seed": seed, "given": (inputs, targets, config, steps)}
-
-    states = []
-    came = driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [5, 5, 6])
-    assert [each["seed"] for each in came["weights"]] == [5, 5, 6]
-    assert came["weights"][0]["given"] == (ROWS, CLASSES, CONFIG, 3)
-    assert came["steps"] == 0
-    assert not torch.equal(states[0], states[1])
-    assert not torch.equal(states[1], states[2])
-
-
-def test_the_most_steps_of_one_optimizer_are_told():
-    def train(inputs, targets, config, steps, seed):
-        model = nn.Linear(2, 2)
-        for some, taken in ((model.weight, steps), (model.bias, seed)):
+def test_the_steps_of_each_parameter_are_counted():
+    model = nn.Linear(2, 2)
+    with driver.counted_steps() as taken:
+        for some, times in ((model.weight, 3), (model.bias, 7)):
             optimizer = torch.optim.SGD([some])
-            for _ in range(taken):
+            for _ in range(times):
                 optimizer.step()
-        return model.state_dict()
-
-    assert driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [1, 2])["steps"] == 3
-    assert driver.repeated(train, ROWS, CLASSES, CONFIG, 3, [1, 7])["steps"] == 7
+    optimizer.step()
+    assert (taken[id(model.weight)], taken[id(model.bias)]) == (3, 7)
 
 
 def test_perplexity_counts_what_counts_and_rolls_nobodys_dice():
@@ -288,6 +272,44 @@ def test_perplexity_counts_what_counts_and_rolls_nobodys_dice():
     assert came == pytest.approx(math.sqrt(2 * 4))
     with pytest.raises(RuntimeError, match=r"Missing key.*lm_head\.bias"):
         driver.perplexity({n: weights[n] for n in list(weights)[:-1]}, CONFIG, inputs, targets)
+
+
+# a MiniGPT, its steps, and the band around its losses
+
+
+def test_cuts_change_the_parts_of_a_step_and_not_its_lines():
+    inputs = torch.arange(1, 31).reshape(6, 5)
+    lengths = torch.tensor([5, 2, 3, 5, 4, 2])
+    inputs[torch.arange(5) >= lengths[:, None]] = 0
+    whole, parts = (
+        driver.steps_of_lines(inputs, inputs + 1, 2, cuts, 7) for cuts in ((6,), (3, 2, 1))
+    )
+    for (line,), pieces in zip(whole, parts, strict=True):
+        assert [len(x) for x, _ in pieces] == [3, 2, 1]
+        words = torch.cat([x[x != 0] for x, _ in pieces])
+        assert torch.equal(words, line[0][line[0] != 0])
+        for x, targets in pieces:
+            assert x[-1, -1] != 0  # as wide as its longest line
+            assert torch.equal(targets, x.flatten() + 1)
+    assert not torch.equal(whole[0][0][0], whole[1][0][0])
+
+
+def test_a_minigpt_gives_rows_and_begins_with_the_seed():
+    def fit(model, **settings):
+        logits = model(torch.tensor([[1, 2, 3], [3, 2, 1]]))
+        return logits.shape, model.lm_head.weight.sum().item(), settings
+
+    one, again, other = (driver.minigpt_fitted(fit, CONFIG, {"lr": 1}, s) for s in (0, 0, 1))
+    assert (one, one[0], one[2]) == (again, (6, 5), {"lr": 1})
+    assert one[1] != other[1]
+
+
+def test_a_band_widens_with_rates_and_clipped_norms():
+    log = {"losses": [4.0, 4.0, 2.0], "norms": [1.0, 3.0, 0.5], "rates": [0.25, 0.5, 0.5]}
+    at_once, later, last = driver.band(log, 2.0**-8, 2.0, 0.5)
+    assert at_once == 2**-8 + 2**-16
+    assert later == at_once + 3.0 * (0.5 * 3 * 2**-8 * 1.0)
+    assert last == 2**-8 + 2**-17 + 0.5 * (0.5 * 3 * 2**-8 * 1.0 + 1.0 * 3 * 2**-8 * 2.0)
 
 
 class Loader:

@@ -72,6 +72,29 @@ def test_runs_that_cannot_be_shown_are_refused(runs, at, says):
         views.loss_curves(runs, step=at)
 
 
+def test_distances_lie_in_bands_or_it_is_said_where_not():
+    runs = curves.read({"float32": [3.0, 2.0, 1.0], "a": [3.0, 2.25, 1.5], "b": [3.0, 2.0, 1.25]})
+    edges = curves.read({"a": [0.5, 0.25, 0.25], "b": [0.5, 0.5, 0.5]})
+    check(
+        *curves.draw_bands(runs, edges, 2),
+        "Distances from float32. “a” leaves its band at step 3.",
+        "a: 0.25 from float32 at step 2, where the band ends at 0.25",
+        "b: 0 from float32 at step 2, where the band ends at 0.5",
+    )
+    assert curves.band_sentence(curves.read({"a": [0.0, 0.25]}), edges[:1]) == (
+        "Every run stays in its band."
+    )
+    lost = curves.read({"a": [0.0, math.nan]})
+    assert curves.band_sentence(lost, edges[:1]) == "“a” leaves its band at step 2."
+
+
+@pytest.mark.parametrize("bands", [{"a": [1.0], "b": [1.0]}, {"float32": [1.0]}])
+def test_each_run_but_the_first_has_a_band(bands):
+    runs = {"float32": [1.0], "a": [1.0]}
+    with pytest.raises(ValueError, match=r"expected bands for \['a'\], in this order"):
+        views.loss_curves(runs, bands=bands)
+
+
 # fitted_line
 
 
