@@ -7,11 +7,13 @@
 # %% [markdown]
 # # Lab 07: Training
 #
-# Ten exercises and one question, 46 points, about five hours: two sittings, of
-# which the second begins with exercise 7. They follow [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
-# windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
-# You train a MiniGPT from nothing, until it beats two n-gram models. And in the end you write the
-# whole loop, on an empty page.
+# Ten exercises and one question, 46 points, about three hours without the *further* exercises 6, 7,
+# 8 and 9, which take two hours more. A class may leave those out, or count them as a bonus; where
+# yours says nothing, all points count. The lab follows
+# [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
+# windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a
+# checkpoint. You train a MiniGPT from nothing, until it beats two n-gram models. And in the end you
+# write the whole loop, on an empty page.
 #
 # Most of your functions are called with plain values, and what they return is compared. Where that
 # is not enough, a *driver* of `utils/drivers/training.py` does the running: it reads your dataset,
@@ -507,8 +509,8 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # %% [markdown]
 # ## 6 · A big batch in pieces
 #
-# *Medium, 20 minutes, 3 points: one for parts of unequal size, one for the gradients that were there
-# before, one for memory.*
+# *Further, medium, 20 minutes, 3 points: one for parts of unequal size, one for the gradients that
+# were there before, one for memory.*
 # From the lesson: [A big batch in pieces](../../notebooks/07_training.ipynb#cell-id=a-big-batch-in-pieces).
 #
 # The batch that you want does not fit into memory, and its parts do, one by one. Write
@@ -574,8 +576,8 @@ verify("accumulate", accumulate)
 # %% [markdown]
 # ## 7 · A scale for small gradients
 #
-# *Medium, 20 minutes, 3 points: one for scaling and unscaling, one for steps that are skipped, one for
-# growth.*
+# *Further, medium, 20 minutes, 3 points: one for scaling and unscaling, one for steps that are
+# skipped, one for growth.*
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
 # In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
@@ -674,8 +676,8 @@ verify("Scaler", Scaler)
 # %% [markdown]
 # ## 8 · Stop and go on
 #
-# *Hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with dropout, for a
-# checkpoint that stays in memory, and for one that goes through a file.*
+# *Further, hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with
+# dropout, for a checkpoint that stays in memory, and for one that goes through a file.*
 # From the lesson: [Stop and go on](../../notebooks/07_training.ipynb#cell-id=stop-and-go-on).
 #
 # `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then
@@ -757,9 +759,9 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 # %% [markdown]
 # ## 9 · MiniGPT from nothing
 #
-# *Hard, 40 minutes, 5 points: one each for weights that fit, for a run that repeats, and for one batch
-# learnt by heart; two for perplexities below those of a trigram and a 5-gram. Steps are counted by your
-# own process.*
+# *Further, hard, 40 minutes, 5 points: one each for weights that fit, for a run that repeats, and
+# for one batch learnt by heart; two for perplexities below those of a trigram and a 5-gram. Steps
+# are counted by your own process.*
 # From the lesson: [MiniGPT from nothing](../../notebooks/07_training.ipynb#cell-id=minigpt-from-nothing).
 #
 # Write `train_minigpt(inputs, targets, config, steps, seed)`. It makes a new `MiniGPT(config)`, trains

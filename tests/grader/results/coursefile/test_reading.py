@@ -75,6 +75,18 @@ def test_after_the_due_date_is_after_a_learners_own(root):
     assert file.shows("examples", "02_two", "ben", late)
 
 
+def test_further_stands_for_all_that_the_lab_calls_so(root):
+    file = read(root, "labs: {one: {drop: first, bonus: further}, 3: {drop: [words, further]}}")
+    one, three = file.labs.values()
+    assert (one.drop, one.bonus) == (("first",), ("second", "third"))
+    assert (three.drop, three.bonus) == (("words", "seventh"), ())
+    said = list(lab_sentences(file, "01_one", exercises_of(root, "01_one")))
+    assert "Left out of what counts (4 points in the lab): `first`." in said
+    bonus = "A bonus, which adds points and is no part of the maximum: `second` and `third`."
+    assert bonus in said
+    assert "5 points in all, of 20 in the lab." in said
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -88,18 +100,24 @@ def test_after_the_due_date_is_after_a_learners_own(root):
         ("labs:\n  one:\n    points:\n      first: nan", "4: labs.01_one.points.first: "),
         ("labs:\n  one: {points: {first: -1}}", "2: labs.01_one.points.first: "),
         ("labs:\n  one:\n    dorp: [first]", "3: labs.01_one.dorp: no such key"),
-        ("labs:\n  one:\n    drop: first", "3: labs.01_one.drop: expected a list, got 'first'"),
+        ("labs: {one: {drop: {first: 1}}}", "1: labs.01_one.drop: expected a list, got {'first'"),
+        ("extensions: 3", "1: extensions: expected a list, got '3'"),
         ("labs: [one]", "1: labs: expected keys with values, got ['one']"),
         ("labs: one", "1: labs: expected keys with values, got 'one'"),
         ("labs:\n  one: {withheld: give}", "2: labs.01_one.withheld: "),
         ("course: {time_zone: Madrid}", "1: course.time_zone: expected a time zone such as Europe"),
         ("extensions:\n  - {who: ana, lab: one}", "2: extensions.due: is missing"),
-        ("extensions: 3", "1: extensions: expected a list, got '3'"),
         # what the course folder has not
         ("labs:\n  four: {}", "2: labs.four: there is no lab four in source/"),
         ("labs:\n  one: {drop: [last]}", "2: labs.01_one.drop: 01_one has no exercise 'last'; it"),
         ("labs:\n  one: {bonus: [last]}", "2: labs.01_one.bonus: 01_one has no exercise 'last'"),
         ("labs:\n  one: {points: {last: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
+        (
+            "labs:\n  two: {drop: further}",
+            "2: labs.02_two.drop: no exercise of 02_two is a further",
+        ),
+        ("labs:\n  one: {points: {further: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
+        ("labs:\n  one: {drop: third, bonus: further}", "2: labs.01_one.drop: 'third' is dropped"),
         ("labs:\n  one: {drop: [first], bonus: [first]}", "2: labs.01_one.drop: 'first' is"),
         ("labs:\n  one: {drop: [first], points: {first: 1}}", "2: labs.01_one.points: 'first' is"),
         ("labs:\n  one: {release: 2026-10-02, due: 2026-10-01}", "2: labs.01_one.due: it is due"),
