@@ -190,7 +190,7 @@ def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str
         lesson, lab = (f"{hours:g}" for hours in item.hours)
         fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
         state = (escape(states.get(item.number, "")),) if states else ()
-        further = f" (+ {item.further:g})" if item.further else ""
+        further = f" (+{item.further:g})" if item.further else ""
         fields += (f"{lesson} + {lab}{further}", *state, links or "not written yet")
         rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
     names = "", "Phase", "When you leave it you can", "Hours", *(("You",) if states else ()), "Open"

@@ -40,13 +40,12 @@ def make_book(root: Path) -> Course:
     course = open_course(root)
     with Gradebook(course.directory.db_url) as gradebook:
         for lab, exercises in LABS.items():
-            *automatic, words = exercises
+            *_, words = exercises
             cells = [
                 cell
-                for name in automatic
-                for cell in (new_markdown_cell(_asked(name)), _graded(name, exercises[name]))
+                for name, points in exercises.items()
+                for cell in (new_markdown_cell(_asked(name)), _graded(name, points, name == words))
             ]
-            cells.append(_graded(words, exercises[words], words=True))
             write(new_notebook(cells=cells), root / "source" / lab / f"{lab}.ipynb")
             text = root / "phases" / lab / "lab.py"  # by which "01" is the lab
             text.parent.mkdir(parents=True)
