@@ -1,15 +1,20 @@
 """course.yml: what it may say, and where each slip in it is told."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from grader import UserError
-from grader.phase_paths import ROOT
+from grader.authoring.notebook import to_notebook
+from grader.authoring.text import parse
+from grader.phase_paths import ROOT, phases
 from grader.results.coursefile.reading import FILE, exercises_of, read_course_file
 from grader.results.coursefile.schema import Shown, Withheld
 from grader.results.coursefile.sentences import lab_sentences
 from tests.grader.results.coursefile.book import make_book
+from tests.grader.tiny import write
+from utils.notebook.course import PHASES
 
 
 @pytest.fixture(scope="module")
@@ -160,13 +165,29 @@ def test_a_file_that_is_no_text(root, content, said):
         read_course_file(root)
 
 
-def test_the_file_that_the_page_on_teaching_shows(tmp_path):
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A course folder with the labs' own texts, and what is built of them."""
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "phases").symlink_to(ROOT / "phases")
+    for phase in phases():
+        text = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8"))
+        write(to_notebook(text), folder / "source" / phase.name / f"{phase.name}.ipynb")
+    return folder
+
+
+def test_the_file_that_the_page_on_teaching_shows(texts):
     page = (ROOT / "TEACHING.md").read_text()
-    shown = page.partition("```yaml\n")[2].partition("```")[0]
-    for folder in ("phases", "source"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
-    file = read(tmp_path, shown)
-    said = list(lab_sentences(file, "01_tensors", exercises_of(tmp_path, "01_tensors")))
+    file = read(texts, page.partition("```yaml\n")[2].partition("```")[0])
+    said = list(lab_sentences(file, "01_tensors", exercises_of(texts, "01_tensors")))
     assert "`model_costs` counts 3 points in place of 6." in said
     assert "30 points in all, of 40 in the lab." in said
+    assert file.labs["05_custom_op"].bonus == ("read_ptx", "make_twice")
     assert file.export.canvas.items == {"01_tensors": "Lab 1 (4711)"}
+
+
+@pytest.mark.parametrize("phase", [one for one in PHASES if one.further], ids=lambda one: one.name)
+def test_the_labs_further_exercises_can_be_left_out(texts, phase):
+    rules = read(texts, f"labs: {{{phase.number:02d}: {{drop: further}}}}").labs[phase.name]
+    text = (ROOT / "phases" / phase.name / "lab.py").read_text()
+    assert len(rules.drop) == len(re.findall(r"^# \*Further, ", text, re.MULTILINE))
