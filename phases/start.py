@@ -32,7 +32,7 @@ show_next()
 # %% [markdown]
 # ## The road
 #
-# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. The hours are those of the lesson and those of the lab. Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that pass. Start with the first phase in the table that has links.
+# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. The hours are those of the lesson and those of the lab, and in brackets those of the lab's *further* exercises, which a class may leave out. Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that pass. Start with the first phase in the table that has links.
 
 # %%
 from utils.notebook.course import PHASES, show_contents

@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Lab 02: Autograd by hand
 #
-# Eleven exercises and one question, 44 points, a little over three hours. They follow
+# Eleven exercises and one question, 44 points, about three and a half hours. They follow
 # [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
 # the gradients of a trained language model's last layer, and no answer of yours will ever ask
 # autograd for one.
@@ -787,7 +787,7 @@ verify("run_softmax", run_softmax)
 # %% [markdown]
 # ## 11 · Run it again
 #
-# *Hard, 20 minutes, 4 points: one each for the gradients, for what is kept, for random numbers, and
+# *Hard, 30 minutes, 4 points: one each for the gradients, for what is kept, for random numbers, and
 # for inputs that are written over. What is kept, and how often a function runs, is looked at in your
 # own process.*
 # From the lesson: [Kept, or computed again](../../notebooks/02_autograd.ipynb#cell-id=kept-or-computed-again).

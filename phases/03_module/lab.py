@@ -7,11 +7,13 @@
 # %% [markdown]
 # # Lab 03: nn.Module
 #
-# Eleven exercises and one question, 40 points, about three and a half hours. They follow [lesson
-# 03](../../notebooks/03_module.ipynb). You begin by counting parameters on paper, write the four
-# layers that a transformer is made of, mend two models that fail in silence, write a module of your
-# own on an empty page and `Module` itself from nothing, and end with a trained GPT that runs on
-# layers of your choosing and says what its NumPy original says.
+# Eleven exercises and one question, 40 points, a little over three hours without the *further*
+# exercises 8 and 11, which take half an hour more. A class may leave those out, or count them as a
+# bonus; where yours says nothing, all points count. The lab follows
+# [lesson 03](../../notebooks/03_module.ipynb). You begin by counting parameters on paper, write the
+# four layers that a transformer is made of, mend two models that fail in silence, write a module of
+# your own on an empty page and `Module` itself from nothing, and end with a trained GPT that runs
+# on layers of your choosing and says what its NumPy original says.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would, on new cases
 # each time. There, and when your work is graded, your classes are made with sizes that you have not seen, given weights
@@ -538,7 +540,7 @@ verify("Stack", Stack)
 # %% [markdown]
 # ## 7 · A module of your own, on an empty page
 #
-# *Medium, 20 minutes, 4 points: one each for how it begins, for the forward, for `fit_inputs`, and
+# *Medium, 30 minutes, 4 points: one each for how it begins, for the forward, for `fit_inputs`, and
 # for what is moved, copied and counted.*
 # From the lesson: [How a layer begins](../../notebooks/03_module.ipynb#cell-id=how-a-layer-begins), and
 # [What is saved but not trained](../../notebooks/03_module.ipynb#cell-id=what-is-saved-but-not-trained).
@@ -694,8 +696,8 @@ verify("MLP", MLP)
 # %% [markdown]
 # ## 8 · The model that forgets
 #
-# *Medium, 15 minutes, 2 points: one for a memory that is saved, and read in eval; one for a buffer
-# without a graph.*
+# *Further, medium, 15 minutes, 2 points: one for a memory that is saved, and read in eval; one for
+# a buffer without a graph.*
 # From the lesson: [What is saved but not trained](../../notebooks/03_module.ipynb#cell-id=what-is-saved-but-not-trained).
 #
 # This layer normalises each channel by a mean and a variance that it has *seen*: in training it
@@ -1069,7 +1071,7 @@ verify("run_module", run_module)
 # %% [markdown]
 # ## 11 · Byte by byte
 #
-# *Medium, 15 minutes, 3 points: parameters, buffers and gradients, one each.*
+# *Further, medium, 15 minutes, 3 points: parameters, buffers and gradients, one each.*
 # From the lesson: [What a move moves](../../notebooks/03_module.ipynb#cell-id=what-a-move-moves).
 #
 # Write `bytes_moved(plan)`: how many bytes are copied when `model.to("cuda")` is called on a model

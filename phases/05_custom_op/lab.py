@@ -7,9 +7,11 @@
 # %% [markdown]
 # # Lab 05: An operator of your own
 #
-# Eight exercises and one question, 40 points, about four hours. They follow
-# [lesson 05](../../notebooks/05_custom_op.ipynb). You write a softmax as a Triton kernel, its
-# backward as another, make an operator of PyTorch out of the two, and put it into MiniGPT.
+# Eight exercises and one question, 40 points, about three hours without the *further* exercises 4
+# and 6, which take an hour more. A class may leave those out, or count them as a bonus; where yours
+# says nothing, all points count. The lab follows [lesson 05](../../notebooks/05_custom_op.ipynb).
+# You write a softmax as a Triton kernel, its backward as another, make an operator of PyTorch out
+# of the two, and put it into MiniGPT.
 #
 # You need no GPU. `launch(kernel, grid, ...)` runs a kernel where its tensors are: on a CPU in
 # Triton's interpreter, one program after another. The interpreter accepts what no GPU could run, so
@@ -254,7 +256,8 @@ verify("softmax_backward", softmax_backward)
 # %% [markdown]
 # ## 4 · Read the PTX
 #
-# *Medium, 25 minutes, 4 points: one for loads and stores, two for their widths, one for reductions.*
+# *Further, medium, 25 minutes, 4 points: one for loads and stores, two for their widths, one for
+# reductions.*
 # From the lesson: [The same kernel as PTX](../../notebooks/05_custom_op.ipynb#cell-id=the-same-kernel-as-ptx).
 #
 # What the compiler writes for your kernel is text, so a program can read it. A line of PTX is an
@@ -443,7 +446,8 @@ verify("make_softmax", make_softmax)
 # %% [markdown]
 # ## 6 · Differentiable twice
 #
-# *Hard, 30 minutes, 4 points: one for the gradient, one for its gradient of g, two for that of x.*
+# *Further, hard, 30 minutes, 4 points: one for the gradient, one for its gradient of g, two for
+# that of x.*
 # From the lesson: [Proofs, and what each does not see](../../notebooks/05_custom_op.ipynb#cell-id=proofs-and-what-each-does-not-see).
 #
 # Who asks for a gradient with `create_graph=True` wants to differentiate it again: a penalty on

@@ -7,8 +7,9 @@
 # %% [markdown]
 # # Lab 06: torch.compile
 #
-# Nine exercises and one question, 40 points, about five hours: two sittings, of
-# which the second begins with exercise 6. They follow
+# Nine exercises and one question, 40 points, about three hours without the *further* exercises 4, 5
+# and 6, which take two hours more. A class may leave those out, or count them as a bonus; where
+# yours says nothing, all points count. The lab follows
 # [lesson 06](../../notebooks/06_compile.ipynb). You take apart the three machines behind
 # `torch.compile`: the tracer that makes a graph of a function, the optimizer that adds a backward
 # and decides what is saved, and the emitter that fuses and writes code.
@@ -318,8 +319,8 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 # %% [markdown]
 # ## 4 · Your operator for every softmax
 #
-# *Hard, 45 minutes, 6 points: one for functions, one for methods and modules, two for where it fits,
-# one for several in a graph, one for training.*
+# *Further, hard, 45 minutes, 6 points: one for functions, one for methods and modules, two for
+# where it fits, one for several in a graph, one for training.*
 # From the lesson: [A graph is data](../../notebooks/06_compile.ipynb#cell-id=a-graph-is-data).
 #
 # In lab 05 you put an operator into MiniGPT by hand. A backend can do it for any function. Write
@@ -407,8 +408,8 @@ verify("softmax_backend", softmax_backend)
 # %% [markdown]
 # ## 5 · What is saved
 #
-# *Medium, 35 minutes, 5 points: two for what is saved, one for the corners, two for what is computed
-# again.*
+# *Further, medium, 35 minutes, 5 points: two for what is saved, one for the corners, two for what
+# is computed again.*
 # From the lesson: [What is saved, and what is computed again](../../notebooks/06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
 #
 # AOTAutograd traces a step there and back into one *joint* graph: its inputs, then nodes, then one
@@ -498,8 +499,8 @@ verify("saved", saved=saved, computed_again=computed_again)
 # %% [markdown]
 # ## 6 · A fusion pass
 #
-# *Medium, 30 minutes, 4 points: one each for pointwise nodes, for reductions, for the order, and for
-# what is stored.*
+# *Further, medium, 30 minutes, 4 points: one each for pointwise nodes, for reductions, for the
+# order, and for what is stored.*
 # From the lesson: [Fusion, and the code](../../notebooks/06_compile.ipynb#cell-id=fusion-and-the-code).
 #
 # A toy of what Inductor's scheduler does. A program is a list of nodes, each a tuple of its name, its

@@ -7,8 +7,10 @@
 # %% [markdown]
 # # Lab 07: Training
 #
-# Nine exercises and one question, 42 points, about four hours: two sittings, of
-# which the second begins with exercise 6. They follow [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
+# Nine exercises and one question, 42 points, about three hours without the *further* exercises 5, 6
+# and 7, which take one hour more. A class may leave those out, or count them as a bonus; where yours
+# says nothing, all points count. The lab follows
+# [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
 # In the end you write the whole loop, on an empty page. It trains a MiniGPT from nothing, until that
 # beats two n-gram models, and it draws the same curve in 16 bits and in parts.
@@ -438,8 +440,8 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 # %% [markdown]
 # ## 5 · How large a step?
 #
-# *Easy, 25 minutes, 4 points: one for the warm-up, one for the cosine, one for clipping, one for what
-# must not be clipped.*
+# *Further, easy, 25 minutes, 4 points: one for the warm-up, one for the cosine, one for clipping,
+# one for what must not be clipped.*
 # From the lesson: [How far to step](../../notebooks/07_training.ipynb#cell-id=how-far-to-step).
 #
 # `lr_at(step, steps, warmup, peak, floor)` is the learning rate of a step, a float. Steps are counted
@@ -508,8 +510,8 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # %% [markdown]
 # ## 6 · A big batch in pieces
 #
-# *Medium, 20 minutes, 3 points: one for parts of unequal size, one for the gradients that were there
-# before, one for memory.*
+# *Further, medium, 20 minutes, 3 points: one for parts of unequal size, one for the gradients that
+# were there before, one for memory.*
 # From the lesson: [A big batch in pieces](../../notebooks/07_training.ipynb#cell-id=a-big-batch-in-pieces).
 #
 # The batch that you want does not fit into memory, and its parts do, one by one. Write
@@ -575,8 +577,8 @@ verify("accumulate", accumulate)
 # %% [markdown]
 # ## 7 · A scale for small gradients
 #
-# *Medium, 20 minutes, 3 points: one for scaling and unscaling, one for steps that are skipped, one for
-# growth.*
+# *Further, medium, 20 minutes, 3 points: one for scaling and unscaling, one for steps that are
+# skipped, one for growth.*
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
 # In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
@@ -675,8 +677,8 @@ verify("Scaler", Scaler)
 # %% [markdown]
 # ## 8 · Stop and go on
 #
-# *Hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with dropout, for a
-# checkpoint that stays in memory, and for one that goes through a file.*
+# *Hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with
+# dropout, for a checkpoint that stays in memory, and for one that goes through a file.*
 # From the lesson: [Stop and go on](../../notebooks/07_training.ipynb#cell-id=stop-and-go-on).
 #
 # `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then

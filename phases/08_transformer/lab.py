@@ -7,12 +7,14 @@
 # %% [markdown]
 # # Lab 08: Transformers and Hugging Face
 #
-# Ten exercises and one question, 44 points, about five hours: two sittings, of
-# which the second begins with exercise 6. They follow [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less
+# Ten exercises and one question, 44 points, a little over three hours without the *further*
+# exercises 5, 9 and 10, which take an hour and a half more. A class may leave those out, or count
+# them as a bonus; where yours says nothing, all points count. The lab follows
+# [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less
 # than 50 lines, a cache of keys and values, the choice of the next word, and a batch of unequal
-# prompts. You work out what it all costs, carry weights over from Hugging Face's form, let the library
-# do it all for anybody's folder, change the architecture and prove that nothing broke, and teach a
-# trained MiniGPT a tense that it has never seen in a sentence.
+# prompts. You work out what it all costs, carry weights over from Hugging Face's form, let the
+# library do it all for anybody's folder, change the architecture and prove that nothing broke, and
+# teach a trained MiniGPT a tense that it has never seen in a sentence.
 #
 # Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V words.
 # Most of your functions are called with plain values. Where that is not enough, a *driver* of
@@ -372,8 +374,8 @@ verify("pick", pick)
 # %% [markdown]
 # ## 5 · Prompts of unequal length
 #
-# *Hard, 35 minutes, 5 points: one for a single prompt, two for unequal ones, one for where they end,
-# and one for no more work than is needed, which your own process counts.*
+# *Further, hard, 35 minutes, 5 points: one for a single prompt, two for unequal ones, one for where
+# they end, and one for no more work than is needed, which your own process counts.*
 # From the lesson: [Sentences of unequal length](../../notebooks/08_transformer.ipynb#cell-id=sentences-of-unequal-length).
 #
 # Write `generate(model, prompts, limit, pad, eos)`. `prompts` is a list of lists of token ids, none of
@@ -655,7 +657,7 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # %% [markdown]
 # ## 8 · A batch from a folder
 #
-# *Medium, 20 minutes, 5 points: one each for a single prompt, for several, for where they look, for
+# *Medium, 30 minutes, 5 points: one each for a single prompt, for several, for where they look, for
 # folders of all kinds, and for one batch, which your own process counts.*
 # From the lesson: [What the folder can do](../../notebooks/08_transformer.ipynb#cell-id=what-the-folder-can-do), and
 # [A model of the hub](../../notebooks/08_transformer.ipynb#cell-id=a-model-of-the-hub).
@@ -748,8 +750,8 @@ verify("complete", complete)
 # %% [markdown]
 # ## 9 · Fewer keys and values
 #
-# *Medium, 30 minutes, 3 points: one for a single key and value head, one for groups, and one for a
-# module made of a trained one.*
+# *Further, medium, 30 minutes, 3 points: one for a single key and value head, one for groups, and
+# one for a module made of a trained one.*
 # From the lesson: [Where to change the model](../../notebooks/08_transformer.ipynb#cell-id=where-to-change-the-model).
 #
 # The cache is what grows while a model speaks. So today's models let several query heads share the
@@ -862,8 +864,8 @@ verify("grouped", GroupedAttention=GroupedAttention, grouped=grouped)
 # %% [markdown]
 # ## 10 · A new tense
 #
-# *Hard, 35 minutes, 4 points: one for weights that fit and a run that repeats, three for the new tense
-# learnt and the old ones kept. Steps are counted by your own process.*
+# *Further, hard, 35 minutes, 4 points: one for weights that fit and a run that repeats, three for
+# the new tense learnt and the old ones kept. Steps are counted by your own process.*
 # From the lesson: [A new tense, and what it cost](../../notebooks/08_transformer.ipynb#cell-id=a-new-tense-and-what-it-cost).
 #
 # `load_minigpt(WITHOUT_IMPERFECT)` is a trained MiniGPT, smaller than the other one, that has never

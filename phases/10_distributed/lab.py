@@ -7,12 +7,14 @@
 # %% [markdown]
 # # Lab 10: Distributed
 #
-# Nine exercises and one question, 40 points, about four hours: two sittings, like
-# [lesson 10](../../notebooks/10_distributed.ipynb), which they follow. Its first half is enough for
-# exercises 1 to 4, an hour and a half or so; 5 to 10 take two and a half. You write what a library for distributed training is
-# made of: a broadcast, a ring, DDP, FSDP, a head that is cut in two, a pipeline's plan, and a cost model
-# for machines that are not here. In the end MiniGPT does a training step on several ranks, none of
-# which has room for the whole optimizer.
+# Nine exercises and one question, 40 points, about three and a half hours without the *further*
+# exercises 7 and 8, which take an hour more. A class may leave those out, or count them as a bonus;
+# where yours says nothing, all points count. The lab follows
+# [lesson 10](../../notebooks/10_distributed.ipynb) in two sittings: the lesson's first half is
+# enough for exercises 1 to 4, which take an hour and a half or so. You write what a library for
+# distributed training is made of: a broadcast, a ring, DDP, FSDP, a head that is cut in two, a
+# pipeline's plan, and a cost model for machines that are not here. In the end MiniGPT does a
+# training step on several ranks, none of which has room for the whole optimizer.
 #
 # A rank's program is a generator function. It is called with its own number, `rank`, and with the
 # number of all ranks, `world`; it *yields* what it asks of the network, and what it returns is the
@@ -591,7 +593,8 @@ verify("parallel_head", column_loss=column_loss, row_logits=row_logits)
 # %% [markdown]
 # ## 7 · The pipeline
 #
-# *Medium, 30 minutes, 4 points: one for GPipe, one for 1F1B, one for what is in flight, one for the bubble.*
+# *Further, medium, 30 minutes, 4 points: one for GPipe, one for 1F1B, one for what is in flight,
+# one for the bubble.*
 # From the lesson: [The pipeline and its bubble](../../notebooks/10_distributed.ipynb#cell-id=the-pipeline-and-its-bubble).
 #
 # Pipeline parallel: each stage has some layers, and a batch goes through in `micro` pieces, numbered from
@@ -672,7 +675,7 @@ verify("pipeline", schedule=schedule, bubble=bubble)
 # %% [markdown]
 # ## 8 · A thousand ranks
 #
-# *Easy, 20 minutes, 3 points: one for memory, one for bytes, one for seconds.*
+# *Further, easy, 20 minutes, 3 points: one for memory, one for bytes, one for seconds.*
 # From the lesson: [Eight ranks, 64, 1,024](../../notebooks/10_distributed.ipynb#cell-id=eight-ranks-64-1-024).
 #
 # Nobody tries out on 1,024 GPUs whether a model fits. Write `plan(parameters, layers, world, kind, tokens,

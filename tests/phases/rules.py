@@ -76,6 +76,6 @@ def unquoted(question: str, quotations: Iterable[str]) -> list[str]:
 def _paragraphs(question: str) -> Iterator[str]:
     for block in BLOCKS.split(CODE.sub("", HINTS.sub("", question))):
         line = " ".join(block.split())
-        heading = line.startswith("#") or re.match(r"\*(Warm-up|Easy|Medium|Hard)\b", line)
+        heading = line.startswith("#") or re.match(r"\*(Further|Warm-up|Easy|Medium|Hard)\b", line)
         if line and not heading:
             yield line

@@ -418,8 +418,9 @@ def completed(
 ) -> dict[str, Any]:
     """What ``complete(folder, prompts, limit)`` returns for a :func:`small_folder`.
 
-    ``rows``: how many prompts the model got in its calls, each number once; ``prompts``: what was
-    handed over, afterwards.
+    torch's generator begins with the same seed each time, so that two answers that draw words draw
+    the same ones. ``rows``: how many prompts the model got in its calls, each number once;
+    ``prompts``: what was handed over, afterwards.
     """
     given = list(prompts)
     with (
@@ -427,7 +428,9 @@ def completed(
         unlogged(),
         redirect_stderr(io.StringIO()),
         _counted_rows() as rows,
+        torch.random.fork_rng(devices=[]),
     ):
+        torch.manual_seed(0)
         folder = Path(place) / "model"
         folder.mkdir()
         for name, content in _files_of(tuple(sorted(says.items()))).items():

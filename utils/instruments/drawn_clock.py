@@ -35,7 +35,8 @@ def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
     """While the context is open, profiles have drawn times.
 
     costs: maps the name of an event to the time of its own, in nanoseconds, at least 1. What has no
-    name there takes a single nanosecond.
+    name there takes a picosecond: with stacks, each call of a Python function is an event, in all
+    threads, and how many there are must move no share.
     """
     parse, export = profiler.profile._parse_kineto_results, profiler.profile.export_chrome_trace
 
@@ -44,7 +45,7 @@ def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
         ran = [event for event in events if event.device_type == event.device_type.CPU]
         spans = [(e.thread, e.time_range.start, e.time_range.end, e.name) for e in ran]
         for event, (start, end) in zip(ran, _retimed(spans, costs), strict=True):
-            event.time_range.start, event.time_range.end = start / 1000, end / 1000
+            event.time_range.start, event.time_range.end = start / 1e6, end / 1e6
         return sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end))
 
     def exported(self: Any, path: str, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +60,7 @@ def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
         ]
         spans = [(e["tid"], e["ts"], e["ts"] + e["dur"], e["name"]) for e in ran]
         for event, (start, end) in zip(ran, _retimed(spans, costs), strict=True):
-            event["ts"], event["dur"] = start / 1000, (end - start) / 1000
+            event["ts"], event["dur"] = start / 1e6, (end - start) / 1e6
         Path(path).write_text(json.dumps(trace), encoding="utf-8")
         return came
 
@@ -98,7 +99,7 @@ Span = tuple[Any, float, float, str]  # thread, start and end, and the name of w
 
 
 def _retimed(spans: Iterable[Span], costs: Mapping[str, int]) -> list[tuple[int, int]]:
-    """New starts and ends, in nanoseconds. What lay in something else still does.
+    """New starts and ends, in picoseconds. What lay in something else still does.
 
     Half of an event's own time is before what lies in it, and the rest behind.
     """
@@ -110,7 +111,8 @@ def _retimed(spans: Iterable[Span], costs: Mapping[str, int]) -> list[tuple[int,
 
     def cost(at: int) -> int:
         name = given[at][3]
-        return costs.get(STEP if name.startswith(STEP[:-1]) else name, 1)
+        own = costs.get(STEP if name.startswith(STEP[:-1]) else name)
+        return 1 if own is None else 1000 * own
 
     for places in by_thread.values():
         open_ones: list[int] = []

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the folder that holds utils/, note
 NOTHING: Mapping[int, str] = MappingProxyType({})
 WORK = "work"  # in it, the folder with the learner's copies
 LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
+FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)  # below a heading: a class may leave it out
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Phase:
     title: str
     promise: str  # what a learner can do after it, in one line: "you can ..."
     needs: tuple[int, ...] = ()  # numbers of the phases that it builds on directly
-    hours: tuple[float, float] = (0, 0)  # what the lesson takes, and what the lab takes
+    hours: tuple[float, float] = (0, 0)  # what the lesson takes, and what the lab takes without
+    further: float = 0  # its further exercises, which take these hours
 
     @property
     def number(self) -> int:
@@ -101,14 +103,15 @@ PHASES = (
         "Autograd by hand",
         "derive any gradient of a small network on paper, and hold it against autograd's.",
         needs=(1,),
-        hours=(1.5, 3),
+        hours=(1.5, 3.5),
     ),
     Phase(
         "03_module",
         "nn.Module",
         "build Module from nothing, port a trained GPT, and prove the port right.",
         needs=(2,),
-        hours=(1.5, 3.5),
+        hours=(1.5, 3),
+        further=0.5,
     ),
     Phase(
         "04_dispatcher",
@@ -122,28 +125,32 @@ PHASES = (
         "An operator of your own",
         "write softmax in Triton so that autograd and torch.compile take it for one of theirs.",
         needs=(2, 4),
-        hours=(1.5, 4),
+        hours=(1.5, 3),
+        further=1,
     ),
     Phase(
         "06_compile",
         "torch.compile",
         "read the graph the compiler captured and the code it wrote.",
         needs=(4, 5),
-        hours=(1.5, 5),
+        hours=(1.5, 3),
+        further=2,
     ),
     Phase(
         "07_training",
         "Training",
         "write the whole training loop, AdamW included, and train a small GPT with it.",
         needs=(3,),
-        hours=(2, 4),
+        hours=(2, 3),
+        further=1,
     ),
     Phase(
         "08_transformer",
         "Transformers and Hugging Face",
         "write attention in under fifty lines, and run the same model the Hugging Face way.",
         needs=(7,),
-        hours=(3, 5),
+        hours=(3, 3),
+        further=1.5,
     ),
     Phase(
         "09_profiling",
@@ -157,7 +164,8 @@ PHASES = (
         "Distributed",
         "build DDP, FSDP and tensor parallelism out of collectives, on one laptop.",
         needs=(7,),
-        hours=(2.5, 4),
+        hours=(2.5, 3.5),
+        further=1,
     ),
 )
 
@@ -182,7 +190,8 @@ def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str
         lesson, lab = (f"{hours:g}" for hours in item.hours)
         fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
         state = (escape(states.get(item.number, "")),) if states else ()
-        fields += (f"{lesson} + {lab}", *state, links or "not written yet")
+        further = f" (+{item.further:g})" if item.further else ""
+        fields += (f"{lesson} + {lab}{further}", *state, links or "not written yet")
         rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
     names = "", "Phase", "When you leave it you can", "Hours", *(("You",) if states else ()), "Open"
     head = "".join(_cell("th", name) for name in names)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.notebook.audience import building
-from utils.notebook.course import PHASES, ROOT, Phase, link_from_start
+from utils.notebook.course import FURTHER, PHASES, ROOT, Phase, link_from_start
 from utils.notebook.style import VIEW
 
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
@@ -34,6 +34,7 @@ class Exercise:
     passing: bool  # whether all its checks passed
     title: str = ""  # the heading above it, and
     section: str = ""  # the id of the cell with it; empty if there is none
+    further: bool = False  # whether a class may leave it out
     path: Path | None = field(default=None, compare=False)  # the file that it was read from
 
 
@@ -54,6 +55,11 @@ class LabProgress:
     def passing(self) -> int:
         return sum(exercise.passing for exercise in self.exercises)
 
+    @property
+    def left(self) -> list[Exercise]:
+        """What the lab still asks for: the exercises that don't pass, without further ones."""
+        return [one for one in self.exercises if not one.passing and not one.further]
+
     def __str__(self) -> str:
         if self.trouble:
             return self.trouble
@@ -72,11 +78,7 @@ class Progress:
 
     @property
     def done(self) -> tuple[int, ...]:
-        return tuple(
-            lab.phase.number
-            for lab in self.labs
-            if lab.exercises and lab.passing == len(lab.exercises)
-        )
+        return tuple(lab.phase.number for lab in self.labs if lab.exercises and not lab.left)
 
     @property
     def states(self) -> dict[int, str]:
@@ -160,13 +162,14 @@ def show_next(root: Path | str = ROOT) -> None:
 def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
     """Return where a learner goes on, in words, and the link from the start page.
 
-    It is the first exercise that does not pass, in the lab that was saved last of those that are
-    begun and not done; if there is none, the lesson of the first phase whose lab is not begun.
+    It is the first exercise that does not pass, further ones left out, in the lab that was saved
+    last of those that are begun and not done; if there is none, the lesson of the first phase whose
+    lab is not begun.
     """
-    open_labs = [lab for lab in labs.labs if lab.begun and lab.passing < len(lab.exercises)]
+    open_labs = [lab for lab in labs.labs if lab.begun and lab.left]
     if open_labs:
         lab = max(open_labs, key=lambda one: one.saved)
-        exercise = next(one for one in lab.exercises if not one.passing)
+        exercise = lab.left[0]
         words = f"Continue: lab {lab.phase.number:02d}, {exercise.title or exercise.name}"
         assert exercise.path is not None  # it was read
         section = f"#cell-id={exercise.section}" if exercise.section else ""
@@ -200,7 +203,7 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
 
 def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
     """Group code cells into exercises: stubs and checks, up to and with the graded cell."""
-    title = section = ""
+    title, section, further = "", "", False
     found: list[Exercise] = []
     stubs: list[dict[str, Any]] = []
     checks: list[dict[str, Any]] = []
@@ -208,6 +211,7 @@ def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
         if cell["cell_type"] != "code":
             if heading := HEADING.match(_text(cell["source"])):
                 title, section = heading[1].strip(), str(cell.get("id", ""))
+                further = FURTHER.search(_text(cell["source"])) is not None
             continue
         marks = cell.get("metadata", {}).get("nbgrader", {})
         if marks.get("solution"):
@@ -217,7 +221,8 @@ def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
         if marks.get("grade") and checks:
             begun = all(map(_is_filled, stubs))
             passing = begun and all(_ran_well(check, after=stubs) for check in checks)
-            found.append(Exercise(str(marks["grade_id"]), begun, passing, title, section))
+            name = str(marks["grade_id"])
+            found.append(Exercise(name, begun, passing, title, section, further))
             stubs, checks = [], []
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, INK, PARAMETER, STORAGE, VIEW
-from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, decades, round_steps
 from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
 from utils.views._view import choice, present
@@ -132,9 +132,8 @@ def draw_bands(runs: Sequence[Run], bands: Sequence[Run], step: int) -> Drawing:
     low, high = min(values, default=1e-3) / 2, max(values, default=1.0) * 2
     first, last = runs[0].steps[0], max(run.steps[-1] for run in runs)
     x, right = (first, max(last, first + 1)), RIGHT - 8
-    axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high), log=True)
-    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
-    axes.grid_y([10.0**k for k in powers], lambda tick: number(tick, 1))
+    axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high), log="y")
+    axes.grid_y(decades(low, high), lambda tick: number(tick, 1))
     axes.steps_x("step", right)
     parts = [f"Distances from {runs[0].name}. {canvas.title}"]
     below = axes.bottom + 44

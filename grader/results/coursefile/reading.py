@@ -16,8 +16,10 @@ from pydantic import ValidationError
 from grader import UserError
 from grader.phase_paths import lab_named
 from grader.results.coursefile.schema import CourseFile
+from utils.notebook.course import FURTHER
 
 FILE = "course.yml"
+ALL_FURTHER = "further"  # in `drop` and `bonus`: every exercise that a lab's text calls further
 Place = tuple[str | int, ...]
 
 
@@ -40,6 +42,7 @@ def read_course_file(root: Path) -> CourseFile | None:
         value = _plain(yaml.compose(text, yaml.SafeLoader), (), lines)
         _name_folders(root, value, lines)
         found = CourseFile.model_validate({} if value is None else value)
+        found = _with_further_named(root, found)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{FILE}:{line}: {error.problem}") from error
@@ -138,18 +141,37 @@ def _worded(error: Any) -> str:
 
 def exercises_of(root: Path, lab: str) -> dict[str, float] | None:
     """Return the points of a lab's graded cells by their names; None if it has no source."""
-    paths = sorted((root / "source" / lab).glob("*.ipynb"))
-    if not paths:
-        return None
-    found = {}
+    paths = _notebooks(root, lab)
+    return {name: points for name, points, _ in _graded(paths)} if paths else None
+
+
+def _notebooks(root: Path, lab: str) -> list[Path]:
+    return sorted((root / "source" / lab).glob("*.ipynb"))
+
+
+def _graded(paths: list[Path]) -> Iterator[tuple[str, float, bool]]:
+    """Yield name and points of a lab's graded cells, and whether the text calls each further."""
     for path in paths:
-        nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
-        for cell in nb.cells:
+        further = False
+        for cell in nbformat.v4.reads(path.read_text(encoding="utf-8")).cells:
+            if cell.cell_type == "markdown" and cell.source.startswith("## "):
+                further = FURTHER.search(cell.source) is not None
             if is_grade(cell) or is_task(cell):
                 own = cell.metadata.nbgrader.grade_id
                 name = own if len(paths) == 1 else f"{path.stem}/{own}"
-                found[name] = float(cell.metadata.nbgrader.points)
-    return found
+                yield name, float(cell.metadata.nbgrader.points), further
+
+
+def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
+    labs = {}
+    for lab, rules in file.labs.items():
+        names = tuple(name for name, _, is_further in _graded(_notebooks(root, lab)) if is_further)
+        lists = {"drop": rules.drop, "bonus": rules.bonus}
+        for key, listed in lists.items():
+            if names and ALL_FURTHER in listed:
+                lists[key] = (*(name for name in listed if name != ALL_FURTHER), *names)
+        labs[lab] = rules.model_copy(update=lists)
+    return file.model_copy(update={"labs": labs})
 
 
 def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
@@ -163,7 +185,9 @@ def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
             yield ("labs", lab, "due"), "it is due before it is released"
         named = [("drop", n) for n in rules.drop] + [("bonus", n) for n in rules.bonus]
         for key, name in [*named, *(("points", n) for n in rules.points)]:
-            if name not in known:
+            if name not in known and name == ALL_FURTHER and key != "points":
+                yield ("labs", lab, key), f"no exercise of {lab} is a further one"
+            elif name not in known:
                 those = ", ".join(known)
                 yield ("labs", lab, key), f"{lab} has no exercise {name!r}; it has: {those}"
         for name, times in Counter([*rules.drop, *rules.bonus]).items():

@@ -84,12 +84,17 @@ def _address(value: str) -> str:
     return value
 
 
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
 Share = Annotated[float, BeforeValidator(_share)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Beginning = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=False))]
 End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True))]
 Points = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_several)]  # a name alone is a list of one
 Zone = Annotated[str, AfterValidator(_zone)]
 Address = Annotated[str, AfterValidator(_address)]
 
@@ -166,6 +171,9 @@ class Feedback(Part):
 class LabRules(Part):
     """One lab. Exercises are named by the names of their checks.
 
+    In `drop` and `bonus` the word ``further`` names all exercises that the lab's text calls so;
+    once the file is read, their own names stand in its place.
+
     Attributes:
         due: until when; by the clock of the course's zone. A day alone means its last second.
         grace: lateness that does not count as such.
@@ -178,9 +186,9 @@ class LabRules(Part):
     due: End | None = None
     grace: Duration = timedelta()
     late: LatePolicy | None = None
-    drop: tuple[Name, ...] = ()
+    drop: Names = ()
     points: dict[Name, Points] = Field(default_factory=dict)
-    bonus: tuple[Name, ...] = ()
+    bonus: Names = ()
     withheld: Withheld = Withheld.EXCLUDE
     feedback: Feedback = Feedback()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from grader.results.coursefile.counting import Counted, CountedMark, Role
@@ -85,17 +85,23 @@ def late_sentence(policy: LatePolicy) -> str:
 
 def counting_sentences(rules: LabRules, points: dict[str, float]) -> Iterator[str]:
     """Yield how a lab's exercises count, where it is not as the lab has it."""
-    for name in rules.drop:
-        yield f"`{name}` does not count ({in_points(points[name])} in the lab)."
+    if rules.drop:
+        dropped = in_points(sum(points[name] for name in rules.drop))
+        yield f"Left out of what counts ({dropped} in the lab): {_named(rules.drop)}."
     for name, worth in rules.points.items():
         yield f"`{name}` counts {in_points(worth)} in place of {points[name]:g}."
-    for name in rules.bonus:
-        yield f"`{name}` is a bonus: it adds points, and is no part of the maximum."
+    if rules.bonus:
+        yield f"A bonus, which adds points and is no part of the maximum: {_named(rules.bonus)}."
     kept = [name for name in points if name not in rules.drop and name not in rules.bonus]
     most = sum(rules.points.get(name, points[name]) for name in kept)
     yield f"{in_points(most).capitalize()} in all, of {sum(points.values()):g} in the lab."
     if rules.withheld is not Withheld.EXCLUDE:
         yield WITHHELD[rules.withheld]
+
+
+def _named(exercises: Sequence[str]) -> str:
+    *others, last = (f"`{name}`" for name in exercises)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _feedback(feedback: Feedback) -> Iterator[str]:

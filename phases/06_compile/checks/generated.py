@@ -15,8 +15,9 @@ generated = Check(
 )
 
 
-# lines of each module that Inductor writes, before its function `call` and behind it
-BEGINS, ENDS = "async_compile = AsyncCompile()", 'if __name__ == "__main__":'
+# lines of each module that Inductor writes: the first, one before its function `call`, one behind
+FIRST, BEGINS = "# AOT ID: ", "async_compile = AsyncCompile()"
+ENDS = 'if __name__ == "__main__":'
 SIZES = re.compile(r"assert_size_stride\(\w+, \(([^()]*)\), \(")
 PRODUCTS = re.compile(r"^ *(?:\w+ = )?extern_kernels\.\w+\(", re.M)
 
@@ -45,7 +46,7 @@ def _(function, *inputs):
             lines = [f"assert_size_stride({start}{at}, {one})" for at, one in enumerate(laid)]
             lines += ["extern_kernels.mm(out=buf0)"] * count
             body = "\n    ".join(["def call(args):", *lines])
-            texts.append(f"{BEGINS}\n\n{body}\n\n{ENDS}\n    pass")
+            texts.append(f"{FIRST}\n{BEGINS}\n\n{body}\n\n{ENDS}\n    pass")
     return texts
 
 
@@ -64,7 +65,7 @@ def _said(text):
 
 def _is_whole(text):
     begins, _, rest = text.partition("def call(")
-    return BEGINS in begins and ENDS in rest
+    return begins.lstrip().startswith(FIRST) and BEGINS in begins and ENDS in rest
 
 
 def _facts(counts, x, w, back, wide, fails, texts, raised, passed, python):

@@ -21,7 +21,7 @@ complete = Check(
 )
 
 PAD, BOS, WORDS = 0, 1, 13
-UNTOLD = "holds", "biased", "last", "fills"  # what the words show, and no folder is told
+UNTOLD = "holds", "biased", "last", "fills", "within"  # what the words show, and no folder is told
 ATTEMPTS = 1_000  # models that are tried until one shows every mistake
 
 
@@ -144,13 +144,17 @@ def _(draw):
             )
             # what is special is not in a text, and would leave nothing to compare
             fills = says.get("fills", False)  # the first word is no pad token here, and is said
-            special = any({BOS, *[PAD] * (not fills)} & {*words} for words in heard) or any(
+            within = says.get("within", False)  # a text with a bos token between its words
+            unsaid = {*[BOS] * (not within), *[PAD] * (not fills)}
+            special = any(unsaid & {*words} for words in heard) or any(
                 {*words[len(short) :]} <= {PAD, BOS, eos}
                 for words, short in zip(said, heard)
                 if len(short) < limit
             )
             alike = len({*map(tuple, heard)}) < len(rows)
             if lead < 0.02 or special or alike or not goes_on or eos in (None, PAD, BOS, *used):
+                continue
+            if within and not (BOS in heard[0][1:-1] and BOS not in heard[0][:: limit - 1]):
                 continue
             if fills and not any(PAD in words for words in heard):
                 continue  # other mistakes are heard in other cases
@@ -187,7 +191,7 @@ def _(draw):
         return Case(part, play, shown=shown, places=places, example=False)
 
     n = draw.integer(2, 5)
-    yield asked(one, [1], draw.integer(5, 6), biased=True)
+    yield asked(one, [1], draw.integer(5, 6), biased=True, within=True)
     yield asked(one, [n], 5, at=1)
     yield asked(one, [4], 4, words="one of them eos", holds=True)
     yield asked(several, [4, 2], 4, biased=True)

@@ -9,7 +9,7 @@ slowest = Check(
     "slowest",
     parts={"the operator": 1, "share and calls": 1, "what is recorded": 1, "the schedule": 1},
     reads="A trace, and what looking costs",
-    tolerance=Tolerance(2e-3, 1e-6, "events without a drawn time take a nanosecond each"),
+    tolerance=Tolerance(2e-3, 1e-6, "a trace has whole nanoseconds, in which starts and ends are rounded"),
 )
 
 

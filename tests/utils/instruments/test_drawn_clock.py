@@ -16,10 +16,10 @@ COSTS = {
 }
 
 
-def run(wait, warmup, active, state=lambda: ""):
+def run(wait, warmup, active, state=lambda: "", **more):
     plan, seen = schedule(wait=wait, warmup=warmup, active=active, repeat=1), []
     x = torch.ones(2, 3)
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan) as profiled:
+    with profile(activities=[ProfilerActivity.CPU], schedule=plan, **more) as profiled:
         for _ in range(wait + warmup + active):
             seen.append(state())
             with record_function("mine"):
@@ -45,6 +45,14 @@ def test_times_are_those_that_were_given():
     assert [e.duration for e in events if e.name == "aten::exp"] == [7_000, 7_000]
     assert [e.duration for e in events if e.name == "mine"] == [133_000, 133_000]
     assert {e.kind for e in events if e.name.startswith("ProfilerStep")} == {"range"}
+
+
+def test_what_else_is_recorded_moves_no_time():
+    with drawn_clock(COSTS):
+        profiled, _ = run(0, 1, 2, with_stack=True, profile_memory=True)
+        rows = list(profiled.key_averages())
+    assert sum(row.count for row in rows if row.key not in COSTS) > 50  # functions of Python
+    assert sum(row.self_cpu_time_total for row in rows) == pytest.approx(281, abs=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")

@@ -159,6 +159,20 @@ def test_a_phase_is_done_when_every_exercise_of_its_lab_passes(tmp_path):
     assert progress(tmp_path).done == ()
 
 
+def test_a_further_exercise_keeps_no_phase_open_and_nobody_is_sent_to_it(tmp_path):
+    lessons(tmp_path, TENSORS, PHASES[2])
+    further = exercise("g", stub=ANSWER)
+    further[0]["source"] = "## A question\n\n*Further, hard, 30 minutes, 4 points.*\nIt asks."
+    last = exercise("h")
+    last[0]["source"] = "## The last"
+    saved(tmp_path, exercise("f", **DONE), further, last)
+    assert step(tmp_path)[0] == "Continue: lab 01, The last"
+    saved(tmp_path, exercise("f", **DONE), further, exercise("h", **DONE))
+    assert progress(tmp_path).done == (1,)
+    assert progress(tmp_path).states == {1: "2 of 3"}
+    assert step(tmp_path)[0].startswith("Next: lesson 02")
+
+
 def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypatch, capsys):
     saved(tmp_path, exercise("secret", ANSWER))
     monkeypatch.setenv(audience.BUILD, "1")

@@ -29,6 +29,7 @@ LABS = {  # exercises with their points; the last one of each is marked by a per
     "02_two": {"fourth": 10.0, "fifth": 2.0, "because": 8.0},
     "03_three": {"sixth": 3.0, "seventh": 7.0, "words": 2.0},
 }
+FURTHER = ("second", "third", "seventh")  # exercises that the labs' texts call so
 Scores = dict[str, float | None]
 
 
@@ -39,9 +40,12 @@ def make_book(root: Path) -> Course:
     course = open_course(root)
     with Gradebook(course.directory.db_url) as gradebook:
         for lab, exercises in LABS.items():
-            *automatic, words = exercises
-            cells = [_graded(name, exercises[name]) for name in automatic]
-            cells.append(_graded(words, exercises[words], words=True))
+            *_, words = exercises
+            cells = [
+                cell
+                for name, points in exercises.items()
+                for cell in (new_markdown_cell(_asked(name)), _graded(name, points, name == words))
+            ]
             write(new_notebook(cells=cells), root / "source" / lab / f"{lab}.ipynb")
             text = root / "phases" / lab / "lab.py"  # by which "01" is the lab
             text.parent.mkdir(parents=True)
@@ -98,6 +102,10 @@ def hand_in(
             mark.manual_score, mark.auto_score = (score, None) if by_person else (None, score)
             mark.needs_manual_grade = by_person and score is None
         gradebook.db.commit()
+
+
+def _asked(name: str) -> str:
+    return f"## {name}\n\n*{'Further, hard' if name in FURTHER else 'Easy'}, 5 minutes.*\n\nDo it."
 
 
 def _graded(name: str, points: float, words: bool = False):

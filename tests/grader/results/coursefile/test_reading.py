@@ -1,15 +1,20 @@
 """course.yml: what it may say, and where each slip in it is told."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from grader import UserError
-from grader.phase_paths import ROOT
+from grader.authoring.notebook import to_notebook
+from grader.authoring.text import parse
+from grader.phase_paths import ROOT, phases
 from grader.results.coursefile.reading import FILE, exercises_of, read_course_file
 from grader.results.coursefile.schema import Shown, Withheld
 from grader.results.coursefile.sentences import lab_sentences
 from tests.grader.results.coursefile.book import make_book
+from tests.grader.tiny import write
+from utils.notebook.course import PHASES
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,18 @@ def test_after_the_due_date_is_after_a_learners_own(root):
     assert file.shows("examples", "02_two", "ben", late)
 
 
+def test_further_stands_for_all_that_the_lab_calls_so(root):
+    file = read(root, "labs: {one: {drop: first, bonus: further}, 3: {drop: [words, further]}}")
+    one, three = file.labs.values()
+    assert (one.drop, one.bonus) == (("first",), ("second", "third"))
+    assert (three.drop, three.bonus) == (("words", "seventh"), ())
+    said = list(lab_sentences(file, "01_one", exercises_of(root, "01_one")))
+    assert "Left out of what counts (4 points in the lab): `first`." in said
+    bonus = "A bonus, which adds points and is no part of the maximum: `second` and `third`."
+    assert bonus in said
+    assert "5 points in all, of 20 in the lab." in said
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -88,18 +105,24 @@ def test_after_the_due_date_is_after_a_learners_own(root):
         ("labs:\n  one:\n    points:\n      first: nan", "4: labs.01_one.points.first: "),
         ("labs:\n  one: {points: {first: -1}}", "2: labs.01_one.points.first: "),
         ("labs:\n  one:\n    dorp: [first]", "3: labs.01_one.dorp: no such key"),
-        ("labs:\n  one:\n    drop: first", "3: labs.01_one.drop: expected a list, got 'first'"),
+        ("labs: {one: {drop: {first: 1}}}", "1: labs.01_one.drop: expected a list, got {'first'"),
+        ("extensions: 3", "1: extensions: expected a list, got '3'"),
         ("labs: [one]", "1: labs: expected keys with values, got ['one']"),
         ("labs: one", "1: labs: expected keys with values, got 'one'"),
         ("labs:\n  one: {withheld: give}", "2: labs.01_one.withheld: "),
         ("course: {time_zone: Madrid}", "1: course.time_zone: expected a time zone such as Europe"),
         ("extensions:\n  - {who: ana, lab: one}", "2: extensions.due: is missing"),
-        ("extensions: 3", "1: extensions: expected a list, got '3'"),
         # what the course folder has not
         ("labs:\n  four: {}", "2: labs.four: there is no lab four in source/"),
         ("labs:\n  one: {drop: [last]}", "2: labs.01_one.drop: 01_one has no exercise 'last'; it"),
         ("labs:\n  one: {bonus: [last]}", "2: labs.01_one.bonus: 01_one has no exercise 'last'"),
         ("labs:\n  one: {points: {last: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
+        (
+            "labs:\n  two: {drop: further}",
+            "2: labs.02_two.drop: no exercise of 02_two is a further",
+        ),
+        ("labs:\n  one: {points: {further: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
+        ("labs:\n  one: {drop: third, bonus: further}", "2: labs.01_one.drop: 'third' is dropped"),
         ("labs:\n  one: {drop: [first], bonus: [first]}", "2: labs.01_one.drop: 'first' is"),
         ("labs:\n  one: {drop: [first], points: {first: 1}}", "2: labs.01_one.points: 'first' is"),
         ("labs:\n  one: {release: 2026-10-02, due: 2026-10-01}", "2: labs.01_one.due: it is due"),
@@ -142,13 +165,29 @@ def test_a_file_that_is_no_text(root, content, said):
         read_course_file(root)
 
 
-def test_the_file_that_the_page_on_teaching_shows(tmp_path):
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A course folder with the labs' own texts, and what is built of them."""
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "phases").symlink_to(ROOT / "phases")
+    for phase in phases():
+        text = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8"))
+        write(to_notebook(text), folder / "source" / phase.name / f"{phase.name}.ipynb")
+    return folder
+
+
+def test_the_file_that_the_page_on_teaching_shows(texts):
     page = (ROOT / "TEACHING.md").read_text()
-    shown = page.partition("```yaml\n")[2].partition("```")[0]
-    for folder in ("phases", "source"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
-    file = read(tmp_path, shown)
-    said = list(lab_sentences(file, "01_tensors", exercises_of(tmp_path, "01_tensors")))
+    file = read(texts, page.partition("```yaml\n")[2].partition("```")[0])
+    said = list(lab_sentences(file, "01_tensors", exercises_of(texts, "01_tensors")))
     assert "`model_costs` counts 3 points in place of 6." in said
     assert "30 points in all, of 40 in the lab." in said
+    assert file.labs["05_custom_op"].bonus == ("read_ptx", "make_twice")
     assert file.export.canvas.items == {"01_tensors": "Lab 1 (4711)"}
+
+
+@pytest.mark.parametrize("phase", [one for one in PHASES if one.further], ids=lambda one: one.name)
+def test_the_labs_further_exercises_can_be_left_out(texts, phase):
+    rules = read(texts, f"labs: {{{phase.number:02d}: {{drop: further}}}}").labs[phase.name]
+    text = (ROOT / "phases" / phase.name / "lab.py").read_text()
+    assert len(rules.drop) == len(re.findall(r"^# \*Further, ", text, re.MULTILINE))
