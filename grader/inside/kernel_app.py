@@ -1,7 +1,8 @@
 """The IPython kernel of a sandbox: Jupyter's own, with one socket in place of ZeroMQ's five.
 
-The thread that produces a message also sends it, so a cell needs no switch between threads. Beside
-it only those wait that read what child processes print.
+The thread that produces a message also sends it, so a cell needs no switch between threads. Two
+kinds of threads wait beside it: one reads what child processes print, the other sends what a long
+cell has printed so far.
 
 This depends on ipykernel's private classes, and saves 49 ms at the start of a kernel.
 """
@@ -35,10 +36,11 @@ from traitlets import Float, Type
 
 from grader.inside import messages
 
-# Printed text is sent when the cell ends and, before that, with what is printed after so many
-# seconds or characters: it is the last that is heard of a cell whose kernel dies.
+LONGEST = 1 << 20  # characters of one text
+# Printed text is sent when the cell ends and, before that, after so many seconds or characters.
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1 << 14
+LAST_FLUSH_SECONDS = 1.0  # longest wait, at a cell's end, for text that is being sent
 EXIT = "exit() and quit() end only this cell when a notebook is graded; the next cell runs"
 
 
@@ -82,6 +84,9 @@ class SandboxSession(Session):
 
     def _encode(self, message: dict[str, Any]) -> bytes:
         data = messages.encode(message, self.pack)
+        if len(data) > LONGEST:
+            message["content"] = _cut(message["content"])
+            data = messages.encode(message, self.pack)
         if len(data) > messages.MOST:
             left_out = f"... an output of more than {messages.MOST >> 20} MiB was left out"
             small = {"data": {"text/plain": left_out}, "metadata": {}, "name": "stdout"}
@@ -96,6 +101,16 @@ class SandboxSession(Session):
     def deserialize(self, msg: Any, content: bool = True, copy: bool = True) -> dict[str, Any]:
         """Decode a message that was received."""
         return messages.decode(msg)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > LONGEST:
+        return f"{value[:LONGEST]}\n... {len(value) - LONGEST} more characters were left out ...\n"
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return value
 
 
 class Publisher(IOPubThread):
@@ -118,11 +133,19 @@ class Publisher(IOPubThread):
 
 
 class SandboxStream(OutStream):
-    """Standard output or error, whose text the thread that prints sends, now and then."""
+    """Standard output or error; its text is sent when the cell ends or ``FLUSH_SECONDS`` later.
+
+    The main thread waits for no ``threading.Event``: a signal handler that raises while it does may
+    leave the event's lock in the wrong state.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._characters, self._sent = 0, time.monotonic()
+        self._nothing_written = threading.Lock()  # released by whoever writes
+        self._nothing_written.acquire()
+        self._is_sending = False  # whether the thread below is
+        self._characters = 0
         super().__init__(*args, **kwargs)
+        threading.Thread(target=self._flush_soon, daemon=True).start()
 
     def write(self, string: str) -> int | None:  # type: ignore[override]  # as ipykernel's
         """Write to the buffer or, in a forked process, to the pipe that the kernel reads."""
@@ -136,15 +159,38 @@ class SandboxStream(OutStream):
             data = data[os.write(self._original_stdstream_fd, data) :]
         return len(string)
 
+    def flush(self) -> None:
+        """Send the buffer, at the end of a cell: text that is sent later belongs to no cell.
+
+        The wait for the stream's thread is short: a signal handler may call this while that waits.
+        """
+        super().flush()
+        if self._is_master_process():
+            end = time.monotonic() + LAST_FLUSH_SECONDS
+            while self._is_sending and time.monotonic() < end:
+                time.sleep(0.001)
+
     def _schedule_flush(self) -> None:
-        late = time.monotonic() - self._sent > FLUSH_SECONDS
-        if late or self._characters > FLUSH_CHARACTERS:
+        if self._characters > FLUSH_CHARACTERS:
             self._flush()
+        elif self._nothing_written.locked():
+            with contextlib.suppress(RuntimeError):  # another thread has just released it
+                self._nothing_written.release()
+
+    def _flush_soon(self) -> None:
+        while True:
+            self._nothing_written.acquire()
+            time.sleep(FLUSH_SECONDS)
+            self._is_sending = True
+            try:
+                self._flush()
+            finally:
+                self._is_sending = False
 
     def _flush(self) -> None:
         if self._is_master_process():
             super()._flush()
-            self._characters, self._sent = 0, time.monotonic()
+            self._characters = 0
 
 
 class _NoSubshells:
@@ -173,7 +219,22 @@ class SandboxCompiler(XCachingCompiler):
 
 
 class SandboxShell(ZMQInteractiveShell):
-    """IPython's shell, which only the grader ends."""
+    """IPython's shell, which does not transform a cell twice and which only the grader ends."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._transformed: dict[str, str] = {}
+        super().__init__(**kwargs)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return the cell as Python, with its magics as calls.
+
+        The kernel asks for it, and then the shell asks again. The first answer is kept for that and
+        then dropped, so a later cell with the same text gets a new one.
+        """
+        if raw_cell in self._transformed:
+            return self._transformed.pop(raw_cell)
+        self._transformed = {raw_cell: super().transform_cell(raw_cell)}
+        return self._transformed[raw_cell]
 
     def ask_exit(self) -> None:
         """End the cell, as ``sys.exit`` does; ``exit()`` and ``quit()`` call this.

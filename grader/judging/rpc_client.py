@@ -40,26 +40,25 @@ class Opening:
     """The first request of a case, encoded once for all submissions of a run.
 
     Nothing that anybody's code returned can have shaped it.
-
-    Attributes:
-        number: the request's id.
-        data: the encoded request.
-        alone: whether the case makes no other request of the reference.
     """
 
-    number: str
-    data: bytes
-    alone: bool
+    number: str  # the id that it was encoded with; each connection puts one of its own there
+    data: bytes  # the encoded request
+    alone: bool  # whether the case makes no other request of the reference
 
     @classmethod
     def of(cls, request: dict[str, Any], alone: bool) -> Opening | None:
         """Encode a request; return None for one that is too large, or cannot be sent."""
-        number = secrets.token_hex(8)
         try:
-            data = codec.pack({**request, "id": number, "ahead": True})
+            number, data = _numbered({**request, "ahead": True})
         except codec.NotByValue:
             return None
         return cls(number, data, alone) if len(data) <= MAX_BYTES_AHEAD else None
+
+    def numbered(self) -> tuple[str, bytes]:
+        """Return a new id and the request with it."""
+        number = secrets.token_hex(8)
+        return number, self.data.replace(self.number.encode(), number.encode(), 1)
 
 
 class Connection(Protocol):
@@ -107,32 +106,36 @@ class OverSocket:
         self._cut, self._cutter = os.pipe()
         self._why = ""
         self._opening: Opening | None = None  # of the case that has asked nothing yet
+        self._sent: dict[str, str] = {}  # by the openings' own ids, those with which they were sent
         self._ahead: dict[str, int] = {}  # bytes of what was sent ahead and has no reply, by its id
         self._early: dict[str, Any] = {}  # replies to that, while a case before it still asks
 
     def begin(self, openings: Iterator[Opening | None]) -> None:
         """Begin a case, and send openings ahead where few are left to be answered."""
         self._opening = opening = next(openings)
-        if opening and opening.number in self._early or len(self._ahead) > MAX_AHEAD // 2:
+        is_early = opening is not None and self._sent.get(opening.number) in self._early
+        if is_early or len(self._ahead) > MAX_AHEAD // 2:
             return
-        data, left = [], MAX_BYTES_AHEAD - sum(self._ahead.values())
+        requests, left = [], MAX_BYTES_AHEAD - sum(self._ahead.values())
         while opening and len(self._ahead) < MAX_AHEAD:
-            if opening.number not in self._ahead:
+            if opening.number not in self._sent:
                 left -= len(opening.data)
                 if left < 0:
                     break
-                data.append(opening.data)
-                self._ahead[opening.number] = len(opening.data)
+                number, data = opening.numbered()
+                requests.append(data)
+                self._sent[opening.number], self._ahead[number] = number, len(data)
             opening = next(openings, None) if opening.alone else None
-        self._send(b"".join(data))
+        self._send(b"".join(requests))
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         opening, self._opening = self._opening, None
-        number, sent = (opening.number, opening.data) if opening else _numbered(request)
+        number, data = self._sent.get(opening.number, "") if opening else "", b""
+        if not number:
+            number, data = opening.numbered() if opening else _numbered(request)
         self._waits(True)
         try:
-            if number not in self._ahead and number not in self._early:
-                self._send(sent)
+            self._send(data)
             return _checked(self._reply_to(number))
         finally:
             self._waits(False)

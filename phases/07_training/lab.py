@@ -8,7 +8,7 @@
 # # Lab 07: Training
 #
 # Nine exercises and one question, 42 points, about three hours without the *further* exercises 5, 6
-# and 7, which take one hour more. A class may leave those out, or count them as a bonus; where yours
+# and 7, which take an hour more. A class may leave those out, or count them as a bonus; where yours
 # says nothing, all points count. The lab follows
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.

@@ -1275,7 +1275,7 @@ for dtype in (torch.bfloat16, torch.float16):
     print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
 
 # %% [markdown]
-# Near the walk, or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products come on top, and change little.) So be it 6 or 0.1: a loss is a mean of *logarithms*, and a probability that is off by a share of u moves its logarithm by u.
+# Near the walk, or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products come on top, and change little.) And so it is whether the loss itself is 6 or 0.1: it is a mean of *logarithms*, and a probability that is off by a share of u moves its logarithm by u.
 #
 # Let a step's loss be off by one u, then, for what is rounded in this very step. It is a sum in float32, too, over 600 words and some 500 places. About twenty additions lie one behind the other in it, and twenty in the other run's: 40 · 2⁻²⁴ of the loss, with some room 2⁻¹⁸.
 #

@@ -659,7 +659,7 @@ def flying(stage):
 for kind, most in (("gpipe", [5, 5, 5]), ("1f1b", [3, 2, 1])):
     plan = schedule(3, 5, kind)
     expect_equal(f"{kind}: each once", [len(set(stage)) for stage in plan], [10, 10, 10])
-    came = run(driver.follow, 3, plan, 1.0, 2.0, rendezvous=False)
+    came = run(driver.follow, 3, plan, rendezvous=False)
     expect_equal(f"{kind}: seconds, and how many are in flight", (came.seconds, [flying(s) for s in plan]), (21.0, most))
 expect_equal("gpipe's first backward", schedule(3, 5, "gpipe")[2].index(("B", 4)) >= 5, True)
 expect_close("the bubble", bubble(3, 5), 2 / 7, rtol=1e-9)

@@ -88,31 +88,47 @@ def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list
 class Watched(nn.Module):
     """Two layers, (D, H) and (H, V), with a tanh and dropout between them, which notes its calls.
 
-    Of each: the number of rows, how many earlier graphs are alive then, and its mode, whether
-    gradients are enabled, and the dtype of the logits.
+    Of each: its mode, whether gradients are enabled, and the dtype of the logits.
     """
 
     def __init__(self, weights: Sequence[Tensor], dropout: float = 0.0) -> None:
         super().__init__()
         self.first, self.second = (nn.Parameter(weight.clone()) for weight in weights)
         self.dropout = nn.Dropout(dropout)
-        self.rows: list[int] = []
-        self.alive: list[int] = []
         self.calls: list[tuple[bool, bool, torch.dtype]] = []
-        self._graphs: list[weakref.ref[Any]] = []
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (N, V) of x (N, D)."""
-        self.rows.append(len(x))
+        logits = self.dropout(self.activation(x @ self.first)) @ self.second
+        self.calls.append((self.training, logits.requires_grad, logits.dtype))
+        return logits
+
+    def activation(self, hidden: Tensor) -> Tensor:
+        """The tanh."""
+        return hidden.tanh()
+
+
+class _GraphsWatched(Watched):
+    """Of each call it notes the number of rows, too, and how many earlier graphs are alive then.
+
+    Its hooks are more than ``torch.func`` supports.
+    """
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        super().__init__(weights)
+        self.rows: list[int] = []
+        self.alive: list[int] = []
+        self._graphs: list[weakref.ref[Any]] = []
+
+    def activation(self, hidden: Tensor) -> Tensor:
+        self.rows.append(len(hidden))
         self.alive.append(sum(graph() is not None for graph in self._graphs))
-        hidden, token = x @ self.first, _Token()
+        token = _Token()
         # What a graph has saved goes when it has been walked back, or is dropped.
         with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
             hidden = hidden.tanh()
         self._graphs.append(weakref.ref(token))
-        logits = self.dropout(hidden) @ self.second
-        self.calls.append((self.training, logits.requires_grad, logits.dtype))
-        return logits
+        return hidden
 
 
 class _Token:
@@ -142,7 +158,7 @@ def accumulated(
     ``old`` is what the gradients hold before. ``rows``: how many each call of the model got;
     ``alive``: the most graphs of earlier calls that were still alive when it was called.
     """
-    model = Watched(weights)
+    model = _GraphsWatched(weights)
     if old is not None:
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, old)

@@ -13,11 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 import nh3
-from ipython_pygments_lexers import IPython3Lexer
 from markupsafe import Markup
+from nbconvert.filters.highlight import Highlight2HTML
 from nbformat.notebooknode import NotebookNode
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
 
 from grader.judging.graded_cell import plain
 from grader.preprocessors import formulas
@@ -64,8 +62,9 @@ class Theirs:
     def code(self, source: str) -> Markup:
         """Return code with its colours."""
         text, more = self._cut(seen(source))
-        coloured = highlight(text, IPython3Lexer(), HtmlFormatter(nowrap=True))
-        return Markup(coloured) + more
+        block = Highlight2HTML(pygments_lexer="ipython3")(text)
+        inside = block.partition("<pre><span></span>")[2].rpartition("</pre>")[0]
+        return Markup(inside) + more
 
     def words(self, markdown: str, attachments: Mapping[str, Any]) -> Markup:
         """Return the HTML of a text cell."""

@@ -46,6 +46,14 @@ def _(draw):
             "scale": draw.tensor((inputs,)).abs() + 1.5,
         }
 
+    def an_open_state(*widths):
+        """One with which each number shows in the output: no relu is shut, nothing cancels."""
+        state = a_state(*widths)
+        for name in WEIGHTS:
+            state[name] = state[name].abs() + 0.5
+        state["hidden.bias"] = state["hidden.bias"].abs() + 200
+        return state
+
     def computed(state, x):
         """The forward, with the same numbers."""
         x = (x - state["centre"]) / state["scale"]
@@ -218,7 +226,7 @@ def _(draw):
         return Case(rest, play, shown="moved to float64", places=places)
 
     def loaded(*widths):
-        state, seen, x = a_state(*widths), draw.tensor((6, widths[0])) * 3, draw.tensor((4, widths[0]))
+        state, seen, x = an_open_state(*widths), draw.tensor((6, widths[0])) * 3, draw.tensor((4, widths[0]))
 
         def play(subject):
             made, again = subject(*widths), subject(*widths)
@@ -231,7 +239,7 @@ def _(draw):
         return Case(rest, play, shown="saved after fit_inputs, and loaded", places=places)
 
     def driven(name, shown, places, *widths):
-        state, x = a_state(*widths), draw.tensor((4, widths[0]))
+        state, x = an_open_state(*widths), draw.tensor((4, widths[0]))
 
         def play(subject):
             return subject.drive(f"modules:{name}", widths, state, x)

@@ -39,6 +39,7 @@ REPLACED = {
         "shell_class",
     ],
     kernel_app.SandboxSession: ["deserialize", "feed_identities", "send"],
+    kernel_app.SandboxShell: ["transform_cell"],
     kernel_app.SandboxStream: ["_flush", "_schedule_flush", "write"],
 }
 

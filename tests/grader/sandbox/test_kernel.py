@@ -765,6 +765,24 @@ def test_what_is_no_message_is_said_once_and_the_next_one_arrives(how: str) -> N
         assert inmate.value("2 + 2") == 4
 
 
+def test_a_cell_is_transformed_once_and_the_same_text_again_in_the_next() -> None:
+    with Inmate() as inmate:
+        inmate.run(
+            "shell, seen = get_ipython(), []\n"
+            "def louder(lines):\n"
+            "    seen.append(len(lines))\n"
+            "    return [line.replace('quiet', 'LOUD' * len(seen)) for line in lines]\n"
+            "shell.input_transformers_post.append(louder)"
+        )
+        assert inmate.run("print('quiet')") == "LOUD\n"
+        assert inmate.run("print('quiet')") == "LOUDLOUD\n"
+        assert (
+            inmate.run("import asyncio\nawait asyncio.sleep(0)\nprint('quiet')")
+            == "LOUD" * 3 + "\n"
+        )
+        assert inmate.run("%%time\nprint('quiet')").startswith("LOUD" * 4 + "\n")
+
+
 def test_a_starting_kernel_imports_nothing() -> None:
     code = """
 import sys
@@ -818,12 +836,10 @@ def test_a_zygote_that_is_slow_to_say_why_a_sandbox_ended_is_believed(
         assert inmate.manager.why_stopped() == why
 
 
-def test_outputs_arrive_while_their_cell_still_runs() -> None:
+def test_an_output_arrives_while_its_cell_still_runs() -> None:
     with Inmate() as inmate:
-        inmate.run("import time; time.sleep(0.2)")
-        inmate.client.execute("print('early'); time.sleep(0.2); print('later'); time.sleep(3600)")
+        inmate.client.execute("import time; print('early'); time.sleep(3600)")
         inmate.wait_until_said("early")
-        inmate.wait_until_said("later")
 
 
 PRINTS = {
@@ -848,6 +864,23 @@ def test_what_child_processes_print_is_shown(who: str) -> None:
     with Inmate() as inmate:
         # A thread reads it, now and then when the cell has ended: then it is shown with no cell.
         assert any("forked" in inmate.run(textwrap.dedent(PRINTS[who])) for _ in range(5))
+
+
+def test_a_cell_ends_after_all_that_it_printed_was_sent() -> None:
+    slow = """
+        import threading, time
+        session = get_ipython().kernel.session
+        plain = session.send
+        def slow(*args, **options):
+            if threading.current_thread() is not threading.main_thread():
+                time.sleep(0.5)
+            return plain(*args, **options)
+        session.send = slow
+        """
+    with Inmate() as inmate:
+        inmate.run(textwrap.dedent(slow))
+        # the stream's thread takes the text after a tenth of a second, while the cell still runs
+        assert inmate.run("print('early'); time.sleep(0.2)") == "early\n"
 
 
 @pytest.mark.skipif(

@@ -6,7 +6,7 @@ import pytest
 
 from grader import UserError
 from grader.judging.by_hand import RuleReader
-from grader.judging.learner_source import Written
+from grader.judging.learner_source import LearnerSource
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import PREFIX, load_lab, make_class
 from grader.proof.sample_class.lab import find
@@ -62,7 +62,7 @@ def test_who_earns_all_points_keeps_the_rules_by_hand(lab, learners):
     best = [one for one in learners if one.predicted == lab.full()]
     assert any("prints warnings" in one.story for one in best)
     for learner in best:
-        written = Written()
+        written = LearnerSource()
         for cell in json.loads(learner.data)["cells"]:
             if cell["cell_type"] == "code":
                 code = "".join(cell["source"])
