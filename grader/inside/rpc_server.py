@@ -39,8 +39,7 @@ class Answerer:
     """Answer requests about a learner's function, class, value, or dict of functions.
 
     Requests and replies are dicts, without keys for what is None, empty or False. A request has
-    ``id``, ``listen`` (whether to record calls of torch), ``ahead`` (whether the grader sent it
-    before it had the replies to those in front of it) and ``do``, which is one of:
+    ``id``, ``listen`` (whether to record calls of torch) and ``do``, which is one of:
 
     - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators): of the thing,
       of one of its functions (``name``), of a ``driver`` of ``utils.drivers`` with the thing as
@@ -54,14 +53,12 @@ class Answerer:
     A reply has ``id``, ``called`` (what :class:`CallRecorder` heard, if asked), and one of:
     ``value``, for a call with ``after`` (the tensors and arrays of the arguments, after the call)
     and ``ops``; ``made``, the number of an instance or generator; ``raised``, as :func:`describe`
-    gives it; ``refused``, why the result cannot be sent; ``interrupted``, by the time limit. Of
-    requests that were sent ahead, those behind the interrupted one run nothing, either.
+    gives it; ``refused``, why the result cannot be sent; ``interrupted``, by the time limit.
     """
 
     def __init__(self, thing: Any):
         self._thing = thing
         self._made: list[Any] = []
-        self._interrupted = False
 
     def answer(self, request: dict[str, Any]) -> bytes:
         """Return the packed reply to one request.
@@ -70,8 +67,6 @@ class Answerer:
         """
         reply: dict[str, Any]
         told: dict[str, Any] = {"id": request["id"]}
-        if self._interrupted and request.get("ahead"):
-            return codec.pack(told | {"interrupted": True})
         listening: contextlib.AbstractContextManager = contextlib.nullcontext()
         if request.get("listen") and request["do"] != "resume":  # which may leave its own modes
             listening = listener = CallRecorder()
@@ -83,7 +78,6 @@ class Answerer:
                 # pack inside of the try, because reading the result may run the learner's code
                 return codec.pack(told | reply)
         except KeyboardInterrupt:
-            self._interrupted = True
             reply = {"interrupted": True}
         except codec.NotByValue as error:
             reply = {"refused": str(error)}

@@ -6,14 +6,13 @@ misconception is computed once and cached.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from functools import lru_cache
 from typing import Any
 
 from grader.judging.difference import differs
 from grader.judging.outcome import CaseOutcome, play
-from grader.judging.rpc_client import ConnectionLost, InProcess, Opening
+from grader.judging.rpc_client import InProcess
 from utils.checks.answers import Candidate
 from utils.checks.exercise import Case, Check
 
@@ -26,8 +25,6 @@ class AnswerKey:
         self.cases = check.draw_cases(seed)  # the cases, in the order in which they are played
         self._known: dict[tuple[str, int], CaseOutcome] = {}
         self._errs: dict[tuple[str, int], bool] = {}
-        self._asked: dict[int, int] = {}  # requests of the reference
-        self._openings: dict[int, Opening | None] = {}
 
     def right(self, c: Case) -> CaseOutcome:
         """Return the outcome of the reference for one of the cases.
@@ -46,16 +43,6 @@ class AnswerKey:
             got = f"raised {found.raised or 'nothing'}"
             raise ValueError(f"check {check.name!r}, part {c.part!r}: the reference {got}; {said}")
         return found
-
-    def opening(self, c: Case) -> Opening | None:
-        """Return the first request of one of the cases; None if it cannot be sent ahead."""
-        if id(c) not in self._openings:
-            asked = None if c.not_run else first_request(self.check, c)
-            if asked:
-                self._outcome("", self.check.right, c)
-            alone = self._asked.get(id(c)) == 1
-            self._openings[id(c)] = Opening.of(asked, alone) if asked else None
-        return self._openings[id(c)]
 
     def mistaken(self, misconception: Candidate, c: Case) -> CaseOutcome:
         """Return the outcome of one of the check's misconceptions for one of the cases."""
@@ -78,30 +65,10 @@ class AnswerKey:
             return self._known[place]
         with warnings.catch_warnings():  # what these answers warn of is not the learner's
             warnings.simplefilter("ignore")
-            found = play(self.check, connection := InProcess(thing), c)
-        if not name:
-            self._asked[id(c)] = connection.asked
+            found = play(self.check, InProcess(thing), c)
         if not found.ran_short():  # cached, it would affect every later submission
             self._known[place] = found
         return found
-
-
-class _FirstRequest:
-    """A connection that keeps the first request and answers none."""
-
-    request: dict[str, Any] | None = None
-
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.request = request
-        raise ConnectionLost("only the first request was wanted")
-
-
-def first_request(check: Check, c: Case) -> dict[str, Any] | None:
-    """Return the first request of a case, which nobody's answer has shaped; None without any."""
-    first = _FirstRequest()
-    with contextlib.suppress(ConnectionLost):
-        play(check, first, c)
-    return first.request
 
 
 # Cached for the next submission of a run; more than the exercises of a lab, graded in turn.

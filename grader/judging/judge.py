@@ -21,13 +21,7 @@ from grader.judging.difference import difference, differs
 from grader.judging.example import find_examples
 from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import CaseOutcome, play
-from grader.judging.rpc_client import (
-    Connection,
-    ConnectionLost,
-    InProcess,
-    OutOfTime,
-    OverSocket,
-)
+from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks.exercise import Case, Check
 from utils.drivers import INPUTS_KEPT
@@ -106,9 +100,7 @@ def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
     """
     outcomes: list[CaseOutcome] = []
     try:
-        for at, c in enumerate(key.cases):
-            if isinstance(connection, OverSocket):
-                connection.begin(map(key.opening, key.cases[at:]))
+        for c in key.cases:
             outcomes.append(play(key.check, connection, c))
         return outcomes
     except OutOfTime:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 import secrets
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from grader.inside import codec
@@ -20,11 +19,6 @@ MAX_STALE = 100
 # JSON must be parsed and storages need not be.
 MAX_TOTAL = 1 << 28
 JSON_COSTS = 8
-# Limits on the requests that are sent before the code has answered those in front of them. They
-# stay far below what a socket holds, so that sending them never waits for the other side, which may
-# itself wait for its reply to be read.
-MAX_AHEAD = 32
-MAX_BYTES_AHEAD = 1 << 15
 
 
 class OutOfTime(Exception):
@@ -33,32 +27,6 @@ class OutOfTime(Exception):
 
 class ConnectionLost(Exception):
     """The learner's code can no longer be called; the message says why, for a report."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Opening:
-    """The first request of a case, encoded once for all submissions of a run.
-
-    Nothing that anybody's code returned can have shaped it.
-    """
-
-    number: str  # the id that it was encoded with; each connection puts one of its own there
-    data: bytes  # the encoded request
-    alone: bool  # whether the case makes no other request of the reference
-
-    @classmethod
-    def of(cls, request: dict[str, Any], alone: bool) -> Opening | None:
-        """Encode a request; return None for one that is too large, or cannot be sent."""
-        try:
-            number, data = _numbered({**request, "ahead": True})
-        except codec.NotByValue:
-            return None
-        return cls(number, data, alone) if len(data) <= MAX_BYTES_AHEAD else None
-
-    def numbered(self) -> tuple[str, bytes]:
-        """Return a new id and the request with it."""
-        number = secrets.token_hex(8)
-        return number, self.data.replace(self.number.encode(), number.encode(), 1)
 
 
 class Connection(Protocol):
@@ -73,18 +41,12 @@ class Connection(Protocol):
 
 
 class InProcess:
-    """A connection to code in this process; it encodes and decodes all values as a socket would.
-
-    Attributes:
-        asked: how many requests there were so far.
-    """
+    """A connection to code in this process; it encodes and decodes all values as a socket would."""
 
     def __init__(self, thing: Any):
         self._answerer = Answerer(thing)
-        self.asked = 0
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.asked += 1
         sent = codec.unpack(codec.pack({**request, "id": ""}))
         return _checked(codec.unpack(self._answerer.answer(sent)))
 
@@ -93,9 +55,8 @@ class OverSocket:
     """A connection to :func:`grader.inside.rpc_server.serve` at the other end of a socket.
 
     It reads only while a request waits for its reply, and accepts only a reply with the request's
-    own random id. The openings of the next cases are sent ahead, as long as each case before them
-    makes one request only. ``waits`` is called with True when a request begins to wait, and with
-    False when it has its reply.
+    own random id. ``waits`` is called with True when a request begins to wait, and with False when
+    it has its reply.
     """
 
     def __init__(self, end: socket.socket, waits: Callable[[bool], None] = lambda _: None):
@@ -105,52 +66,20 @@ class OverSocket:
         self._left = MAX_TOTAL
         self._cut, self._cutter = os.pipe()
         self._why = ""
-        self._opening: Opening | None = None  # of the case that has asked nothing yet
-        self._sent: dict[str, str] = {}  # by the openings' own ids, those with which they were sent
-        self._ahead: dict[str, int] = {}  # bytes of what was sent ahead and has no reply, by its id
-        self._early: dict[str, Any] = {}  # replies to that, while a case before it still asks
-
-    def begin(self, openings: Iterator[Opening | None]) -> None:
-        """Begin a case, and send openings ahead where few are left to be answered."""
-        self._opening = opening = next(openings)
-        is_early = opening is not None and self._sent.get(opening.number) in self._early
-        if is_early or len(self._ahead) > MAX_AHEAD // 2:
-            return
-        requests, left = [], MAX_BYTES_AHEAD - sum(self._ahead.values())
-        while opening and len(self._ahead) < MAX_AHEAD:
-            if opening.number not in self._sent:
-                left -= len(opening.data)
-                if left < 0:
-                    break
-                number, data = opening.numbered()
-                requests.append(data)
-                self._sent[opening.number], self._ahead[number] = number, len(data)
-            opening = next(openings, None) if opening.alone else None
-        self._send(b"".join(requests))
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        opening, self._opening = self._opening, None
-        number, data = self._sent.get(opening.number, "") if opening else "", b""
-        if not number:
-            number, data = opening.numbered() if opening else _numbered(request)
+        number = secrets.token_hex(8)
+        sent = codec.pack({**request, "id": number})
         self._waits(True)
         try:
-            self._send(data)
-            return _checked(self._reply_to(number))
+            self._send(sent)
+            for _ in itertools.repeat(None, MAX_STALE):
+                reply = self._receive()
+                if isinstance(reply, dict) and reply.get("id") == number:
+                    return _checked(reply)
+            raise ConnectionLost("it sent too many replies to other requests")
         finally:
             self._waits(False)
-
-    def _reply_to(self, number: str) -> dict[str, Any]:
-        if number in self._early:
-            return self._early.pop(number)
-        for _ in itertools.repeat(None, MAX_STALE):
-            reply = self._receive()
-            came = reply.get("id") if isinstance(reply, dict) else None
-            if isinstance(came, str) and self._ahead.pop(came, 0) and came != number:
-                self._early[came] = reply
-            if came == number:
-                return reply
-        raise ConnectionLost("it sent too many replies to other requests")
 
     def end(self) -> None:
         """Tell the other side that there is nothing more to answer."""
@@ -224,11 +153,6 @@ class OverSocket:
         except ValueError:  # the owner has closed the socket
             raise ConnectionLost("its process is gone") from None
         waiting.poll()
-
-
-def _numbered(request: dict[str, Any]) -> tuple[str, bytes]:
-    number = secrets.token_hex(8)
-    return number, codec.pack({**request, "id": number})
 
 
 def _checked(reply: Any) -> dict[str, Any]:

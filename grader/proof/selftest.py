@@ -26,8 +26,7 @@ from rich.table import Table
 
 from grader import UserError
 from grader.authoring.text import parse
-from grader.inside.codec import NotByValue, pack
-from grader.judging.answer_key import AnswerKey, answer_key, first_request
+from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.catalogue import load_checks
 from grader.judging.difference import difference
 from grader.judging.judge import judge
@@ -36,7 +35,7 @@ from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from grader.verdict import Cause
 from utils.checks.answers import Candidate
-from utils.checks.exercise import Case, Check
+from utils.checks.exercise import Check
 
 T = TypeVar("T")
 
@@ -165,24 +164,13 @@ def _fault_of_reference(check: Check, seed: str) -> str:
     """Compare the answer key that was used with a fresh one.
 
     If they agree, the reference is deterministic and keeps no state between calls, and no candidate
-    has changed the outcomes that the next one was compared with. What a case asks first is the same
-    whenever it is played, since it is sent before the case is.
+    has changed the outcomes that the next one was compared with.
     """
     used, fresh = answer_key(check, seed), AnswerKey(check, seed)
     for c, again in zip(used.cases, fresh.cases, strict=True):
         if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
             return f"the reference, asked again, differs: {why}"
-        first, second = (_asked_first(check, case) for case in (again, again))
-        if first != second:
-            return f"a case of part {c.part!r} asks for something else when it is played again"
     return ""
-
-
-def _asked_first(check: Check, c: Case) -> bytes:
-    try:
-        return pack(first_request(check, c))
-    except NotByValue:  # it is never sent
-        return b""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

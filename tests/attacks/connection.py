@@ -9,7 +9,7 @@ family = Family("connection")
 attack = family.attack
 
 CONNECTION = """
-import os, select, socket, struct, threading, time
+import os, socket, struct, threading, time
 from grader.inside import rpc_server, codec
 _connection = socket.socket(fileno=os.dup(rpc_server.connection))
 """
@@ -57,25 +57,6 @@ def steal():
             _connection.sendall(codec.pack({"id": request["id"], "value": torch.zeros(3),
                                      "after": [request["args"], {}], "ops": []}))
 threading.Thread(target=steal, daemon=True).start()
-""",
-    )
-
-
-@attack(cell_seconds=1)
-def answers_what_was_sent_ahead(work: Work) -> None:
-    """Takes the next cases' requests from the socket while it is asked, and answers them itself."""
-    work.before(
-        "row_sums",
-        CONNECTION
-        + """
-taken = []
-def row_sums(x):
-    while not taken or select.select([_connection], [], [], 0)[0]:
-        request = rpc_server.receive(_connection)
-        taken.append(request)
-        _connection.sendall(codec.pack({"id": request["id"], "value": torch.zeros(3),
-                                        "after": [request["args"], {}], "ops": []}))
-    return torch.zeros(3)
 """,
     )
 

@@ -1,6 +1,5 @@
 """The trusted end of the connection, against an honest other end and against hostile ones."""
 
-import contextlib
 import os
 import resource
 import socket
@@ -12,15 +11,9 @@ import pytest
 import torch
 
 from grader.inside import codec
-from grader.inside.rpc_server import receive
 from grader.judging.answer_key import AnswerKey
 from grader.judging.judge import ask, assess, claims_of, judge
-from grader.judging.rpc_client import (
-    MAX_AHEAD,
-    MAX_BYTES_AHEAD,
-    ConnectionLost,
-    OverSocket,
-)
+from grader.judging.rpc_client import ConnectionLost, OverSocket
 from grader.judging.subject import Subject, SubjectRaised
 from tests.grader.one_part import one_part
 from utils.checks.exercise import Case, Check, case
@@ -141,70 +134,6 @@ def test_an_interrupt_ends_the_call_and_not_the_conversation(start):
     assert Subject(connection)["twice"](2) == 4
 
 
-SEEN = """
-seen = []
-
-def keep(x):
-    seen.append(x)
-    return x
-
-def slow_at_first(x):
-    seen.append(x)
-    while not isinstance(x, float):
-        pass
-
-def told():
-    return list(seen)
-"""
-
-
-def test_behind_an_interrupted_request_nothing_that_was_sent_ahead_is_run(start):
-    connection, process = start("{'slow': slow_at_first, 'told': told}", SEEN)
-    check = one_part("slow", lambda x: x, lambda draw: [case("p", k, of="slow") for k in range(20)])
-    assert Subject(connection)["told"]() == []
-    threading.Timer(0.3, lambda: process.send_signal(2)).start()
-    asked = ask(AnswerKey(check, "s"), connection)
-    assert all("time was up" in got.unusable for got in asked)
-    assert Subject(connection)["told"]() == [0]
-
-
-def test_cases_are_played_in_order_and_a_case_that_asks_twice_is_asked_in_its_place(start):
-    connection, _ = start("{'keep': keep, 'told': told}", SEEN)
-    check = Check("keep", parts={"p": 1}, reads="r")
-    check.reference({"keep": lambda x: x, "told": list})
-
-    def twice(k):
-        return Case("p", lambda s: s["keep"](s["keep"](k) + 100))
-
-    check.cases(
-        lambda draw: [twice(k) if k % 5 == 4 else case("p", k, of="keep") for k in range(40)]
-    )
-    outcomes = ask(AnswerKey(check, "s"), connection)
-    assert [got.value for got in outcomes] == [k + 100 * (k % 5 == 4) for k in range(40)]
-    expected = [one for k in range(40) for one in ([k, k + 100] if k % 5 == 4 else [k])]
-    assert Subject(connection)["told"]() == expected
-
-
-def test_a_case_that_asks_more_of_this_code_than_of_the_reference_gets_its_own_replies(start):
-    extra = "def odd(x):\n    if x % 2:\n        raise ValueError('odd')\n    return x"
-    connection, _ = start("odd", extra)
-    check = Check("odd", parts={"p": 1}, reads="r")
-    check.reference(lambda x: x)
-
-    def play(k):
-        def with_even(s):
-            try:
-                return s(k)
-            except SubjectRaised:
-                return s(2 * k)
-
-        return Case("p", with_even)
-
-    check.cases(lambda draw: [play(k) for k in range(40)])
-    outcomes = ask(AnswerKey(check, "s"), connection)
-    assert [got.value for got in outcomes] == [2 * k if k % 2 else k for k in range(40)]
-
-
 def test_a_process_that_dies_is_lost(start):
     connection, process = start("twice")
     Subject(connection)(1)
@@ -248,39 +177,6 @@ def test_answers_given_beforehand_do_not_count(pair):
         theirs.sendall(codec.pack({"id": guess, "value": "early", "after": [], "ops": []}))
     reply_with(theirs, lambda r: [codec.pack({"id": r["id"], "value": "now", "after": r["args"]})])
     assert connection.ask({"do": "call", "args": []})["value"] == "now"
-
-
-def sent_at_once(connection, theirs, cases):
-    """Play cases; return the arguments of the requests that came before the first reply."""
-    key = AnswerKey(one_part("one", lambda x: x, lambda draw: cases), "s")
-    found = []
-
-    def read():
-        theirs.settimeout(0.5)
-        with contextlib.suppress(TimeoutError):
-            while True:
-                found.append(receive(theirs)["args"][0])
-        connection.cut("enough")
-
-    reading = threading.Thread(target=read)
-    reading.start()
-    ask(key, connection)
-    reading.join()
-    return found
-
-
-def test_the_next_requests_are_sent_ahead_as_far_as_a_socket_surely_holds(pair):
-    assert sent_at_once(*pair, [case("p", k) for k in range(50)]) == list(range(MAX_AHEAD))
-
-
-def test_large_requests_wait_for_their_turn(pair):
-    large, small = torch.zeros(MAX_BYTES_AHEAD), [case("p", k) for k in range(3)]
-    assert sent_at_once(*pair, [*small, case("p", large), *small]) == [0, 1, 2]
-
-
-def test_requests_of_some_size_are_sent_ahead_while_they_fit(pair):
-    halves = [case("p", "x" * (MAX_BYTES_AHEAD // 2 - 500)) for _ in range(3)]
-    assert len(sent_at_once(*pair, halves)) == 2
 
 
 @pytest.mark.parametrize(
