@@ -648,8 +648,11 @@ small = torch.tensor([2.0**-20, 1.0], dtype=torch.float16)
 expect_equal("small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None])
 expect_equal("one that overflowed", scaler.unscaled([small, torch.tensor([float("inf")])]), None)
 expect_equal("the scale", scaler.scale, 512.0)
-scaler.unscaled([small]), scaler.unscaled([small])
-expect_equal("after two good steps in a row", scaler.scale, 1024.0)
+scales = []
+for _ in range(4):
+    scaler.unscaled([small])
+    scales.append(scaler.scale)
+expect_equal("after each of four good steps in a row", scales, [512.0, 1024.0, 1024.0, 2048.0])
 
 # %%
 # torch's own, with a scaled loss in float16 under autocast
