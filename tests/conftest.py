@@ -1,18 +1,21 @@
 """Configure pytest for all tests: which tests run, in which order, and on which worker.
 
 ``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` and
-``proof``. ``check`` leaves out the tests marked ``slow``, those marked ``full``, and those of a
-package that has not changed since they passed. ``test`` leaves out those marked ``full``. ``proof``
-runs all, some of them with more data.
+``proof``. ``check`` leaves out the tests marked ``slow`` and those marked ``full``, begins with
+those that are nearest to what has changed, and skips what it has not begun when its time is over.
+``test`` leaves out those marked ``full``. ``proof`` runs all, some of them with more data.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +32,16 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
 from grader.inside.long_lived import long_lived
 from grader.phase_paths import ROOT
-from tests.proven import Packages, Proven
 from utils.instruments.toolchain import inductor_lacks
 
 MANY_SEEDS = 20
 # The marks of the tests that do not run, by width.
 LEFT_OUT = {"check": ("slow", "full"), "test": ("full",), "proof": ()}
+# Of ``check``: no test begins later after the start of pytest.
+CHECK_SECONDS = 35
+TOO_LATE = "not begun: the time of `make check` was over"
 
-STATES = pytest.StashKey[Packages]()  # only in the process that starts the workers
-UNCHANGED = pytest.StashKey[list[str]]()
+BEGAN = pytest.StashKey[float]()  # by `time.monotonic`, which all processes share
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,39 +77,33 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     told = getattr(config, "workerinput", None)
     if told is None:
-        config.stash[STATES] = packages = Packages(config)
-        config.stash[UNCHANGED] = packages.left_out
+        config.stash[BEGAN] = time.monotonic()
     else:  # a worker of pytest-xdist would draw a seed of its own, and nobody would see which
         config.option.seed = told["seed"]
-        config.stash[UNCHANGED] = told["left out"]
+        config.stash[BEGAN] = told["began"]
     # Keep the order of collection (the slowest first); xdist would sort groups by their size.
     config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Give each worker the seed of the run, and the folders that it leaves out."""
+    """Give each worker the seed of the run, and when it began."""
     node.workerinput["seed"] = node.config.option.seed
-    node.workerinput["left out"] = node.config.stash[UNCHANGED]
+    node.workerinput["began"] = node.config.stash[BEGAN]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over the folders that this run leaves out; None leaves the others to pytest."""
-    left_out = [config.rootpath / folder for folder in config.stash[UNCHANGED]]
-    return True if collection_path in left_out else None
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    packages = session.config.stash.get(STATES, None)
-    if packages is not None and exitstatus == pytest.ExitCode.OK:
-        packages.passed()
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    late = time.monotonic() - item.config.stash[BEGAN] > CHECK_SECONDS
+    if item.config.option.width == "check" and late:
+        pytest.skip(TOO_LATE)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    for folder in config.stash[UNCHANGED]:
-        terminalreporter.write_line(f"Not run, since it passed and nothing has changed: {folder}")
+    skipped = terminalreporter.stats.get("skipped", [])
+    if late := sum(TOO_LATE in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(f"{late} tests were {TOO_LATE}; `make test` runs them all.")
     terminalreporter.write_line(f"The seed of this run: --seed {config.option.seed}")
 
 
@@ -117,17 +115,46 @@ def pytest_collection() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that this width leaves out, and sort the others, the slowest first."""
+    """Deselect the tests that this width leaves out, and sort the others.
+
+    ``check`` begins with those that are nearest to what has changed, other widths with the slowest.
+    """
     marks = LEFT_OUT[config.option.width]
     left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: -_seconds(item))
+    if config.option.width == "check":
+        paths = changed(ROOT)
+        items.sort(key=lambda item: -nearness(item.nodeid, paths))
+    else:
+        items.sort(key=lambda item: -_seconds(item))
 
 
 def _seconds(item: pytest.Item) -> float:
     slow = item.get_closest_marker("slow")
     return slow.args[0] if slow else 0
+
+
+def changed(root: Path) -> list[str]:
+    """Return the files that differ from the commit before the last one, and those that are new."""
+    found: list[str] = []
+    for words in ("diff --name-only HEAD~1", "ls-files --others --exclude-standard"):
+        asked = ["git", "-C", str(root), *words.split()]
+        found += subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    return found
+
+
+def nearness(test: str, paths: list[str]) -> int:
+    """Return how many words a test's name has in common with the nearest of ``paths``.
+
+    A test stands where the file that it tests does, and names the lab and exercise that it asks.
+    """
+    return max((len(_words(test) & _words(path)) for path in paths), default=0)
+
+
+@cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.replace("test_", " ")))
 
 
 class ByGroup(LoadScopeScheduling):
@@ -168,12 +195,6 @@ def seeds(request: pytest.FixtureRequest, full: bool) -> list[str]:
     """
     new = request.config.option.seed
     return [f"{new}-{k}" for k in range(MANY_SEEDS)] if full else [new]
-
-
-@pytest.fixture(scope="session")
-def proven(request: pytest.FixtureRequest) -> Proven:
-    """Return the record of the proofs that were made on this machine."""
-    return Proven(request.config)
 
 
 @pytest.fixture(scope="session")

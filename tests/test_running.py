@@ -5,30 +5,11 @@ import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
-from types import SimpleNamespace
 
 import pytest
 
 from grader.phase_paths import ROOT
-from tests.conftest import ByGroup
-from tests.proven import Proven, digests
-
-LAB = "99_tiny"
-
-
-class Cache(dict):
-    """As much of pytest's as is used."""
-
-    set = dict.__setitem__
-
-
-@pytest.fixture
-def course(tmp_path):
-    """A folder with all that a proof rests on."""
-    for name in ("grader", "utils", "tests/grader", "tests/phases", f"phases/{LAB}"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "file.py").write_text(name)
-    return tmp_path
+from tests.conftest import ByGroup, nearness
 
 
 def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
@@ -42,48 +23,28 @@ def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
     assert [name for name in folders if any(fnmatch(name, one) for one in left_out)] == []
 
 
-def proven(width, cache):
-    return Proven(SimpleNamespace(cache=cache, option=SimpleNamespace(width=width)))
-
-
 @pytest.mark.parametrize(
-    ("path", "changed"),
+    ("path", "nearest"),
     [
-        (f"phases/{LAB}/checks/twice.py", {"own"}),
-        (f"release/{LAB}/{LAB}.ipynb", {"own"}),
-        ("phases/98_other/lab.py", set()),
-        ("grader/inside/bubblewrap.py", {"shared"}),
-        ("utils/checks/exercise.py", {"shared"}),
-        ("pyproject.toml", {"shared"}),
-        ("tests/grader/proof/test_lab_proof.py", {"shared"}),
-        ("grader/__pycache__/sandbox.pyc", set()),
+        ("grader/batch/command.py", "tests/grader/batch/test_command.py::test_a"),
+        ("tests/grader/batch/test_command.py", "tests/grader/batch/test_command.py::test_a"),
+        ("grader/batch/job.py", "tests/grader/batch/test_command.py::test_a"),
+        ("phases/07_training/answers/fit.toml", "tests/phases/test_checks.py::t[07_training: fit]"),
+        ("release/07_training/07_training.ipynb", "tests/phases/test_checks.py::t[07_training: x]"),
+        ("utils/notebook/course.py", "tests/utils/notebook/test_course.py::test_a"),
     ],
 )
-def test_a_proof_stands_while_what_it_rests_on_is_the_same(course, path, changed):
-    from tests import proven as module
-
-    module._shared.cache_clear()
-    before = digests(LAB, course)
-    (course / path).parent.mkdir(parents=True, exist_ok=True)
-    (course / path).write_text("new")
-    module._shared.cache_clear()
-    after = digests(LAB, course)
-    assert {part for part in before if before[part] != after[part]} == changed
-
-
-def test_what_was_proven_is_skipped_here_and_never_in_ci_or_a_proof(monkeypatch):
-    monkeypatch.delenv("CI", raising=False)
-    cache = Cache()
-    assert not proven("test", cache).unchanged(LAB, "twice")
-    proven("test", cache).remember(LAB, "twice")
-    assert proven("test", cache).unchanged(LAB, "twice")
-    assert not proven("test", cache).unchanged(LAB, "row_sums")
-    assert not proven("proof", cache).unchanged(LAB, "twice")
-    monkeypatch.setattr("tests.proven._shared", lambda root: "a changed grader")
-    assert not proven("test", cache).unchanged(LAB, "twice")
-    assert proven("check", cache).unchanged(LAB, "twice")
-    monkeypatch.setenv("CI", "true")
-    assert not proven("check", cache).unchanged(LAB, "twice")
+def test_check_begins_with_what_is_nearest_to_a_change(path, nearest):
+    tests = [
+        "tests/grader/test_course.py::test_a",
+        "tests/grader/batch/test_command.py::test_a",
+        "tests/grader/judging/test_judge.py::test_a",
+        "tests/utils/notebook/test_course.py::test_a",
+        "tests/phases/test_checks.py::t[01_tensors: byte_offset]",
+        "tests/phases/test_checks.py::t[07_training: x]",
+        "tests/phases/test_checks.py::t[07_training: fit]",
+    ]
+    assert max(tests, key=lambda test: nearness(test, [path])) == nearest
 
 
 def test_a_files_tests_stay_together_unless_they_are_of_a_group():
@@ -119,9 +80,8 @@ def test_full(full): assert full
     ],
 )
 def test_each_width_runs_its_own_and_the_slowest_first(tmp_path, width, order):
-    for name in ("conftest", "proven"):
-        (tmp_path / "tests").mkdir(exist_ok=True)
-        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
     (tmp_path / "tests" / "test_marked.py").write_text(MARKED)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     words = [sys.executable, "-m", "pytest", "--width", width, "-vv", "--seed", "abc"]
@@ -140,9 +100,8 @@ def test_seed(seeds): assert False, f"drawn with {seeds}"
 @pytest.mark.slow(3)
 def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
     """Else nobody could repeat a run that failed."""
-    for name in ("conftest", "proven"):
-        (tmp_path / "tests").mkdir(exist_ok=True)
-        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
     for name in ("a", "b"):
         (tmp_path / "tests" / f"test_{name}.py").write_text(SEEDED)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -153,30 +112,19 @@ def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
 
 
 @pytest.mark.slow(4)
-def test_check_leaves_out_a_package_that_has_passed_until_it_changes(tmp_path, monkeypatch):
-    monkeypatch.delenv("CI", raising=False)
-    for name in ("conftest", "proven"):
-        (tmp_path / "tests" / "utils").mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
-    (tmp_path / "tests" / "utils" / "test_a.py").write_text("def test_a(): pass")
-    (tmp_path / "tests" / "test_b.py").write_text("def test_b(): pass")
-    (tmp_path / "utils").mkdir()
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_check_says_what_it_had_no_time_for(tmp_path, workers):
+    (tmp_path / "tests").mkdir()
+    text = (ROOT / "tests" / "conftest.py").read_text()
+    assert "CHECK_SECONDS = 35" in text
+    short = text.replace("CHECK_SECONDS = 35", "CHECK_SECONDS = -1")
+    (tmp_path / "tests" / "conftest.py").write_text(short)
+    (tmp_path / "tests" / "test_a.py").write_text("def test_a(): pass")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
 
-    def ran(*words):
-        asked = [sys.executable, "-m", "pytest", "-vv", *words]
-        said = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True).stdout
-        assert ("nothing has changed: tests/utils" in said) == ("::test_a" not in said)
-        return len(re.findall("PASSED", said))
+    def ran(width):
+        words = [sys.executable, "-m", "pytest", "--width", width, "-n", workers]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True).stdout
 
-    check = ("--width", "check")
-    assert ran(*check, "-k", "test_a") == 1  # not all: nothing is stored
-    assert ran(*check) == 2
-    assert ran(*check) == 1
-    assert ran(*check, "-n", "1", "--dist", "load") == 1
-    assert ran(*check, "tests/utils") == 1  # asked for
-    assert ran("--width", "test") == 2
-    (tmp_path / "utils" / "new.py").write_text("")
-    assert ran(*check) == 2
-    (tmp_path / "tests" / "utils" / "test_a.py").write_text("def test_a(): assert False")
-    assert ran(*check) == 1
+    assert "1 tests were not begun" in ran("check")
+    assert "1 passed" in ran("test")
