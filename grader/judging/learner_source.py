@@ -304,6 +304,8 @@ class _Names(ast.NodeVisitor):
         for depth, (of_class, names) in enumerate(reversed(self._scopes)):
             if name in names and (depth == 0 or not of_class):
                 return names[name]
+        if name == "locals" and self._scopes:  # those of a function are its own
+            return "", ""
         return name, ""
 
     def _set(self, name: str, stands_for: tuple[str, str]) -> None:

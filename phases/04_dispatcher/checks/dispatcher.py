@@ -194,6 +194,8 @@ def _(draw):
         calls = [call(h, "CPU"), call(h, "CUDA"), call(h, "CPU", "Autograd")]
         shown = f"a composite, and a kernel of the operator's own that was registered {when}"
         yield played("composites", [record, *backends, *script, *calls], shown)
+    shut = [opened, impl(h, "Autograd", *NOTHING), own, call(h, "Autograd", "CPU")]
+    yield played("composites", shut, "a fallthrough of the operator's own, above a composite")
     beside = [("fallback", "Autograd", (PASS, "anything")), record, *backends, opened]
     yield played(
         "composites", [*beside, call(h, "Autograd", "CPU")], "a composite at a key with a fallback"

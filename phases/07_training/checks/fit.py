@@ -107,6 +107,17 @@ def _called(number):
     }
 
 
+def _largest_scale(x, targets, first, second):
+    """The scale with which the largest number of the backward is float16's largest."""
+    weights = first.clone().requires_grad_(), second.clone().requires_grad_()
+    sums = x @ weights[0]
+    hidden = sums.tanh()
+    logits = hidden @ weights[1]
+    loss = F.cross_entropy(logits, targets)
+    found = torch.autograd.grad(loss, [logits, hidden, sums, *weights])
+    return torch.finfo(torch.float16).max / max(g.abs().max().item() for g in found)
+
+
 @fit.cases
 def _(draw):
     plain, parts, clipping, bits, overflow, held, minigpt = fit.parts
@@ -117,7 +128,7 @@ def _(draw):
         targets[n - without :] = -100
         return draw.tensor((n, 3)) * 0.5, targets
 
-    def asked(of, epochs, held_out, words, dropout=0.0, dtype=torch.float32, by=1.0, **more):
+    def asked(of, epochs, held_out, words, dropout=0.0, dtype=torch.float32, by=1.0, up=1.0, **more):
         settings = {
             "epochs": epochs,
             "held_out": held_out,
@@ -131,7 +142,7 @@ def _(draw):
         seed = draw.integer(0, 999)
 
         def play(subject):
-            layers = [weights[0] * torch.tensor([[by], [1.0], [1.0]]), weights[1]]
+            layers = [weights[0] * torch.tensor([[by], [1.0], [1.0]]), weights[1] * up]
             return subject.drive("training:fitted", layers, dropout, settings, seed)
 
         sizes = [[[len(x) for x, _ in step] for step in epoch] for epoch in epochs]
@@ -183,6 +194,24 @@ def _(draw):
     few = [(torch.cat([x, y]), torch.cat([wrong[0][1], t])) for y, t in (part(7), part(7))]
     again = [[wrong, wrong, wrong, wrong, [few[0]]], [[few[1]]]]
     yield asked(overflow, again, one, "float16", dtype=torch.float16, scale=2.0**20)
+    # two parts of one step, each too large, and then one that still is with half the scale alone
+    both = [[[*wrong, *wrong], wrong, [part(24)]]]
+    words = "two parts of a step overflow"
+    fits = _largest_scale(*wrong[0], *weights)
+    yield asked(overflow, both, one, words, dtype=torch.float16, scale=2.8 * fits)
+    # with a scale of which twice as much is too large, and weights that all but stand still
+    row, words = [[wrong] * 12], "twelve good steps"
+    yield asked(overflow, row, one, words, dtype=torch.float16, scale=0.7 * fits, lr=2.0**-20)
+    # A gradient that 16 bits don't hold with a scale of 1 either: six times as large, three times,
+    # one and a half times, and then it fits.
+    loud = torch.cat([torch.tensor([[2.0**15]]), part(1)[0][:, 1:]], 1)
+    first, up = weights[0] * torch.tensor([[2.0**-15], [1.0], [1.0]]), 32.0
+    aim = ((loud @ first).tanh() @ weights[1]).argmin(1)
+    fits = _largest_scale(loud, aim, first, weights[1] * up)
+    yield asked(
+        overflow, [[[(loud, aim)]] * 4], one, "a scale below 1", dtype=torch.float16, by=2.0**-15,
+        up=up, scale=6 * fits, max_norm=0.05,
+    )  # fmt: skip
     # of one gradient one row is too large: its weights are tiny, and what comes in there is not
     x, targets = part(6)
     far = [[[(x * torch.tensor([2.0**14, 1.0, 1.0]), targets)], [part(8)], [part(8)]]]

@@ -108,3 +108,4 @@ def _(draw):
     lists = [good(), good(), bad(inf, 2), bad(math.nan, 0), good(), good()]
     yield history(growth, lists, 2, 64.0, (8.0, 0.25), shown="two good, two bad, two good")
     yield history(growth, [[None], [], good()], 2, shown="steps without gradients")
+    yield history(growth, [bad(inf, 2), good(), good()], 2, shown="a bad step, two good ones")

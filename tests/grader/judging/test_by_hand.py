@@ -510,6 +510,10 @@ HONEST = {
     "a reduction": "import functools\nreturn functools.reduce(lambda a, b: a + b, [x, x]).sum(0)",
     "a name used twice": "grad = lambda g: g\ngrad = grad(grad_output)\nreturn grad.sum(0)",
     "a callable or not": "t = lambda: x\nt = t() if callable(t) else t\nreturn t.sum(0)",
+    "locals of its own": (
+        "class Node:\n    def __init__(self, a, b): self.__dict__.update(locals())\n"
+        "return Node(x, weight).a.sum(0)"
+    ),
     "a property": (
         "class Layer:\n    @property\n    def w(self): return weight\n"
         "return Layer().w.sum(0) + Layer().w.shape[0]"
