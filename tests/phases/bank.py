@@ -17,11 +17,14 @@ from typing import Any
 
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import load_checks
-from grader.judging.judge import Verdict, first_failure, judge, one_thread
+from grader.judging.judge import Verdict, exemplify, first_failure, judge, one_thread
 from grader.judging.learner_source import LearnerSource
 from grader.judging.rpc_client import InProcess
+from grader.judging.watched import Alarm, WatchedConnection
 from grader.phase_paths import PhasePaths, phases
 from grader.proof.selftest import LabCode
+from grader.verdict import Cause, Status
+from grader.verify import EXAMPLE_SECONDS
 from utils.checks.answers import with_edits
 from utils.checks.exercise import Check
 
@@ -71,10 +74,18 @@ class Bank:
                 cell = _cell(entry, entries.get("right", {}), solution)
                 yield Answer(exercise, name, kind == "right", cell, quotes(entry))
 
-    def judge(self, answer: Answer, seed: str) -> Verdict:
-        """What the check says of an answer that was handed in with the lab's given cells."""
+    def report(self, answer: Answer, seed: str, *, examples: bool = False) -> Verdict:
+        """What a learner is told who hands an answer in with the lab's given cells.
+
+        A call that does not end is stopped. examples: whether failing calls are sought, too.
+        """
         check, thing = self.checks[answer.exercise], self._thing(answer)
-        return judge(check, thing, seed, source=LearnerSource([*self.lab.given, answer.cell]))
+        source = LearnerSource([*self.lab.given, answer.cell])
+        verdict = judge(check, thing, seed, source=source, connect=WatchedConnection)
+        if not examples:
+            return verdict
+        with Alarm(EXAMPLE_SECONDS, 15 * EXAMPLE_SECONDS):
+            return exemplify(verdict, check, thing, seed)
 
     def earns_everything(self, answer: Answer, seed: str) -> bool:
         """Whether it earns all points that can be earned here; a wrong one is soon found out."""
@@ -83,7 +94,7 @@ class Bank:
                 key = answer_key(self.checks[answer.exercise], seed)
                 if first_failure(key, InProcess(self._thing(answer))) is not None:
                     return False
-        parts = self.judge(answer, seed).parts
+        parts = self.report(answer, seed).parts
         return all(part.earned == part.points for part in parts if part.status != "not run")
 
     def _thing(self, answer: Answer) -> Any:
@@ -91,6 +102,23 @@ class Bank:
 
 
 BANKS = {phase.number: Bank(phase) for phase in phases() if phase.lab.exists()}
+
+
+def points_at_it(verdict: Verdict) -> bool:
+    """Whether a report tells where the mistake is.
+
+    It does by a misconception's name or hint, the rule that is broken, a fact that does not hold of
+    the result, which is a whole sentence, or a call that fails.
+    """
+    return any(
+        part.misconception
+        or part.hint
+        or part.example
+        or part.cause is Cause.RULE_BROKEN
+        or (part.cause is Cause.WRONG_RESULT and part.problem.endswith("."))
+        for part in verdict.parts
+        if part.status is Status.WRONG
+    )
 
 
 def read(file: Path) -> dict[str, Any]:

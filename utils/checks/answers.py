@@ -4,7 +4,7 @@ Beside the checks of a phase lies ``answers/<exercise>.toml``. It says what lear
 
     [wrong."squared"]  # a mistake, by the name that it has in the field
     says = "`x` is multiplied by itself."  # what the learner reads: what the code does
-    earns = 0  # points, exactly; by part where a part can't be run everywhere: {"any tensor" = 2}
+    earns = 1  # points, exactly, if not 0; {"any tensor" = 1} where a part can't be run everywhere
     edits = [['2 * x', 'x * x']]  # in the lab's own solution, without annotations and docstrings
 
     [right."a sum"]  # another right answer
