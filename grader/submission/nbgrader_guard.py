@@ -192,7 +192,8 @@ def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
 
 def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
     found = _nbgraders_submission(api, assignment, student, **known)
-    return found and _with_more(api, assignment, [found])[0]
+    in_list = bool(known)  # `get_submissions` asks for each, and all get what is added at once
+    return found if in_list or not found else _with_more(api, assignment, [found])[0]
 
 
 def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -152,14 +153,22 @@ def _notebooks(root: Path, lab: str) -> list[Path]:
 def _graded(paths: list[Path]) -> Iterator[tuple[str, float, bool]]:
     """Yield name and points of a lab's graded cells, and whether the text calls each further."""
     for path in paths:
-        further = False
-        for cell in nbformat.v4.reads(path.read_text(encoding="utf-8")).cells:
-            if cell.cell_type == "markdown" and cell.source.startswith("## "):
-                further = FURTHER.search(cell.source) is not None
-            if is_grade(cell) or is_task(cell):
-                own = cell.metadata.nbgrader.grade_id
-                name = own if len(paths) == 1 else f"{path.stem}/{own}"
-                yield name, float(cell.metadata.nbgrader.points), further
+        about = path.stat()
+        for own, points, further in _graded_in(path, about.st_mtime_ns, about.st_size):
+            yield own if len(paths) == 1 else f"{path.stem}/{own}", points, further
+
+
+@lru_cache(maxsize=200)  # formgrader reads the file for each page, and with it all labs
+def _graded_in(path: Path, changed: int, size: int) -> tuple[tuple[str, float, bool], ...]:
+    """Return the same of one notebook; when it was changed, and its size, tell it from others."""
+    found, further = [], False
+    for cell in nbformat.v4.reads(path.read_text(encoding="utf-8")).cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            further = FURTHER.search(cell.source) is not None
+        if is_grade(cell) or is_task(cell):
+            about = cell.metadata.nbgrader
+            found.append((about.grade_id, float(about.points), further))
+    return tuple(found)
 
 
 def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
