@@ -114,6 +114,32 @@ def _name_folders(root: Path, value: Any, lines: dict[Place, int]) -> None:
             one["lab"] = lab_named(root, one["lab"])
 
 
+def course_id(root: Path) -> str:
+    """Return the class's id for nbgrader's settings; empty where its file gives none.
+
+    So it is where something is wrong in the file, which nbgrader would tell with a traceback and
+    then go on without settings: the steps of the exchange say what it is, and stop.
+    """
+    try:
+        file = read_course_file(root)
+    except UserError:
+        return ""
+    return file.course.id if file else ""
+
+
+def other_id(root: Path, file: CourseFile, used: str) -> str:
+    """Return what to do where the file's id is not the one that nbgrader uses; else nothing."""
+    if file.course.id in ("", used):
+        return ""
+    lines: dict[Place, int] = {}
+    text = (root / FILE).read_text(encoding="utf-8")
+    _plain(yaml.compose(text, yaml.SafeLoader), (), lines)
+    return (
+        f"{FILE}:{lines['course', 'id']}: course.id is {file.course.id!r}, and nbgrader's settings "
+        f"(c.CourseDirectory.course_id, or --course) have {used!r}: give both the same, or one"
+    )
+
+
 def _line(place: Place, lines: dict[Place, int]) -> int:
     """Return the line of a place, or of the nearest one around it that stands in the file."""
     while place and place not in lines:
