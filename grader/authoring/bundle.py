@@ -1,8 +1,9 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
 It contains `release/`, `notebooks/`, `utils/`, the records of GPUs that lessons read, what makes a
-learner's copies (`grader.work`), the licence, the lock of what they need, and the setup files,
-rewritten for that; all labs, or those that are named. The same project gives the same bytes.
+learner's copies (`grader.work`), what looks for answers in an install (`grader.answers`), the
+licence, the lock of what they need, and the setup files, rewritten for that; all labs, or those
+that are named. The same project gives the same bytes.
 
 Where the class has a ``course.yml``, labs that are not out yet, or not in the class, stay here, and
 `class.json` tells the start page what holds: dates and what counts, no names and no extensions.
@@ -42,8 +43,10 @@ ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `python -m grader.work` needs.
-COPIES = tuple(f"grader/{name}.py" for name in ("__init__", "metadata", "whole_file", "work"))
+# What `python -m grader.work` and `python -m grader.answers` need.
+COPIES = tuple(
+    f"grader/{name}.py" for name in ("__init__", "answers", "metadata", "whole_file", "work")
+)
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     trim_blocks=True,
