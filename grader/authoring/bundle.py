@@ -130,10 +130,12 @@ def learner_files(
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
     files["environment.yml"] = "".join(kept).encode()
     pythons = tomllib.loads(pyproject)["project"]["requires-python"]
+    rules = read_course_file(root)
     said = {"archive": name, "top": TOP, "pythons": pythons, "with_checks": with_checks}
+    said |= {"in_class": rules is not None}
     files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
-    if rules := read_course_file(root):
+    if rules:
         files[CLASS] = told_to_learners(root, rules)
     if START_PAGE in files:
         files[START_PAGE] = with_contents(files)

@@ -133,6 +133,7 @@ def test_the_archive_has_what_is_out(course_of_three):
     assert "comes on 5 October 2026, in a new copy" in shown
     assert "due 2 October 2026, 23:59" in shown
     assert shown.count("lab</a>") == 1
+    assert "and when they are due. To bring" in files["README.md"].decode()
     later = learner_files(root, now=after)
     assert "release/02_autograd/02_autograd.ipynb" in later
     assert "comes on" not in json.dumps(json.loads(later[START_PAGE]))
@@ -150,5 +151,6 @@ def test_the_archive_has_what_is_out(course_of_three):
 @pytest.mark.slow(5)
 def test_without_a_class_the_start_page_is_the_built_one():
     assert learner_files(ROOT)[START_PAGE] == (ROOT / START_PAGE).read_bytes()
+    assert "when they are due" not in learner_files(ROOT)["README.md"].decode()
     only = json.dumps(json.loads(learner_files(ROOT, ["01"])[START_PAGE]))
     assert only.count("lab</a>") == 1
