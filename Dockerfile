@@ -1,7 +1,7 @@
 # Two images. The first is for learners on a JupyterHub, with the archive and nothing of the project; TEACHING.md
 # ("On a JupyterHub: two installs") says how it is used. JUPYTERHUB is the hub's own version.
 #     python -m grader bundle
-#     docker build --target learner --build-arg JUPYTERHUB=5.3.0 --tag open-the-hood-learner --file Dockerfile dist
+#     docker build --target learner --build-arg JUPYTERHUB=6.1.1 --tag open-the-hood-learner --file Dockerfile dist
 # Not tried with Docker yet: its steps were run in a fresh folder, up to a server without a hub.
 FROM debian:trixie-slim AS learner
 ARG JUPYTERHUB
