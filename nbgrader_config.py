@@ -30,8 +30,11 @@ c.Exchange.root = str(exchange)
 # may have no grader; grading needs one anyhow.
 with contextlib.suppress(ModuleNotFoundError):
     from grader.course import find_version_here
+    from grader.results.coursefile.reading import course_id
     from grader.submission.nbgrader_guard import guard
 
+    if of_class := course_id(ROOT):  # `course: {id: ...}` in course.yml
+        c.CourseDirectory.course_id = of_class
     find_version_here()
     guard()
     c.ExchangeFactory.collect = "grader.exchange.Collect"

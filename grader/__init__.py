@@ -47,8 +47,9 @@ Jupyter's server (`make teach`), trusted
 
 What learners hand in passes `exchange`, `submission.zip_collect` and `.nbgrader_guard` before.
 `authoring` makes the notebooks from phases/, `site` the static site, `proof` tests the checks and
-makes the sample class. `in_notebook` and `verify` judge in a person's own notebook. `verdict` and
-`run_record` are the data that steps hand on, `untrusted` reads such data of any shape.
+makes the sample class, `answers` finds what gives a course away. `in_notebook` and `verify` judge
+in a person's own notebook. `verdict` and `run_record` are the data that steps hand on, `untrusted`
+reads such data of any shape.
 """
 
 import sys

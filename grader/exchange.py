@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.exchange.default import (
+    Exchange,
     ExchangeCollect,
     ExchangeReleaseAssignment,
     ExchangeReleaseFeedback,
@@ -23,14 +24,30 @@ from nbgrader.exchange.default import (
 from grader import UserError
 from grader.authoring.notebook import read, to_bytes
 from grader.lesson_links import lesson_url, settle
-from grader.results.coursefile.reading import FILE, read_course_file
+from grader.results.coursefile.reading import other_id, read_course_file
+from grader.results.coursefile.sentences import why_not_out
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
 from grader.submission.names import id_problem, nfc
 from grader.submission.notebook import Unreadable
 
 
-class Collect(ExchangeCollect):
+class OfClass(Exchange):
+    """What all steps have in common: a course of another name than the class's is not touched."""
+
+    def start(self) -> Any:
+        """Run the step, unless ``course.yml`` can't be read or has another id; it fails then."""
+        root = Path(self.coursedir.root)
+        try:
+            file = read_course_file(root)
+        except UserError as error:
+            self.fail(str(error))
+        if file and (problem := other_id(root, file, self.coursedir.course_id)):
+            self.fail(problem)
+        return super().start()
+
+
+class Collect(OfClass, ExchangeCollect):
     """nbgrader's step, which follows no link, as to the instructor's notebook.
 
     A submission that is not a folder is collected as an empty one, and one with a malformed name is
@@ -122,7 +139,7 @@ class Collect(ExchangeCollect):
             super().do_copy(str(read), dest, log)
 
 
-class ReleaseAssignment(ExchangeReleaseAssignment):
+class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
     """nbgrader's step. A learner fetches the lab without the lessons that ``release/`` links.
 
     Where the class has a ``course.yml``, a lab that it does not name is not released.
@@ -136,14 +153,10 @@ class ReleaseAssignment(ExchangeReleaseAssignment):
         except UserError as error:
             self.fail(str(error))
         lab = self.coursedir.assignment_id
-        if file is not None and lab not in file.labs:
-            known = ", ".join(file.labs) or "none"
-            self.fail(
-                f"{lab} is no lab of this class: `labs` in {FILE} has {known}. Name it there to "
-                "release it"
-            )
-        if file and file.is_too_early(lab, datetime.now(UTC)):
-            self.log.warning("%s says that %s goes out on %s", FILE, lab, file.labs[lab].release)
+        if why := why_not_out(file, lab, datetime.now(UTC)):
+            if file and lab not in file.labs:
+                self.fail(why)
+            self.log.warning("%s, and it goes out now", why)
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:
@@ -160,7 +173,7 @@ class ReleaseAssignment(ExchangeReleaseAssignment):
                 path.write_bytes(to_bytes(notebook))
 
 
-class ReleaseFeedback(ExchangeReleaseFeedback):
+class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
     """nbgrader's step, one learner at a time.
 
     A page's address in the exchange depends on files that the learner handed in. Where one is

@@ -1,8 +1,12 @@
 """`python -m grader bundle`: write the learner's archive, without anything that shows an answer.
 
 It contains `release/`, `notebooks/`, `utils/`, the records of GPUs that lessons read, what makes a
-learner's copies (`grader.work`), the licence, the lock of what they need, and the setup files,
-rewritten for that; all labs, or those that are named. The same project gives the same bytes.
+learner's copies (`grader.work`), what looks for answers in an install (`grader.answers`), the
+licence, the lock of what they need, and the setup files, rewritten for that; all labs, or those
+that are named. The same project gives the same bytes.
+
+Where the class has a ``course.yml``, labs that are not out yet, or not in the class, stay here, and
+`class.json` tells the start page what holds: dates and what counts, no names and no extensions.
 
 With `--with-checks` it contains all of `grader/` and the phases' texts, so that `check(...)` in a
 lab judges at once. These hold the answers, so such an archive is for learners who study by
@@ -15,9 +19,11 @@ import argparse
 import io
 import json
 import re
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -26,14 +32,21 @@ from grader import UserError
 from grader.authoring.release import holds_work
 from grader.authoring.text import Problem, refuse_if_any
 from grader.lesson_links import SETTING, TABLE
-from grader.phase_paths import START, choose, find_root, pages
+from grader.phase_paths import START, PhasePaths, choose, find_root, pages
+from grader.results.coursefile.for_learners import told_to_learners
+from grader.results.coursefile.reading import FILE, read_course_file
+from grader.results.coursefile.sentences import why_not_out
 from grader.whole_file import write_whole
+from utils.notebook.course import CLASS, contents_html, contents_text
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
+START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `python -m grader.work` needs.
-COPIES = tuple(f"grader/{name}.py" for name in ("__init__", "metadata", "whole_file", "work"))
+# What `python -m grader.work` and `python -m grader.answers` need.
+COPIES = tuple(
+    f"grader/{name}.py" for name in ("__init__", "answers", "metadata", "whole_file", "work")
+)
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     trim_blocks=True,
@@ -58,35 +71,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     root = find_root()
     path = args.output or root / ARCHIVE
-    content = archive(learner_files(root, args.lab, args.with_checks, path.name))
+    now = datetime.now(UTC)
+    content = archive(learner_files(root, args.lab, args.with_checks, path.name, now))
     write_whole(path, content)
     print(f"{path}: {len(content) / 1e6:.1f} MB")
+    left, file = left_out(root, choose(root, args.lab), now), read_course_file(root)
+    for why in [why for lab, why in left.items() if file and lab in file.labs]:
+        print(f"  left out: {why}")
+    if others := [lab for lab in left if file and lab not in file.labs]:
+        print(f"  left out, as {FILE} does not name them: {', '.join(others)}")
     return 0
 
 
 def learner_files(
-    root: Path, labs: Sequence[str] = (), with_checks: bool = False, name: str = ARCHIVE.name
+    root: Path,
+    labs: Sequence[str] = (),
+    with_checks: bool = False,
+    name: str = ARCHIVE.name,
+    now: datetime | None = None,
 ) -> dict[str, bytes]:
     """Return everything that a learner gets: content by path in the archive.
 
     `labs` are words as :func:`choose` reads them, all if there are none; `with_checks` adds what
-    judges the labs and so the answers; `name` is the archive's own.
+    judges the labs and so the answers; `name` is the archive's own; `now`, with a time zone, is the
+    moment that decides which labs of a class are out.
 
-    Raises UserError when there is no release or no such lab, and Refused when a notebook shows
-    hidden parts or holds somebody's answers.
+    Raises UserError when there is no release or no such lab, or something is wrong in
+    ``course.yml``, and Refused when a notebook shows hidden parts or holds somebody's answers.
     """
     named = choose(root, list(labs))
     chosen = [page for page in pages(root) if page in named or page.name == START]
     if not any(page.release.exists() for page in chosen):
         raise UserError("there is no release yet: run `python -m grader build`")
+    kept_here = left_out(root, chosen, now or datetime.now(UTC))
+    out = [page for page in chosen if page.name not in kept_here]
     folders = [root / "utils", root / "benchmarks" / "records"]
     if with_checks:
-        folders += [root / "grader", *(page.folder for page in chosen)]
+        folders += [root / "grader", *(page.folder for page in out)]
     shared = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     shared += [root / copied for copied in COPIES]
     shared += [path for path in (root / "lock").glob("*.txt") if path.name != EXTRAS]
-    for phase in chosen:
-        shared += [path for path in (phase.page, phase.release) if path.exists()]
+    shared += [page.page for page in chosen if page.page.exists()]
+    shared += [page.release for page in out if page.release.exists()]
     names = {path.relative_to(root) for path in shared}
     files = {path.as_posix(): (root / path).read_bytes() for path in names if is_shared(path)}
     problems = [
@@ -95,7 +121,7 @@ def learner_files(
         if path.endswith(".ipynb") and (match := SECRET.search(content.decode()))
     ]
     answered = "holds somebody's answers: move it away, or replace it with `build --force`"
-    held = [phase.relative(phase.release) for phase in chosen if holds_work(phase.release)]
+    held = [phase.relative(phase.release) for phase in out if holds_work(phase.release)]
     refuse_if_any([*problems, *(Problem(path, 0, answered) for path in held)])
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
@@ -104,10 +130,42 @@ def learner_files(
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
     files["environment.yml"] = "".join(kept).encode()
     pythons = tomllib.loads(pyproject)["project"]["requires-python"]
+    rules = read_course_file(root)
     said = {"archive": name, "top": TOP, "pythons": pythons, "with_checks": with_checks}
+    said |= {"in_class": rules is not None}
     files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
+    if rules:
+        files[CLASS] = told_to_learners(root, rules)
+    if START_PAGE in files:
+        files[START_PAGE] = with_contents(files)
     return files
+
+
+def left_out(root: Path, chosen: Sequence[PhasePaths], now: datetime) -> dict[str, str]:
+    """Return why labs of a class are not for its learners yet, by name."""
+    file = read_course_file(root)
+    labs = dict.fromkeys(page.name for page in chosen if page.name != START and page.lab.exists())
+    return {lab: why for lab in labs if (why := why_not_out(file, lab, now))}
+
+
+def with_contents(files: Mapping[str, bytes]) -> bytes:
+    """Return the start page with the table of what the archive has, in place of the project's."""
+    notebook = json.loads(files[START_PAGE])
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, content in files.items():
+            if name == CLASS or name.endswith(".ipynb"):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes(content if name == CLASS else b"")
+        page, text = contents_html(root), contents_text(root)
+    for cell in notebook["cells"]:
+        if "show_contents(" in "".join(cell["source"]):
+            for output in cell.get("outputs", []):
+                if "text/html" in output.get("data", {}):
+                    shown = {"text/html": page, "text/plain": text}
+                    output["data"] |= {k: v.splitlines(keepends=True) for k, v in shown.items()}
+    return json.dumps(notebook, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
 def is_shared(path: Path) -> bool:

@@ -23,6 +23,9 @@ from grader.marking.answers import Answer, Reader
 from grader.marking.book import Book, Marker, Shown, StaleError, Wanted
 
 NAME = "marking"
+# What the menu opens (jupyter/labconfig). JupyterLab takes its address as relative to its own page,
+# of whatever depth, and has no way to say where the server's addresses begin.
+OPENED = "answers-in-words"
 ID = r"([0-9a-f]{32})"
 MAX_BODY = 1 << 16  # bytes of a save
 MAX_BOXES = 100
@@ -50,12 +53,14 @@ class Desk:
 def add_handlers(server: Any) -> None:
     """Add the pages to a Jupyter server, below ``marking/``, for the course in its folder."""
     desk = Desk(Path(server.root_dir))
-    base = url_path_join(server.web_app.settings["base_url"], NAME)
+    top = server.web_app.settings["base_url"]
+    base = url_path_join(top, NAME)
     given = {"desk": desk}
     server.web_app.add_handlers(
         ".*$",
         [
             (f"{base}/?", IndexHandler, given),
+            (url_path_join(top, rf"(?:.*/)?{OPENED}"), MenuHandler, given),
             (f"{base}/(marking.css|marking.js)", AssetHandler, given),
             (f"{base}/question/{ID}", QuestionHandler, given),
             (f"{base}/api/names/{ID}", NamesHandler, given),
@@ -133,6 +138,17 @@ class IndexHandler(_Page):
             self.finish_page(page.index_page(questions, self.base))
             if questions:  # who reads the list soon opens one, for which a process must be there
                 await asyncio.to_thread(self.desk.reader.rendered, [""])
+
+
+class MenuHandler(_Page):
+    """The address that the menu opens; it leads to the list of questions.
+
+    A server adds extensions by their names, so this is asked before JupyterLab's own pages.
+    """
+
+    @authorized
+    async def get(self) -> None:
+        self.redirect(self.base)
 
 
 class QuestionHandler(_Page):

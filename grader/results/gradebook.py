@@ -39,6 +39,7 @@ from grader.submission.notes import NoteKind
 from grader.verdict import TRIED, Cause, Status, Verdict
 
 AT_ONCE = 250  # learners per query
+NOT_RUN = f'"{Status.NOT_RUN}"'.encode()  # as a verdict in a notebook's file says it
 
 
 class ReasonKind(StrEnum):
@@ -277,8 +278,13 @@ class Results:
         self,
         order: Callable[[str], Any] | None = None,
         only: Collection[str] | None = None,
+        runs: bool = True,
     ) -> Iterator[Graded]:
-        """Yield every submission, or those of some students, by their ids or a key of these."""
+        """Yield every submission, or those of some students, by their ids or a key of these.
+
+        Args:
+            runs: whether to read the graded notebooks; if not, ``run`` says nothing.
+        """
         among = self.students if only is None else set(self.students) & set(only)
         chosen = sorted(among, key=order)
         for start in range(0, len(chosen), AT_ONCE):
@@ -290,7 +296,25 @@ class Results:
                 marks = self._read_marks(session, some)
             shown = {one: " ".join(filter(None, parts)) or one for one, *parts in names}
             for student in some:
-                yield self._graded(student, shown[student], marks.get(student, []))
+                run = self._read_run(student) if runs else GradedNotebook()
+                yield self._graded(student, shown[student], marks.get(student, []), run)
+
+    def withheld(self, student: str) -> dict[str, float]:
+        """Return the points that the machine could not ask a learner for, by graded cell.
+
+        Most notebooks have none, and of those the text alone is looked at: a list of a whole class
+        asks for this each time it is shown.
+        """
+        folder = self.course.folder("autograded", student, self.lab)
+        found: dict[str, float] = {}
+        for name in self.notebooks:
+            path = folder / f"{name}.ipynb"
+            if _says(path, NOT_RUN):
+                verdicts = read_graded(path).verdicts
+                found |= {
+                    self.cell_name(name, cell): v for cell, v in withheld_by(verdicts).items()
+                }
+        return found
 
     def _read_marks(self, session: Session, students: Sequence[str]) -> dict[str, list]:
         # The conditions on cells and notebooks let the database use its existing indexes.
@@ -318,7 +342,7 @@ class Results:
             found.setdefault(student, []).append(mark)
         return found
 
-    def _graded(self, student: str, name: str, marks: list) -> Graded:
+    def _graded(self, student: str, name: str, marks: list, run: GradedNotebook) -> Graded:
         scores: dict[str, float | None] = {}
         waiting, by_person, penalties = set(), set(), {}
         lost = frozenset(self._lost.get(student, ()))
@@ -343,7 +367,7 @@ class Results:
             lost,
             frozenset(unmarked),
             frozenset(by_person),
-            self._read_run(student),
+            run,
             self.late.get(student),
             sum(penalties.values()),
         )
@@ -367,6 +391,19 @@ class Results:
             seconds=sum(times) if times else None,
             graded_at=max((run.graded_at for run in every if run.graded_at), default=None),
         )
+
+
+def withheld_by(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
+    """Return the points that could not be asked for, by graded cell, where there are any."""
+    found = {name: verdict.points - verdict.most for name, verdict in verdicts.items()}
+    return {name: points for name, points in found.items() if points > 0}
+
+
+def _says(path: Path, what: bytes) -> bool:
+    try:
+        return what in path.read_bytes()
+    except OSError:  # as `read_graded` says
+        return False
 
 
 def read_class(course: Course, lab: str, only: Collection[str] | None = None) -> list[Graded]:

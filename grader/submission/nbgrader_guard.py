@@ -10,7 +10,7 @@ import glob
 import os
 import sys
 import traceback
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,8 @@ from nbgrader.preprocessors import SaveCells
 from grader import UserError
 from grader.course import Course, submissions
 from grader.lesson_links import lesson_url
-from grader.results.coursefile.reading import FILE, due_dates
-from grader.results.coursefile.sentences import sum_sentences
+from grader.results.coursefile.reading import FILE, due_dates, read_course_file
+from grader.results.coursefile.sentences import sum_sentences, why_not_out
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.names import nfc, printable, spelled
@@ -66,7 +66,7 @@ def guard() -> None:
       does (:mod:`grader.preprocessors.exporter`).
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
       removes the whole folder, before it generates and when that fails. A setting ``lesson_url``
-      that is none is said before.
+      that is none is said before, and a lab that the class does not have, or not yet.
     - ``zip_collect`` ends with a list of what it has not collected.
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
       what counts where the class has a ``course.yml``. There, all its lists say that other numbers
@@ -145,6 +145,9 @@ def _generate(step: GenerateAssignment) -> None:
     base.rmtree = partial(_remove_made, step)
     try:
         lesson_url()  # before anything is removed
+        file = read_course_file(Path(step.coursedir.root))
+        if why := why_not_out(file, step.coursedir.assignment_id, datetime.now(UTC)):
+            step.log.warning("%s", why)
         _start_generating(step)
     except (OSError, UserError) as error:  # OSError where the release can't be removed
         why = str(error) if isinstance(error, UserError) else why_not_written(error)
@@ -192,7 +195,8 @@ def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
 
 def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
     found = _nbgraders_submission(api, assignment, student, **known)
-    return found and _with_more(api, assignment, [found])[0]
+    in_list = bool(known)  # `get_submissions` asks for each, and all get what is added at once
+    return found if in_list or not found else _with_more(api, assignment, [found])[0]
 
 
 def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:

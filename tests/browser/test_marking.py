@@ -74,6 +74,15 @@ def whose(page: Page) -> str:
     return name.lower().replace(" ", "_")
 
 
+def test_the_menu_of_jupyterlab_opens_the_list(page, server, course):
+    page.goto(f"{server.address}lab?token={TOKEN}")
+    page.get_by_role("menuitem", name="Marking").click()
+    with page.expect_popup() as opened:
+        page.get_by_role("menuitem", name="Answers in words").click()
+    expect(opened.value.get_by_role("link", name="Why did nothing complain?")).to_be_visible()
+    assert opened.value.url == f"{server.address}marking/"
+
+
 def test_sixty_answers_are_marked_with_the_keyboard(desk, course):
     asked, said = [], []
     desk.on("request", lambda request: asked.append(request.url))

@@ -6,6 +6,7 @@ without a link, so that the page shows what exists and what is planned.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path, PurePath
 from types import MappingProxyType
+from typing import Any
 
 from IPython.display import display
 
@@ -20,8 +22,10 @@ from utils.notebook.audience import building
 
 ROOT = Path(__file__).resolve().parents[2]  # the folder that holds utils/, notebooks/ and release/
 NOTHING: Mapping[int, str] = MappingProxyType({})
+CLASS = "class.json"  # beside them in a class's archive: what `grader bundle` says of its rules
 WORK = "work"  # in it, the folder with the learner's copies
 LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
+BACKQUOTED = re.compile(r"`([^`]+)`")
 FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)  # below a heading: a class may leave it out
 
 
@@ -170,6 +174,23 @@ PHASES = (
 )
 
 
+def class_rules(root: Path = ROOT) -> dict[str, Any] | None:
+    """Return what the class's archive says of its labs; None without a class, and in the build.
+
+    `about` is sentences on the class. `labs` has, by name, `released` and `due`, in words or empty,
+    and `rules`, sentences. Raises ValueError where the file is damaged.
+    """
+    path = root / CLASS
+    if building() or not path.exists():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = found["about"], [(lab["released"], lab["due"]) for lab in found["labs"].values()]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} can't be read: unpack the course's archive again") from error
+    return found
+
+
 def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
     """Display the table of phases, with links, in the start page of `root` or its copy.
 
@@ -182,29 +203,58 @@ def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> Non
 def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str:
     """Return the phases as a table: number, title, promise, hours, and links under `root`.
 
-    Links are relative to the start page, so that they work wherever the course was put.
+    Links are relative to the start page, so that they work wherever the course was put. In a class
+    with rules of its own it also says when each lab is due, or comes, and below what counts.
     """
     rows = []
+    rules = class_rules(root)
     for item in PHASES:
         links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
         lesson, lab = (f"{hours:g}" for hours in item.hours)
         fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
         state = (escape(states.get(item.number, "")),) if states else ()
         further = f" (+{item.further:g})" if item.further else ""
-        fields += (f"{lesson} + {lab}{further}", *state, links or "not written yet")
+        due = (escape(lab_in_class(item, rules, root)),) if rules else ()
+        fields += (f"{lesson} + {lab}{further}", *due, *state, links or "not written yet")
         rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
-    names = "", "Phase", "When you leave it you can", "Hours", *(("You",) if states else ()), "Open"
+    more = (*(("Lab",) if rules else ()), *(("You",) if states else ()))
+    names = "", "Phase", "When you leave it you can", "Hours", *more, "Open"
     head = "".join(_cell("th", name) for name in names)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    lines = (BACKQUOTED.sub(r"<code>\1</code>", escape(line)) for line in _said(rules))
+    said = "".join(f"<p>{line}</p>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{said}"
 
 
 def contents_text(root: Path = ROOT) -> str:
     """Return the same as lines of text, for a page that shows no HTML."""
     lines = []
+    rules = class_rules(root)
     for item in PHASES:
         links = ", ".join(f"{name} {link}" for name, link in _links(item, root))
-        lines.append(f"{item.number:02d} {item.title} ({links or 'not written yet'})")
-    return "\n".join(lines)
+        due = f": lab {lab_in_class(item, rules, root)}" if rules else ""
+        lines.append(f"{item.number:02d} {item.title} ({links or 'not written yet'}){due}")
+    return "\n".join([*lines, *_said(rules)])
+
+
+def lab_in_class(item: Phase, rules: Mapping[str, Any], root: Path) -> str:
+    """Return when a phase's lab is due in a class, or when it comes where it is not here yet."""
+    lab = rules["labs"].get(item.name)
+    if lab is None:
+        return "not in this class"
+    if item.lab(root) is not None:
+        return f"due {lab['due']}" if lab["due"] else "no due date"
+    if lab["released"]:
+        return f"comes on {lab['released']}, in a new copy of the course"
+    return "not in this copy of the course"
+
+
+def _said(rules: Mapping[str, Any] | None) -> list[str]:
+    """Return the class's rules as paragraphs: about the class, and about each lab that has some."""
+    if rules is None:
+        return []
+    labs = [(name, lab["rules"]) for name, lab in rules["labs"].items() if lab.get("rules")]
+    paragraphs = [rules["about"], *([f"Lab {name[:2]}.", *said] for name, said in labs)]
+    return [" ".join(one) for one in paragraphs]
 
 
 def _links(item: Phase, root: Path) -> list[tuple[str, str]]:

@@ -15,7 +15,12 @@ from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.coursefile.exports import PLACES, WRITERS, Entry, Kind
 from grader.results.coursefile.marks import CountedMarks
-from grader.results.coursefile.reading import FILE, exercises_of, read_course_file
+from grader.results.coursefile.reading import (
+    FILE,
+    exercises_of,
+    other_id,
+    read_course_file,
+)
 from grader.results.coursefile.roster import Member, enter_roster, read_roster
 from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import days, lab_sentences
@@ -53,6 +58,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 def _check(course: Course, file: CourseFile) -> int:
     about = file.course
     print(f"{about.title or course.root.name}; times are those of {about.time_zone}.")
+    if about.id:
+        print(f"Learners fetch and submit under the course id {about.id}.")
     if about.lesson_url:
         print(f"Links to lessons lead to {about.lesson_url}.")
     if file.late.free_days:
@@ -73,6 +80,8 @@ def _check(course: Course, file: CourseFile) -> int:
 def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> Iterator[str]:
     """Yield what may be a slip: learners that one list has and another has not."""
     known = set(members)
+    if problem := other_id(course.root, file, course.directory.course_id):
+        yield problem
     if course.database is None or course.database.exists():
         with Gradebook(course.directory.db_url) as gradebook:
             entered = {student.id for student in gradebook.students}

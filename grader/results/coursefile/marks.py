@@ -17,7 +17,7 @@ from grader.results.coursefile.counting import Counted, Lateness, RawMark, count
 from grader.results.coursefile.reading import exercises_of, read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import late_sentence
-from grader.results.gradebook import Graded, Results
+from grader.results.gradebook import Graded, Results, withheld_by
 
 
 class CountedMarks:
@@ -32,11 +32,16 @@ class CountedMarks:
         self._times = times_by_student(course, list(file.labs), student)
         self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
 
-    def of(self, lab: str, one: Graded) -> Counted:
-        """Return what counts of one graded submission of a lab that the file names."""
+    def of(self, lab: str, one: Graded, withheld: Mapping[str, float] | None = None) -> Counted:
+        """Return what counts of one graded submission of a lab that the file names.
+
+        Args:
+            withheld: points that could not be asked for, by cell; by default as its verdicts say.
+        """
         if lab not in self._points:
             self._points[lab] = exercises_of(self.course.root, lab) or {}
-        marks = raw_marks(one, self._points[lab])
+        known = withheld_by(one.verdicts) if withheld is None else withheld
+        marks = raw_marks(one, self._points[lab], known)
         return count(self.file.labs[lab], marks, self.lateness(lab, one.student))
 
     def lateness(self, lab: str, student: str) -> Lateness:
@@ -56,7 +61,9 @@ class CountedMarks:
             yield one, self.of(lab, one)
 
 
-def raw_marks(one: Graded, points: Mapping[str, float]) -> tuple[RawMark, ...]:
+def raw_marks(
+    one: Graded, points: Mapping[str, float], withheld: Mapping[str, float]
+) -> tuple[RawMark, ...]:
     """Return a submission's marks as the gradebook has them, with what was withheld.
 
     Args:
@@ -65,11 +72,9 @@ def raw_marks(one: Graded, points: Mapping[str, float]) -> tuple[RawMark, ...]:
     """
     found = []
     for name, cell in one.cells.items():
-        verdict, score = one.verdicts.get(name), one.scores.get(name)
-        worth = points.get(name, cell.points)
-        withheld = min(max(0.0, verdict.points - verdict.most), worth) if verdict else 0.0
+        score, worth = one.scores.get(name), points.get(name, cell.points)
         waits = score is None and cell.manual and name not in one.lost
-        found.append(RawMark(name, worth, score, withheld, waits))
+        found.append(RawMark(name, worth, score, min(withheld.get(name, 0.0), worth), waits))
     return tuple(found)
 
 
@@ -102,7 +107,11 @@ def counts_of(
     file = read_course_file(course.root)
     if file is None or lab not in file.labs:
         return None
-    return {one.student: what for one, what in CountedMarks(course, file).read(lab, only)}
+    counted, results = CountedMarks(course, file), Results(course, lab)
+    return {
+        one.student: counted.of(lab, one, results.withheld(one.student))
+        for one in results.read(only=only, runs=False)
+    }
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,32 @@ def _name_folders(root: Path, value: Any, lines: dict[Place, int]) -> None:
             one["lab"] = lab_named(root, one["lab"])
 
 
+def course_id(root: Path) -> str:
+    """Return the class's id for nbgrader's settings; empty where its file gives none.
+
+    So it is where something is wrong in the file, which nbgrader would tell with a traceback and
+    then go on without settings: the steps of the exchange say what it is, and stop.
+    """
+    try:
+        file = read_course_file(root)
+    except UserError:
+        return ""
+    return file.course.id if file else ""
+
+
+def other_id(root: Path, file: CourseFile, used: str) -> str:
+    """Return what to do where the file's id is not the one that nbgrader uses; else nothing."""
+    if file.course.id in ("", used):
+        return ""
+    lines: dict[Place, int] = {}
+    text = (root / FILE).read_text(encoding="utf-8")
+    _plain(yaml.compose(text, yaml.SafeLoader), (), lines)
+    return (
+        f"{FILE}:{lines['course', 'id']}: course.id is {file.course.id!r}, and nbgrader's settings "
+        f"(c.CourseDirectory.course_id, or --course) have {used!r}: give both the same, or one"
+    )
+
+
 def _line(place: Place, lines: dict[Place, int]) -> int:
     """Return the line of a place, or of the nearest one around it that stands in the file."""
     while place and place not in lines:
@@ -152,14 +179,22 @@ def _notebooks(root: Path, lab: str) -> list[Path]:
 def _graded(paths: list[Path]) -> Iterator[tuple[str, float, bool]]:
     """Yield name and points of a lab's graded cells, and whether the text calls each further."""
     for path in paths:
-        further = False
-        for cell in nbformat.v4.reads(path.read_text(encoding="utf-8")).cells:
-            if cell.cell_type == "markdown" and cell.source.startswith("## "):
-                further = FURTHER.search(cell.source) is not None
-            if is_grade(cell) or is_task(cell):
-                own = cell.metadata.nbgrader.grade_id
-                name = own if len(paths) == 1 else f"{path.stem}/{own}"
-                yield name, float(cell.metadata.nbgrader.points), further
+        about = path.stat()
+        for own, points, further in _graded_in(path, about.st_mtime_ns, about.st_size):
+            yield own if len(paths) == 1 else f"{path.stem}/{own}", points, further
+
+
+@lru_cache(maxsize=200)  # formgrader reads the file for each page, and with it all labs
+def _graded_in(path: Path, changed: int, size: int) -> tuple[tuple[str, float, bool], ...]:
+    """Return the same of one notebook; when it was changed, and its size, tell it from others."""
+    found, further = [], False
+    for cell in nbformat.v4.reads(path.read_text(encoding="utf-8")).cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            further = FURTHER.search(cell.source) is not None
+        if is_grade(cell) or is_task(cell):
+            about = cell.metadata.nbgrader
+            found.append((about.grade_id, float(about.points), further))
+    return tuple(found)
 
 
 def _with_further_named(root: Path, file: CourseFile) -> CourseFile:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 UNITS = {"min": 60, "h": 3600, "hour": 3600, "hours": 3600, "day": 86400, "days": 86400}
 DURATION = re.compile(r"(\d+(?:\.\d+)?) *(min|h|hours?|days?)")
+ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 END_OF_DAY = time(23, 59, 59)
 
 
@@ -65,6 +66,15 @@ def _moment(value: Any, end: bool) -> datetime:
     return moment
 
 
+def _id(value: str) -> str:
+    if value and not ID.fullmatch(value):
+        raise ValueError(
+            f"expected an id of letters, digits, '-', '_' and '.', such as pytorch-2026, "
+            f"got {value!r}"
+        )
+    return value
+
+
 def _zone(value: str) -> str:
     try:
         ZoneInfo(value)
@@ -95,6 +105,7 @@ End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True)
 Points = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_several)]  # a name alone is a list of one
+Id = Annotated[str, AfterValidator(_id)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Address = Annotated[str, AfterValidator(_address)]
 
@@ -109,9 +120,11 @@ class About(Part):
     """The course: ``course:``.
 
     Attributes:
+        id: nbgrader's ``course_id``, by which learners fetch and submit.
         lesson_url: where links to lessons lead, in place of the project's setting of that name.
     """
 
+    id: Id = ""
     title: str = ""
     time_zone: Zone = "UTC"
     lesson_url: Address = ""

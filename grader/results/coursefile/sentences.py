@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from grader.results.coursefile.counting import Counted, CountedMark, Role
+from grader.results.coursefile.reading import FILE
 from grader.results.coursefile.schema import (
     CourseFile,
     Feedback,
@@ -25,6 +26,32 @@ WITHHELD = {
 def moment(at: datetime) -> str:
     """Return a time in words: ``25 September 2026, 23:59``."""
     return f"{at:%-d %B %Y, %H:%M}"
+
+
+def day_or_moment(at: datetime) -> str:
+    """Return the beginning of a day as its date, any other time as :func:`moment` does."""
+    return moment(at) if at.time() != time() else f"{at:%-d %B %Y}"
+
+
+def why_not_out(file: CourseFile | None, lab: str, now: datetime) -> str:
+    """Return why a lab is not for learners yet, in a sentence; empty where it is.
+
+    Args:
+        file: None for a class without rules, which has every lab.
+        now: with a time zone.
+    """
+    if file is None:
+        return ""
+    if lab not in file.labs:
+        known = ", ".join(file.labs) or "none"
+        return (
+            f"{lab} is no lab of this class: `labs` in {FILE} has {known}. Name it there to "
+            "release it"
+        )
+    release = file.labs[lab].release
+    if release is None or not file.is_too_early(lab, now):
+        return ""
+    return f"{FILE} says that {lab} goes out on {day_or_moment(release)}"
 
 
 def days(number: int) -> str:
@@ -58,8 +85,7 @@ def lab_sentences(
     if rules.release:
         yield f"Released on {moment(rules.release)}."
     if rules.due:
-        grace = f", with {period(rules.grace)} of grace" if rules.grace else ""
-        yield f"Due on {moment(rules.due)}{grace}."
+        yield f"Due on {due_words(rules)}."
     else:
         yield "It has no due date."
     if rules.due:
@@ -70,6 +96,12 @@ def lab_sentences(
         if one.lab == lab and people:
             why = f" ({one.why})" if one.why else ""
             yield f"{one.who} has until {moment(one.due)}{why}."
+
+
+def due_words(rules: LabRules) -> str:
+    """Return until when a lab may be handed in, with its grace; empty without a due date."""
+    grace = f", with {period(rules.grace)} of grace" if rules.grace else ""
+    return f"{moment(rules.due)}{grace}" if rules.due else ""
 
 
 def late_sentence(policy: LatePolicy) -> str:

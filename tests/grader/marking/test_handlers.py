@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urljoin
 
 import pytest
 
@@ -48,6 +49,19 @@ def test_the_list_leads_to_the_question_which_names_nobody(server, entries):
     assert "MARK SCHEME" not in text
     inline = re.findall(r"<script(?! src=)([^>]*)>|<style|\son\w+=", text)
     assert inline == [' type="application/json" id="data"']
+
+
+@pytest.mark.parametrize(
+    "page", ["lab", "lab/tree/work/start.ipynb", "doc/tree/a", "lab/workspaces/w"]
+)
+def test_the_menus_entry_leads_to_the_list_from_every_page_of_jupyterlab(server, page):
+    menu = server.data("lab/api/settings/@jupyterlab/mainmenu-extension:plugin")
+    [entry] = re.findall(r"'url': '([^']*)'", str(menu["schema"]))
+    assert not entry.startswith("/")
+    opened = urljoin(server.address + page, entry).removeprefix(server.address)
+    status, text, _ = server.ask(opened)
+    assert (status, "<h1>Answers in words" in text) == (200, True)
+    assert "Password or token" in server.ask(opened, headers={})[1]
 
 
 def test_style_and_script_are_served_and_load_nothing_else(server):

@@ -21,6 +21,12 @@ from tests.grader.sandbox.inmate import build_at
 from utils.instruments.toolchain import Lack, cxx
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has an account here may read the course: `test_answers` is about that."""
+    monkeypatch.setattr(doctor, "learners_and_others", lambda root: [])
+
+
 @pytest.mark.slow(4)
 @pytest.mark.usefixtures("sandbox")
 def test_a_machine_that_can_says_so(capsys: pytest.CaptureFixture[str]) -> None:

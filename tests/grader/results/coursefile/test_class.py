@@ -13,11 +13,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from jinja2 import DictLoader, Environment
 from nbgrader.api import Gradebook
+from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.exportapp import ExportApp
 from nbgrader.server_extensions.formgrader import handlers
 
+from grader.results import gradebook
 from grader.results.class_report import command as report
-from grader.results.coursefile import command
+from grader.results.coursefile import command, reading
 from grader.results.coursefile.exports import PLACES, Kind
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import FILE, read_course_file
@@ -202,6 +204,47 @@ def test_formgraders_list_and_nbgraders_export_say_what_counts_beside_what_was_e
             so_far = " so far" if (student, lab) == ("s05", "03_three") else ""
             said = f"{two_digits(counts)} of {two_digits(most)} points count{so_far})"
             assert one["display_timestamp"].endswith(said)
+
+
+def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monkeypatch):
+    course = make_book(tmp_path / "course")
+    (course.root / FILE).write_text("labs: {02: {due: 2026-10-16}}")
+    came, scores = datetime(2026, 10, 1), {"fourth": 6.0, "fifth": 2.0, "because": 8.0}
+    for student in "abcdefgh":
+        hand_in(course, student, "02_two", scores, came, {"fourth": 4.0} if student == "a" else {})
+        for folder in ("i", "j", "k"):  # handed in, and not graded yet
+            (course.folder("submitted", folder, "02_two")).mkdir(parents=True, exist_ok=True)
+    read, parsed = [], []
+    whole, notebook = reading.CourseFile.model_validate, gradebook.read_graded
+    monkeypatch.setattr(
+        reading.CourseFile, "model_validate", lambda value: (read.append(1), whole(value))[1]
+    )
+    monkeypatch.setattr(
+        gradebook, "read_graded", lambda path: (parsed.append(path), notebook(path))[1]
+    )
+    monkeypatch.setattr(NbGraderAPI, "get_submission", nbgrader_guard._get_submission)
+    monkeypatch.setattr(NbGraderAPI, "get_submissions", nbgrader_guard._get_submissions)
+
+    def shown():
+        listed = formgrader(course).get_submissions("02_two")
+        assert len(listed) == 11
+        return {
+            one["student"]: (one["display_timestamp"] or "").partition(" (")[2] for one in listed
+        }
+
+    first = shown()
+    assert (first["a"], first["b"]) == ("16 of 16 points count)", "16 of 20 points count)")
+    assert first["i"] == ""
+    assert len(read) == 3  # however many learners there are
+    assert len(parsed) == 1  # of the one who was not asked for four points
+    hand_in(course, "b", "02_two", scores, came, {"fourth": 4.0})
+    assert shown()["b"] == "16 of 16 points count)"
+    (course.root / FILE).write_text("labs: {02: {drop: [fifth]}}")
+    assert shown()["c"] == "14 of 18 points count)"
+    source = course.root / "source" / "02_two" / "02_two.ipynb"
+    source.write_text(source.read_text().replace('"points": 2', '"points": 12'))
+    (course.root / FILE).write_text("labs: {02: {points: {fifth: 12}}}")
+    assert shown()["c"] == "16 of 30 points count)"
 
 
 def exported(course):

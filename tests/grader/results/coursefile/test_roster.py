@@ -4,12 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.converters import GenerateAssignment
+from nbgrader.exchange.default import ExchangeError
 
 from grader import UserError
-from grader.exchange import ReleaseAssignment
+from grader.course import open_course
+from grader.exchange import Collect, ReleaseAssignment, ReleaseFeedback
+from grader.phase_paths import ROOT
 from grader.results.coursefile import command
-from grader.results.coursefile.reading import FILE, read_course_file
+from grader.results.coursefile.reading import FILE, course_id, read_course_file
 from grader.results.coursefile.roster import read_roster
+from grader.submission import nbgrader_guard
 from tests.grader.results.coursefile.book import make_book
 
 RULES = """
@@ -143,8 +148,65 @@ def test_a_lab_that_the_file_does_not_name_is_not_released(
     if is_released:
         step.log.propagate = True
         step.start()
-        assert "course.yml says that 01_one goes out on 2999-01-01" in caplog.text
+        assert "01_one goes out on 1 January 2999, and it goes out now" in caplog.text
     else:
         with pytest.raises(Exception, match="02_two is no lab of this class"):
             step.start()
     assert bool(list(exchange.rglob("*.ipynb"))) == is_released
+
+
+@pytest.mark.parametrize("step", [Collect, ReleaseAssignment, ReleaseFeedback])
+def test_the_exchange_knows_the_class_by_the_id_that_its_file_gives(course, step, caplog):
+    (course.root / FILE).write_text("labs: {01: {}}\ncourse:\n  id: pytorch-2026\n")
+    assert course_id(course.root) == "pytorch-2026"
+    course.directory.course_id = "another"
+    course.directory.assignment_id = "01_one"
+    exchange = step(coursedir=course.directory, config=course.config)
+    exchange.log.propagate = True
+    with pytest.raises(ExchangeError):
+        exchange.start()
+    assert "course.yml:3: course.id is 'pytorch-2026', and nbgrader's settings" in caplog.text
+    assert "have 'another'" in caplog.text
+    (course.root / FILE).write_text("course: {id: a/b}")
+    assert course_id(course.root) == ""
+    with pytest.raises(ExchangeError):
+        exchange.start()
+    assert "course.yml:1: course.id: expected an id of letters" in caplog.text
+
+
+def test_check_says_where_the_ids_differ(course, capsys):
+    (course.root / FILE).write_text("course: {id: pytorch-2026}\nlabs: {}")
+    assert do(course, "check") == 1
+    printed = capsys.readouterr().out
+    assert "under the course id pytorch-2026." in printed
+    assert "? course.yml:1: course.id is 'pytorch-2026'" in printed
+
+
+def test_this_projects_settings_take_the_classs_id(tmp_path):
+    (tmp_path / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text())
+    assert open_course(tmp_path).directory.course_id == "open-the-hood"
+    (tmp_path / FILE).write_text("course: {id: pytorch-2026}")
+    assert open_course(tmp_path).directory.course_id == "pytorch-2026"
+
+
+@pytest.mark.parametrize(
+    ("lab", "said"),
+    [
+        ("01_one", ""),
+        ("02_two", "course.yml says that 02_two goes out on 1 January 2999"),
+        ("03_three", "03_three is no lab of this class: `labs` in course.yml has 01_one, 02_two"),
+    ],
+)
+def test_a_lab_that_is_not_out_is_generated_and_that_is_said(
+    course, lab, said, monkeypatch, caplog
+):
+    (course.root / FILE).write_text("labs: {01: {}, 02: {release: 2999-01-01}}")
+    done = []
+    monkeypatch.setattr(nbgrader_guard, "_start_generating", done.append)
+    course.directory.assignment_id = lab
+    step = GenerateAssignment(coursedir=course.directory, config=course.config)
+    step.log.propagate = True
+    nbgrader_guard._generate(step)
+    assert done == [step]
+    assert said in caplog.text
+    assert bool(said) == ("course.yml" in caplog.text)

@@ -1,0 +1,56 @@
+"""What a class's learners are told of its rules: plain data for the start page, in the archive.
+
+It names nobody, and has no extensions: ``course.yml`` itself stays with those who teach.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.results.coursefile.reading import exercises_of
+from grader.results.coursefile.schema import CourseFile, LabRules, Withheld
+from grader.results.coursefile.sentences import (
+    counting_sentences,
+    day_or_moment,
+    days,
+    due_words,
+    late_sentence,
+)
+
+
+def told_to_learners(root: Path, file: CourseFile) -> bytes:
+    """Return the file that :func:`utils.notebook.course.class_rules` reads, as JSON.
+
+    ``about`` is sentences on the class; ``labs`` has, by name, when each is ``released`` and
+    ``due``, in words and empty where nothing is said, and ``rules``, sentences on what counts.
+    """
+    labs = {
+        lab: {
+            "released": day_or_moment(rules.release) if rules.release else "",
+            "due": due_words(rules),
+            "rules": list(_rules(root, file, lab, rules)),
+        }
+        for lab, rules in file.labs.items()
+    }
+    said = {"about": list(_about(file)), "labs": labs}
+    return json.dumps(said, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _about(file: CourseFile) -> Iterator[str]:
+    if title := file.course.title:
+        yield title if title.endswith((".", "!", "?")) else f"{title}."
+    yield f"Times are those of {file.course.time_zone}."
+    if any(rules.due for rules in file.labs.values()):
+        yield late_sentence(file.late)
+    if file.late.free_days:
+        yield f"In the whole term {days(file.late.free_days)} of lateness are free."
+
+
+def _rules(root: Path, file: CourseFile, lab: str, rules: LabRules) -> Iterator[str]:
+    if rules.due and rules.late is not None:
+        yield late_sentence(file.policy(lab))
+    other = rules.drop or rules.points or rules.bonus or rules.withheld is not Withheld.EXCLUDE
+    if other:
+        yield from counting_sentences(rules, exercises_of(root, lab) or {})
