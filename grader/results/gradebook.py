@@ -31,6 +31,7 @@ from grader import UserError
 from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
 from grader.results.coursefile.reading import due_dates
+from grader.results.feedback.exercises import code_by_exercise
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.results.regrade import requests_of, verdict_in_words
 from grader.run_record import RunRecord
@@ -99,12 +100,14 @@ class GradedNotebook(RunRecord):
     Attributes:
         problem: why the file could not be read, or empty.
         requests: what its learner wants graded again, and why, by exercise.
+        code: in which its learner answers each exercise.
         graded_at: when the file was written; seconds since the epoch.
     """
 
     problem: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)
     graded_at: float | None = None
 
 
@@ -115,7 +118,8 @@ def read_graded(path: Path) -> GradedNotebook:
         found = GradedNotebook.of(nb.metadata)
         verdicts, requests = read_verdicts(nb), requests_of(nb)
         written = path.stat().st_mtime
-        return replace(found, verdicts=verdicts, requests=requests, graded_at=written)
+        code = code_by_exercise(nb)
+        return replace(found, verdicts=verdicts, requests=requests, code=code, graded_at=written)
     except FileNotFoundError:
         return GradedNotebook(problem="there is no graded notebook")
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
@@ -359,6 +363,7 @@ class Results:
             problem=next((run.problem for run in every if run.problem), ""),
             verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
             requests={named(n, c): v for n, run in runs.items() for c, v in run.requests.items()},
+            code={named(n, c): v for n, run in runs.items() for c, v in run.code.items()},
             earlier={named(n, c): v for n, run in runs.items() for c, v in run.earlier.items()},
             notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
             seed=" ".join(run.seed for run in every if run.seed),
