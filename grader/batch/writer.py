@@ -153,6 +153,15 @@ class Writer:
                 name: cells_of(data, lab.config) for name, data in lab.notebooks.items()
             }
 
+    def has_other_cells(self, lab: LabFiles) -> bool:
+        """Return whether the gradebook has a lab with other cells; nbgrader can't change that."""
+        with self._said_clearly(), self._transaction():
+            found = self.gradebook.find_assignment(lab.name).notebooks
+            return {n.name: {cell[1] for cell in _cells(n)} for n in found} != {
+                name: {cell[1] for cell in cells_of(data, lab.config)}
+                for name, data in lab.notebooks.items()
+            }
+
     def spelled(self) -> dict[str, str]:
         """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
         with self._said_clearly(), self._engine.connect() as connection:

@@ -146,6 +146,7 @@ class Graded:
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
         by_person: cells to which a person gave a mark.
+        extra: extra credit, which is part of the scores, by graded cell.
         late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
@@ -158,6 +159,7 @@ class Graded:
     lost: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
     by_person: frozenset[str] = frozenset()
+    extra: Mapping[str, float] = field(default_factory=dict)
     run: GradedNotebook = GradedNotebook()
     late: float | None = None
     penalty: float = 0.0
@@ -324,13 +326,14 @@ class Results:
 
     def _graded(self, student: str, name: str, marks: list) -> Graded:
         scores: dict[str, float | None] = {}
-        waiting, by_person, penalties = set(), set(), {}
+        waiting, by_person, credit, penalties = set(), set(), {}, {}
         lost = frozenset(self._lost.get(student, ()))
         unmarked = {cell.name for cell in self._cells.values() if not cell.manual}
         for notebook, penalty, cell_id, auto, manual, extra, needs_person in marks:
             cell = self._cells[cell_id]
             score = auto if manual is None else manual
-            scores[cell.name] = score if score is None else score + (extra or 0.0)
+            credit[cell.name] = extra or 0.0
+            scores[cell.name] = score if score is None else score + credit[cell.name]
             if score is not None:
                 unmarked.discard(cell.name)
             if manual is not None:
@@ -347,6 +350,7 @@ class Results:
             lost,
             frozenset(unmarked),
             frozenset(by_person),
+            credit,
             self._read_run(student),
             self.late.get(student),
             sum(penalties.values()),

@@ -24,9 +24,9 @@ from grader.results.gradebook import Graded, Results
 from grader.submission.bounds import TooMuchWork, alarmed
 from grader.submission.rebuild import as_recorded
 
-# Sizes are in nodes of the tree. Of 4,079 pairs of right answers to one exercise in the labs' banks,
-# 12 are alike: 11 of fewer than 64 nodes, and one of 116 that follows its question word for word.
-# A bank collects answers that differ, so a class's will coincide more often.
+# Sizes are in nodes of the tree. In the labs' banks there are 4,079 pairs of right answers to one
+# exercise, of which 12 are alike: 11 of fewer than 64 nodes, and one of 116 that follows its
+# question word for word. A bank collects answers that differ: a class's coincide more often.
 LEAST = 40  # an answer that adds less to its stub says nothing
 ENOUGH = 150  # what two learners' answers must have alike, in all exercises of the lab together
 MOST = 5  # an answer that more learners share is the usual one
