@@ -185,6 +185,11 @@ class Graded:
         """Whether something could not be read, and has no mark for that."""
         return any(note.kind is NoteKind.UNREADABLE for note in self.run.notes)
 
+    @property
+    def asks_alone(self) -> bool:
+        """Whether only a request for a regrade is new in it, so that the earlier time counts."""
+        return bool(self.run.only_asks)
+
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
         notes, verdicts = self.run.notes, self.verdicts
@@ -198,6 +203,7 @@ class Graded:
         for name, sentence in self.run.requests.items():
             if name not in self.by_person:
                 asks, gave = "a regrade is asked for", self._verdicts_on(name)
+                gave += "; nothing else is new, so the earlier time counts" * self.asks_alone
                 words = f"{asks}: “{sentence}”{gave}"
                 said.append(Reason(ReasonKind.REGRADE, words, name, f"{asks}{gave}"))
         for name, verdict in verdicts.items():
@@ -370,6 +376,7 @@ class Results:
             code={named(n, c): v for n, run in runs.items() for c, v in run.code.items()},
             earlier={named(n, c): v for n, run in runs.items() for c, v in run.earlier.items()},
             notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
+            only_asks=any(run.only_asks for run in every),
             seed=" ".join(run.seed for run in every if run.seed),
             key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
             sandbox=False if False in sandboxes else None if None in sandboxes else True,
