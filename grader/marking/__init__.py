@@ -2,7 +2,7 @@
 
 Only ``make teach`` loads this extension of the server, by the settings in ``jupyter/``. ``book``
 reads and writes nbgrader's gradebook, ``answers`` reads what learners wrote, ``rubric`` makes boxes
-of a question's rubric, ``share`` says whose answers a person marks, ``handlers`` answer the browser,
+of a question's rubric, ``share`` divides the work by sections, ``handlers`` answer the browser,
 with ``page`` and its templates.
 """
 

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ MOST = 5  # an answer that more learners share is the usual one
 SHARE = 0.2  # and so is one that a larger share of a class shares
 LONGEST = 20_000  # characters of an answer; a longer one is not looked at
 SECONDS, MEMORY = 1.0, 256 << 20  # for all answers of one learner
+SAYS_NOTHING = {"annotation", "returns", "type_comment", "ctx", "kind"}  # fields of nodes
 # Nodes with a name that code may bind, and the field that has it.
 NAMES = {
     ast.Name: "id",
@@ -135,50 +136,48 @@ def shape(code: str) -> Shape | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of "\d", and they would tell whose code it is
-            tree = _Plain().visit(ast.parse(code))
-        nodes = [node for node in ast.walk(tree) if not isinstance(node, ast.expr_context)]
-        _rename(nodes)
-        text = ast.dump(tree, annotate_fields=False)
+            level: list[Any] = [ast.parse(code)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last for a deep one, too
         return None
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return Shape(digest, len(nodes))
+    parts: list[Any] = []
+    names: list[int] = []  # the places of names in ``parts``
+    bound: dict[str, int] = {}  # names that the code binds, in the order in which they appear
+    nodes = 0
+    while level:
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, ast.AnnAssign) and node.value:
+                node = ast.Assign([node.target], node.value)
+            kind = type(node)
+            parts.append(kind.__name__)
+            for field in kind._fields:
+                value = None if field in SAYS_NOTHING else getattr(node, field, None)
+                if isinstance(value, list):
+                    kept = [one for one in value if not _says_nothing(one)]
+                    parts += [len(kept), *("" if isinstance(one, ast.AST) else one for one in kept)]
+                    below += [one for one in kept if isinstance(one, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    parts.append(field)
+                    below.append(value)
+                else:
+                    if value and field == NAMES.get(kind):
+                        names.append(len(parts))
+                        if not isinstance(getattr(node, "ctx", None), ast.Load):
+                            bound.setdefault(value, len(bound))
+                    parts.append(value)
+        nodes += len(level)
+        level = below
+    for place in names:
+        parts[place] = bound.get(parts[place], parts[place])
+    text = repr(parts).encode("utf-8", "surrogatepass")
+    return Shape(hashlib.blake2b(text, digest_size=16).digest(), nodes)
 
 
-class _Plain(ast.NodeTransformer):
-    """Takes annotations out of code, and texts that are statements."""
-
-    def visit_Expr(self, node: ast.Expr) -> Any:
-        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        self.generic_visit(node)
-        return ast.Assign([node.target], node.value) if node.value else None
-
-    def visit_arg(self, node: ast.arg) -> Any:
-        node.annotation = None
-        return node
-
-    def visit_FunctionDef(self, node: Any) -> Any:
-        node.returns = None
-        return self.generic_visit(node)
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-
-def _rename(nodes: Sequence[Any]) -> None:
-    """Call what the code itself binds by the order in which it appears."""
-    named = [(node, NAMES[type(node)]) for node in nodes if type(node) in NAMES]
-    order: dict[str, str] = {}
-    for node, field in named:
-        if not isinstance(getattr(node, "ctx", None), ast.Load):
-            order.setdefault(getattr(node, field), f"_{len(order)}")
-    for node, field in named:
-        name = getattr(node, field)
-        setattr(node, field, name and order.get(name, name))
-    for node in nodes:
-        if isinstance(node, (ast.Global, ast.Nonlocal)):
-            node.names = [order.get(name, name) for name in node.names]
+def _says_nothing(node: Any) -> bool:
+    """Return whether a statement is a text, such as a docstring, or annotates a name alone."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.AnnAssign) and node.value is None
 
 
 def stubs_of(results: Results) -> dict[str, str]:
