@@ -35,7 +35,8 @@ The worker again, for each cell with verify(...); in plain asserts the kernel ju
 12. judging.example          finds small failing calls (.call_text and .literal write them)
 The batch process again
 13. batch.writer             writes autograded/ and the gradebook, in a transaction for each; where
-                             many fail, batch.command has the lab's own source graded, too
+                             many fail, batch.command has the lab's own source graded, too. With
+                            --preview, batch.preview compares, and nothing is written
 nbgrader's commands, trusted; `autograde` and formgrader come in by preprocessors.exporter
 14. preprocessors.grades, .feedback, .page
                              read marks, and drop hidden tests, rubrics and paths for

@@ -46,6 +46,8 @@ class RunRecord:
     notes: tuple[Note, ...] = ()  # what was put right before grading
     # what verdicts gave before a request for a regrade, in words, by exercise
     earlier: Mapping[str, str] = field(default_factory=dict)
+    # whether it differs from what was graded before by requests for a regrade alone
+    only_asks: bool | None = None
 
     @property
     def graded_by(self) -> str:
@@ -73,6 +75,7 @@ class RunRecord:
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),
             earlier=_texts(ours.get("earlier")),
+            only_asks=truth(ours.get("only_asks")),
         )
 
 

@@ -7,8 +7,9 @@ import fcntl
 import os
 import secrets
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,7 @@ from grader import UserError
 from grader.batch.intake import read_lab, read_submission_of
 from grader.batch.job import Job, LabFiles, Result, Submission, failed
 from grader.batch.pool import Pool, lasting_pool
+from grader.batch.preview import Preview
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
 from grader.batch.writer import GradeRecord, Writer
@@ -65,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--regrade",
         action="store_true",
         help="grade recorded submissions again; an unchanged submission gets the same cases",
+    )
+    recorded.add_argument(
+        "--preview",
+        action="store_true",
+        help="do what --regrade does and record nothing: show whose points would change, and write "
+        "reports/LAB/preview.csv",
     )
     recorded.add_argument(
         "--only-new",
@@ -113,6 +121,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     outcomes, stopped = grade_labs(course, args, console)
     for outcome in outcomes.values():
         outcome.show(console)
+    if args.preview:
+        return _offer(args, root, console, outcomes, stopped)
     if not args.students:
         _show_misplaced(course, console)
         for alike in look_alikes(submissions(course.directory, "*")):
@@ -124,14 +134,42 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             "Interrupted. Finished grades are recorded; run the same command again to continue."
         )
         return 130
+    return 0 if _is_whole(args, root, outcomes) else 1
+
+
+def _is_whole(args: argparse.Namespace, root: Path, outcomes: Mapping[str, RunSummary]) -> bool:
+    """Return whether every lab that was asked for has a verdict for each submission."""
     whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
-    return 0 if whole and not any(one.failures for one in outcomes.values()) else 1
+    return whole and not any(one.failures for one in outcomes.values())
+
+
+def _offer(
+    args: argparse.Namespace,
+    root: Path,
+    console: Console,
+    outcomes: Mapping[str, RunSummary],
+    stopped: bool,
+) -> int:
+    """Say that nothing was recorded, and how to; ask whether to, where somebody sits there."""
+    console.print("Nothing was recorded: gradebook and graded files are as they were.")
+    if stopped:
+        return 130
+    words = argparse.Namespace(**vars(args) | {"preview": False, "regrade": True})
+    if console.is_terminal and sys.stdin.isatty() and outcomes:
+        if console.input("Grade again now, and record it? \\[y/N] ").strip().lower() == "y":
+            return run(words, root, console)
+    else:
+        labs = escape(" ".join(outcomes))
+        console.print(f"`python -m grader grade {labs} --regrade` records it.", highlight=False)
+    return 0 if _is_whole(args, root, outcomes) else 1
 
 
 def grade_labs(
     course: Course, args: argparse.Namespace, console: Console
 ) -> tuple[dict[str, RunSummary], bool]:
     """Grade labs and record the grades: the one way, for this command and for nbgrader's.
+
+    Where ``args.preview`` is true, nothing is recorded, and the outcomes are previews.
 
     It returns the outcome of each lab that could be graded, and whether the run was interrupted.
     Raises UserError as :func:`run`.
@@ -164,7 +202,7 @@ def grade_labs(
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
         for run_of_lab in runs.values():
             run_of_lab.begin(writer)
-        if not (args.regrade or args.only_new):
+        if not (args.regrade or args.only_new or args.preview):
             redone = []
             for name in list(left):
                 with told(name):
@@ -172,10 +210,15 @@ def grade_labs(
             if said := "; ".join(filter(None, redone)):
                 raise UserError(
                     f"{said}. Nothing was graded. Add `--regrade` to redo them with the same "
-                    "cases, or `--only-new` to leave them and grade what is new"
+                    "cases, or `--only-new` to leave them and grade what is new. `--preview` shows "
+                    "what redoing them would change, and records nothing"
                 )
         for name in list(left):
             with told(name):
+                if args.preview:
+                    if writer.has_other_cells(runs[name].lab):
+                        raise UserError(other_cells(name))
+                    continue
                 try:
                     _enter(course, writer, runs[name].lab, console)
                 except UserError:
@@ -224,18 +267,23 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
         except UserError as error:
             if OTHER_CELLS not in str(error):
                 raise
-            raise UserError(
-                f"the gradebook has grades for {lab.name} with other exercises, and nbgrader can't "
-                "add or remove any. Put the new version under another name; or keep a copy of "
-                f"gradebook.db and run `nbgrader db assignment remove {lab.name} --force`, which "
-                "drops this lab's marks, by hand too, its comments and its due date"
-            ) from None
+            raise UserError(other_cells(lab.name)) from None
         if not writer.knows(lab):
             raise UserError(
                 f"the gradebook does not hold {lab.name} as it is in source/, not even after "
                 "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
                 "Tests that nbgrader makes can't be graded here: write them out in source/"
             )
+
+
+def other_cells(lab: str) -> str:
+    """Return that a graded lab can't have other exercises, and what to do."""
+    return (
+        f"the gradebook has grades for {lab} with other exercises, and nbgrader can't add or "
+        "remove any. Put the new version under another name; or keep a copy of gradebook.db and "
+        f"run `nbgrader db assignment remove {lab} --force`, which drops this lab's marks, by "
+        "hand too, its comments and its due date"
+    )
 
 
 def _show_misplaced(course: Course, console: Console) -> None:
@@ -304,7 +352,8 @@ class _Run:
         # once.
         drawn = args.seed in (None, NEW)
         self.seed: str = secrets.token_hex(16) if drawn else args.seed
-        self.summary = RunSummary(lab.name)
+        self.preview = Preview(course, lab.name) if args.preview else None
+        self.summary = self.preview or RunSummary(lab.name)
         self.seen: set[str] = set()  # students who have a row in the gradebook
         self.recorded: set[str] = set()  # students who were graded before
         key, own = secrets.token_hex(32), Submission(lab.notebooks)
@@ -392,7 +441,10 @@ class _Run:
         submission = self._read(student)
         job_id = submission.job_id(lab, self.sandbox)
         same = before is not None and before.is_of(submission)
-        if before and before.job_id and same and not self.args.regrade:
+        if self.preview and not (before and before.job_id and same):
+            self.preview.leave_out(before)
+            return None
+        if before and before.job_id and same and not (self.args.regrade or self.preview):
             if changes(before.job_id, job_id):  # then args.only_new
                 return None
             folder = self.course.folder("autograded", student, lab.name)
@@ -428,6 +480,9 @@ class _Run:
 
     def finish(self) -> None:
         """Read what is recorded now, and let the lab's maximum be what could be earned."""
+        if self.preview:
+            self.preview.write()
+            return
         summary, results = self.summary, Results(self.course, self.lab.name)
         seen = self.seen | self.recorded
         summary.skipped = len(self.recorded)
@@ -451,8 +506,9 @@ class _Run:
         summary = self.summary
         summary.unsafe = summary.unsafe or not job.sandbox
         problem = result.problem if result.retryable else ""
+        record = self.preview.compare if self.preview else self.writer.record
         try:
-            if self.writer.record(job, result):
+            if record(job, result):
                 self.seen.add(job.student)
             else:
                 problem = f"{result.problem}; the earlier grade stays"

@@ -103,8 +103,8 @@ class RunSummary:
         late = ", ".join(f"{who} ({duration(seconds)})" for who, seconds in self.late.items())
         absent = f"On disk and not in the gradebook: run `python -m grader grade {self.lab}`"
         for title, lines in (
-            ("Need a person", _lines(self.people)),
-            ("Without a verdict; the same command tries again", _lines(self.failures)),
+            ("Need a person", in_lines(self.people)),
+            ("Without a verdict; the same command tries again", in_lines(self.failures)),
             ("Handed in late", [late]),
             (absent, [", ".join(self.not_entered)]),
         ):
@@ -114,7 +114,8 @@ class RunSummary:
                     console.print(f"  {escape(line)}", highlight=False)
 
 
-def _lines(found: dict[str, str]) -> list[str]:
+def in_lines(found: dict[str, str]) -> list[str]:
+    """Return a line for each student, or, where they are many, for each reason."""
     pairs: Iterable[tuple[str, str]] = sorted(found.items())
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
@@ -43,7 +43,8 @@ from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
 from grader.results.marks import set_maxima
-from grader.results.regrade import with_earlier_verdicts
+from grader.results.regrade import WORD, marked_as_asking, only_asks, with_earlier_verdicts
+from grader.run_record import RunRecord
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
@@ -153,6 +154,15 @@ class Writer:
                 name: cells_of(data, lab.config) for name, data in lab.notebooks.items()
             }
 
+    def has_other_cells(self, lab: LabFiles) -> bool:
+        """Return whether the gradebook has a lab with other cells; nbgrader can't change that."""
+        with self._said_clearly(), self._transaction():
+            found = self.gradebook.find_assignment(lab.name).notebooks
+            return {n.name: {cell[1] for cell in _cells(n)} for n in found} != {
+                name: {cell[1] for cell in cells_of(data, lab.config)}
+                for name, data in lab.notebooks.items()
+            }
+
     def spelled(self) -> dict[str, str]:
         """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
         with self._said_clearly(), self._engine.connect() as connection:
@@ -194,6 +204,10 @@ class Writer:
         before = None if result.judged else self.records(lab, student).get(student)
         if before and before.job_id:
             return False
+        time = self._earlier_time(job, result)
+        if time:
+            asking = (replace(n, data=marked_as_asking(n.data)) for n in result.notebooks)
+            result = replace(result, notebooks=tuple(asking))
         time_file = job.submission.time_file
         beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
         with (
@@ -202,7 +216,7 @@ class Writer:
         ):
             for left in reversed(range(ATTEMPTS)):
                 try:
-                    self._write(job, result)
+                    self._write(job, result, time or job.submission.timestamp)
                     break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
@@ -210,14 +224,41 @@ class Writer:
                         raise
         return True
 
-    def _write(self, job: Job, result: Result) -> None:
+    def _earlier_time(self, job: Job, result: Result) -> str | None:
+        """Return when the work was first handed in, if a request for a regrade is all that is new.
+
+        What was graded before must still be there as it was recorded, and the learner's code must
+        not read files: nobody could say whether those are the same.
+        """
+        student, lab, came = job.student, job.lab, job.submission.timestamp
+        if not came or not any(WORD in notebook.data for notebook in result.notebooks):
+            return None
+        before = self.records(lab.name, student).get(student)
+        folder = self.course.folder("autograded", student, lab.name)
+        paths = {notebook.name: folder / f"{notebook.name}.ipynb" for notebook in result.notebooks}
+        here = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+        known = {path.name for path in paths.values()} | set(lab.files) | {TIMESTAMP}
+        runs = [RunRecord.read(path) for path in paths.values()]
+        if not (before and before.job_id) or {run.key for run in runs} != {before.job_id}:
+            return None
+        again = before.digest == job.submission.digest and any(run.only_asks for run in runs)
+        if not again:  # the same is not held against a lab that has changed since
+            if job.submission.files or here - known:
+                return None
+            if not only_asks((n.data, paths[n.name]) for n in result.notebooks):
+                return None
+        with self._said_clearly(), self._transaction():
+            earlier = self.gradebook.find_submission(lab.name, student).timestamp
+        return earlier.isoformat() if earlier and earlier.isoformat() < came else None
+
+    def _write(self, job: Job, result: Result, time: str | None) -> None:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
             if self._creates_students:
                 self.gradebook.update_or_create_student(student)
             else:
                 self.gradebook.find_student(student)
-            given = {"timestamp": handed_in.timestamp} if handed_in.timestamp else {}
+            given = {"timestamp": time} if time else {}
             submission = self.gradebook.update_or_create_submission(lab, student, **given)
             of_this = RECORDS.c.submission_id == submission.id
             before = session.execute(select(RECORDS).where(of_this)).one_or_none()

@@ -2,7 +2,8 @@
 
 Only ``make teach`` loads this extension of the server, by the settings in ``jupyter/``. ``book``
 reads and writes nbgrader's gradebook, ``answers`` reads what learners wrote, ``rubric`` makes boxes
-of a question's rubric, ``handlers`` answer the browser, with ``page`` and its templates.
+of a question's rubric, ``share`` divides the work by sections, ``handlers`` answer the browser,
+with ``page`` and its templates.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,12 +51,14 @@ from grader import UserError
 from grader.course import Course, no_gradebook
 from grader.marking.answers import Answer, stamp
 from grader.marking.rubric import Rubric, read_rubric
+from grader.marking.share import Share
 from grader.results.class_report.names import pseudonyms
 from grader.results.class_report.outline import read_outline
 from grader.results.marks import graded_cells, missing_marks
 
 Answers = dict[str, tuple[str, "Mark"]]  # the learner and the mark, by the grade's id
 
+EVERYTHING = Share()
 PATIENCE = 10.0  # seconds to wait for a gradebook that another program has locked
 MAX_REMARK = 4000  # characters
 REMARKS = 20  # that are offered for a question
@@ -132,6 +134,7 @@ class Question:
     points: float
     states: Mapping[str, int]
     lost: int = 0  # learners whose notebook could not be read, so there is nothing to mark
+    own: Mapping[str, int] = field(default_factory=dict)  # of them, those in somebody's share
 
 
 class Entry(NamedTuple):
@@ -141,6 +144,7 @@ class Entry(NamedTuple):
     pseudonym: str
     state: str
     score: float | None
+    own: bool = True  # whether it is in the share of whoever marks
 
 
 @dataclass(frozen=True)
@@ -204,14 +208,14 @@ class Book:
         self._url = url
         self._engine = create_engine(url, poolclass=NullPool, connect_args=waiting)
 
-    def questions(self) -> list[Question]:
+    def questions(self, share: Share = EVERYTHING) -> list[Question]:
         """Return the questions of all labs that somebody has handed in, in the labs' order."""
         with self._reading() as session:
             labs = sorted(session.scalars(select(Assignment.name)))
-            every = (question for lab in labs for question, _ in self._lab(session, lab))
+            every = (question for lab in labs for question, _ in self._lab(session, lab, share))
             return [one for one in every if one.states or one.lost]
 
-    def sheet(self, cell_id: str) -> Sheet:
+    def sheet(self, cell_id: str, share: Share = EVERYTHING) -> Sheet:
         """Return one question, its rubric, and who has answered it.
 
         The order of the entries is a different one for each question, and always the same for one.
@@ -222,7 +226,7 @@ class Book:
             )
             if lab is None:
                 raise KeyError(cell_id)
-            of_lab = {question.id: (question, marks) for question, marks in self._lab(session, lab)}
+            of_lab = {one.id: (one, marks) for one, marks in self._lab(session, lab, share)}
             question, marks = of_lab[cell_id]
             source = session.scalar(
                 select(SourceCell.source)
@@ -234,7 +238,7 @@ class Book:
         text, rubric = read_rubric(source or "", begin, end)
         names = pseudonyms(self.course.root)
         entries = [
-            Entry(grade, names.order(student), mark.state, mark.score)
+            Entry(grade, names.order(student), mark.state, mark.score, share.has(student))
             for grade, (student, mark) in marks.items()
         ]
         entries.sort(key=lambda one: hashlib.sha256(f"{cell_id} {one.pseudonym}".encode()).digest())
@@ -355,7 +359,7 @@ class Book:
             session.flush()
             return self._shown(session, grade_id, answer.digest)
 
-    def _lab(self, session: Session, lab: str) -> list[tuple[Question, Answers]]:
+    def _lab(self, session: Session, lab: str, share: Share) -> list[tuple[Question, Answers]]:
         """Return a lab's questions in its order, each with the marks of its answers."""
         cells = {
             cell.id: (cell, notebook)
@@ -400,7 +404,9 @@ class Book:
         found = []
         for cell_id, (cell, notebook) in cells.items():
             name = cell.name if len(notebooks) == 1 else f"{notebook}/{cell.name}"
-            states = Counter(mark.state for _, mark in answers[cell_id].values())
+            marks = answers[cell_id].values()
+            states = Counter(mark.state for _, mark in marks)
+            own = Counter(mark.state for student, mark in marks if share.has(student))
             question = Question(
                 cell_id,
                 lab,
@@ -410,6 +416,7 @@ class Book:
                 cell.max_score,
                 states,
                 unread[cell_id],
+                own,
             )
             found.append((order.get(name, len(order)), question, answers[cell_id]))
         found.sort(key=lambda one: one[0])

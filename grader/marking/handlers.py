@@ -21,6 +21,7 @@ from grader.course import open_course
 from grader.marking import page
 from grader.marking.answers import Answer, Reader
 from grader.marking.book import Book, Marker, Shown, StaleError, Wanted
+from grader.marking.share import Share, share_of
 
 NAME = "marking"
 # What the menu opens (jupyter/labconfig). JupyterLab takes its address as relative to its own page,
@@ -29,6 +30,7 @@ OPENED = "answers-in-words"
 ID = r"([0-9a-f]{32})"
 MAX_BODY = 1 << 16  # bytes of a save
 MAX_BOXES = 100
+ANONYMOUS = "Anonymous "  # how the names begin that a server with a token alone invents
 T = TypeVar("T")
 
 
@@ -89,9 +91,15 @@ class _Desk:
         """Who is logged in. A server with a token alone invents a name for each browser."""
         user = self.current_user  # type: ignore[attr-defined]
         known = user.display_name
-        if known.startswith("Anonymous "):
+        if known.startswith(ANONYMOUS):
             known = f"{getpass.getuser()} ({known})"
         return Marker(user.username, known)
+
+    def share(self) -> Share:
+        """Return whose answers this person marks; on a server with a token alone, its owner."""
+        user = self.current_user  # type: ignore[attr-defined]
+        anonymous = user.display_name.startswith(ANONYMOUS)
+        return share_of(self.desk.root, {getpass.getuser() if anonymous else user.username})
 
     async def off_loop(self, function: Callable[..., T], *given: Any) -> T:
         """Run what waits for a disk, a database or a process beside the server's loop."""
@@ -131,11 +139,12 @@ class IndexHandler(_Page):
     @authorized
     async def get(self) -> None:
         try:
-            questions = await asyncio.to_thread(lambda: self.desk.book.questions())
+            share = await asyncio.to_thread(self.share)
+            questions = await asyncio.to_thread(lambda: self.desk.book.questions(share))
         except UserError as error:
             self.finish_page(page.problem_page(str(error), self.base))
         else:
-            self.finish_page(page.index_page(questions, self.base))
+            self.finish_page(page.index_page(questions, share, self.base))
             if questions:  # who reads the list soon opens one, for which a process must be there
                 await asyncio.to_thread(self.desk.reader.rendered, [""])
 
@@ -156,11 +165,12 @@ class QuestionHandler(_Page):
 
     @authorized
     async def get(self, cell_id: str) -> None:
-        sheet = await self.off_loop(lambda: self.desk.book.sheet(cell_id))
+        share = await self.off_loop(self.share)
+        sheet = await self.off_loop(lambda: self.desk.book.sheet(cell_id, share))
         texts = [sheet.text, sheet.rubric.intro, *sheet.rubric.boxes]
         rendered = await self.off_loop(self.desk.reader.rendered, texts)
         token = self.xsrf_token.decode()
-        self.finish_page(page.question_page(sheet, rendered, self.base, token))
+        self.finish_page(page.question_page(sheet, share, rendered, self.base, token))
 
 
 class AssetHandler(_Page):

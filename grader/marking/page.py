@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from grader.marking.book import MAX_REMARK, Question, Sheet
+from grader.marking.share import Share
 from grader.results.look import render
 
 HERE = Path(__file__).parent
@@ -39,22 +40,23 @@ def script() -> str:
     return (HERE / "static" / "marking.js").read_text(encoding="utf-8")
 
 
-def index_page(questions: Sequence[Question], base: str) -> str:
+def index_page(questions: Sequence[Question], share: Share, base: str) -> str:
     """Return the page that lists the questions of each lab.
 
     Args:
+        share: whose answers the reader marks.
         base: the address of these pages, which ends with a slash.
     """
     labs = [(lab, list(some)) for lab, some in groupby(questions, key=lambda one: one.lab)]
-    return render(TEMPLATES, "index.html.j2", labs=labs, base=base)
+    return render(TEMPLATES, "index.html.j2", labs=labs, share=share, base=base)
 
 
 def problem_page(problem: str, base: str) -> str:
     """Return a page that says why there is nothing to mark."""
-    return render(TEMPLATES, "index.html.j2", labs=[], base=base, problem=problem)
+    return render(TEMPLATES, "index.html.j2", labs=[], share=Share(), base=base, problem=problem)
 
 
-def question_page(sheet: Sheet, rendered: Sequence[str], base: str, xsrf: str) -> str:
+def question_page(sheet: Sheet, share: Share, rendered: Sequence[str], base: str, xsrf: str) -> str:
     """Return the page of a question; its script fetches the answers.
 
     Args:
@@ -69,6 +71,7 @@ def question_page(sheet: Sheet, rendered: Sequence[str], base: str, xsrf: str) -
         "points": rubric.points,
         "steps": rubric.steps,
         "answers": [one._asdict() for one in sheet.entries],
+        "share": share.words,
         "remarks": sheet.remarks,
         "longest": MAX_REMARK,
         "base": base,
@@ -83,5 +86,6 @@ def question_page(sheet: Sheet, rendered: Sequence[str], base: str, xsrf: str) -
         intro=intro,
         boxes=list(zip(boxes, worth, strict=True)),
         data=data,
+        share=share,
         base=base,
     )

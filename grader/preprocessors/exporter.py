@@ -43,6 +43,7 @@ class BatchAutograde(Autograde):
             scheduler=None,
             regrade=self.force,
             only_new=not self.force,
+            preview=False,
             seed=None,
             unsafe_no_sandbox=bool(config.Execute.get("unsafe_no_sandbox", False)),
             keep_workers=True,

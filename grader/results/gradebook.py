@@ -31,6 +31,7 @@ from grader import UserError
 from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
 from grader.results.coursefile.reading import due_dates
+from grader.results.feedback.exercises import code_by_exercise
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.results.regrade import requests_of, verdict_in_words
 from grader.run_record import RunRecord
@@ -100,12 +101,14 @@ class GradedNotebook(RunRecord):
     Attributes:
         problem: why the file could not be read, or empty.
         requests: what its learner wants graded again, and why, by exercise.
+        code: in which its learner answers each exercise.
         graded_at: when the file was written; seconds since the epoch.
     """
 
     problem: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)
     graded_at: float | None = None
 
 
@@ -116,7 +119,8 @@ def read_graded(path: Path) -> GradedNotebook:
         found = GradedNotebook.of(nb.metadata)
         verdicts, requests = read_verdicts(nb), requests_of(nb)
         written = path.stat().st_mtime
-        return replace(found, verdicts=verdicts, requests=requests, graded_at=written)
+        code = code_by_exercise(nb)
+        return replace(found, verdicts=verdicts, requests=requests, code=code, graded_at=written)
     except FileNotFoundError:
         return GradedNotebook(problem="there is no graded notebook")
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
@@ -143,6 +147,7 @@ class Graded:
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
         by_person: cells to which a person gave a mark.
+        extra: extra credit, which is part of the scores, by graded cell.
         late: by how many seconds it came late; None where its time is unknown.
         penalty: the points that nbgrader takes off for that.
     """
@@ -155,6 +160,7 @@ class Graded:
     lost: frozenset[str] = frozenset()
     unmarked: frozenset[str] = frozenset()
     by_person: frozenset[str] = frozenset()
+    extra: Mapping[str, float] = field(default_factory=dict)
     run: GradedNotebook = GradedNotebook()
     late: float | None = None
     penalty: float = 0.0
@@ -180,6 +186,11 @@ class Graded:
         """Whether something could not be read, and has no mark for that."""
         return any(note.kind is NoteKind.UNREADABLE for note in self.run.notes)
 
+    @property
+    def asks_alone(self) -> bool:
+        """Whether only a request for a regrade is new in it, so that the earlier time counts."""
+        return bool(self.run.only_asks)
+
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
         notes, verdicts = self.run.notes, self.verdicts
@@ -193,6 +204,7 @@ class Graded:
         for name, sentence in self.run.requests.items():
             if name not in self.by_person:
                 asks, gave = "a regrade is asked for", self._verdicts_on(name)
+                gave += "; nothing else is new, so the earlier time counts" * self.asks_alone
                 words = f"{asks}: “{sentence}”{gave}"
                 said.append(Reason(ReasonKind.REGRADE, words, name, f"{asks}{gave}"))
         for name, verdict in verdicts.items():
@@ -344,13 +356,14 @@ class Results:
 
     def _graded(self, student: str, name: str, marks: list, run: GradedNotebook) -> Graded:
         scores: dict[str, float | None] = {}
-        waiting, by_person, penalties = set(), set(), {}
+        waiting, by_person, credit, penalties = set(), set(), {}, {}
         lost = frozenset(self._lost.get(student, ()))
         unmarked = {cell.name for cell in self._cells.values() if not cell.manual}
         for notebook, penalty, cell_id, auto, manual, extra, needs_person in marks:
             cell = self._cells[cell_id]
             score = auto if manual is None else manual
-            scores[cell.name] = score if score is None else score + (extra or 0.0)
+            credit[cell.name] = extra or 0.0
+            scores[cell.name] = score if score is None else score + credit[cell.name]
             if score is not None:
                 unmarked.discard(cell.name)
             if manual is not None:
@@ -367,6 +380,7 @@ class Results:
             lost,
             frozenset(unmarked),
             frozenset(by_person),
+            credit,
             run,
             self.late.get(student),
             sum(penalties.values()),
@@ -383,8 +397,10 @@ class Results:
             problem=next((run.problem for run in every if run.problem), ""),
             verdicts={named(n, c): v for n, run in runs.items() for c, v in run.verdicts.items()},
             requests={named(n, c): v for n, run in runs.items() for c, v in run.requests.items()},
+            code={named(n, c): v for n, run in runs.items() for c, v in run.code.items()},
             earlier={named(n, c): v for n, run in runs.items() for c, v in run.earlier.items()},
             notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
+            only_asks=any(run.only_asks for run in every),
             seed=" ".join(run.seed for run in every if run.seed),
             key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
             sandbox=False if False in sandboxes else None if None in sandboxes else True,

@@ -2,21 +2,25 @@
 
 It begins with ``Regrade:`` and says why. It needs no other way in than the notebook: it is bounded
 and made harmless as any text of a learner's is, and stands beside the exercise in formgrader and on
-feedback. The class report lists it until a person has given the exercise a mark.
+feedback. The class report lists it until a person has given the exercise a mark. Where nothing else
+has changed, the time of the earlier hand-in counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_task
 
 from grader.judging.graded_cell import read_verdicts
-from grader.results.feedback.exercises import added_by, sections
+from grader.results.feedback.exercises import Section, added_by, is_answer, sections
 from grader.run_record import RunRecord, record
+from grader.submission.notes import NoteKind
 from grader.untrusted import text
 from grader.verdict import Verdict, in_points
 
@@ -28,11 +32,70 @@ def requests_of(nb: NotebookNode) -> dict[str, str]:
     """Return what a learner asks for, by the name of the exercise; the last one counts."""
     return {
         section.name: " ".join(text(ASKS.sub("", cell.source, count=1)).split())
-        for section in sections(nb)
-        for cell in section.cells
-        if section.graded and cell.cell_type == "markdown"
-        if added_by(cell) == "learner" and ASKS.match(cell.source)
+        for section, cell in _asking(nb)
     }
+
+
+def _asking(nb: NotebookNode) -> Iterator[tuple[Section, NotebookNode]]:
+    """Yield the cells that ask for a regrade, each with its exercise."""
+    for section in sections(nb):
+        for cell in section.cells if section.graded else ():
+            theirs = cell.cell_type == "markdown" and added_by(cell) == "learner"
+            if theirs and ASKS.match(cell.source):
+                yield section, cell
+
+
+def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
+    """Return whether a learner added requests to what was graded before, and changed nothing else.
+
+    Below a question without a cell for its answer, what a learner adds is the answer, so a request
+    there is more than that.
+
+    Args:
+        graded: each notebook's new file, with the path of the one that it is to replace.
+    """
+    asks = False
+    for data, before in graded:
+        try:
+            nb = nbformat.v4.reads(data.decode())
+            old = nbformat.v4.reads(before.read_text(encoding="utf-8"))
+            asking = list(_asking(nb))
+            if any(is_task(section.graded) for section, _ in asking):
+                return False
+            if _work(nb) != _work(old) or not (_keeps(nb) and _keeps(old)):
+                return False
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            return False
+        asks = asks or bool(asking)
+    return asks
+
+
+def _work(nb: NotebookNode) -> list[Any]:
+    """Return all of a graded notebook that a verdict or a mark may depend on, without requests."""
+    asking = [cell for _, cell in _asking(nb)]
+    found = []
+    for cell in nb.cells:
+        if any(cell is one for one in asking) or added_by(cell) == "grader":
+            continue
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if is_answer(cell):
+            found.append([name, cell.cell_type, cell.source, cell.get("attachments", {})])
+        elif name or cell.cell_type == "code":
+            found.append([name, cell.cell_type])
+    return found
+
+
+def _keeps(nb: NotebookNode) -> bool:
+    """Return whether a graded notebook has all that its learner's code could read."""
+    hiding = (NoteKind.NOT_SHOWN, NoteKind.LEFT_OUT, NoteKind.FILES)
+    return not any(note.kind in hiding for note in RunRecord.of(nb.metadata).notes)
+
+
+def marked_as_asking(data: bytes) -> bytes:
+    """Return a graded notebook's file with the fact that :func:`only_asks` found."""
+    nb = nbformat.v4.reads(data.decode())
+    record(nb, only_asks=True)
+    return nbformat.v4.writes(nb).encode()
 
 
 def verdict_in_words(verdict: Verdict) -> str:

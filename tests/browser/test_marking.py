@@ -1,5 +1,6 @@
 """Sixty answers marked with the keyboard alone, and two markers who don't lose each other's."""
 
+import getpass
 import random
 import re
 import sqlite3
@@ -219,3 +220,62 @@ def test_a_narrow_page_has_all_of_it_and_is_not_wider(desk):
     desk.get_by_role("button", name="next", exact=True).click()
     expect(desk.locator("#who")).to_contain_text("2 of 60")
     desk.set_viewport_size({"width": 1400, "height": 1000})
+
+
+@pytest.fixture
+def divided(course):
+    """Of sixty, those whose names begin with a are the section of whoever runs the server."""
+    rows = [f"{one},{one[0].upper()}" for one in LEARNERS]
+    (course.root / "class.csv").write_text("\n".join(["Id,Group", *rows]))
+    graders = f"A: {{graders: [{getpass.getuser()}]}}, B: {{graders: [ben]}}, C: {{graders: [cyd]}}"
+    rules = f"sections: {{{graders}}}\nroster: {{file: class.csv, id: Id, section: Group}}\n"
+    (course.root / "course.yml").write_text(rules)
+    yield course
+    (course.root / "course.yml").unlink()
+
+
+def test_a_sections_grader_has_that_section_first_and_all_with_one_key(page, server, divided):
+    page.goto(f"{server.address}marking?token={TOKEN}")
+    expect(page.locator(".tasks")).to_contain_text("20 not marked")
+    expect(page.locator(".tasks")).to_contain_text("of the others, 40 to go")
+    page.get_by_role("link", name="Why did nothing complain?").click()
+    expect(page.locator("#who")).to_contain_text("1 of 20")
+    expect(page.locator("#share")).to_contain_text("You see section A, and learners who have no")
+    expect(page.locator("#row button")).to_have_count(20)
+    student = whose(page)
+    assert student.startswith("ana_")
+    page.keyboard.press("1")
+    page.keyboard.press("s")  # saves, and stays at the same answer
+    expect(page.locator("#progress")).to_have_text("1 of 60 marked, 59 to go.")
+    expect(page.locator("#share")).to_have_text("You see the answers of all sections.")
+    assert recorded(divided, student)[0] == 1.0
+    assert whose(page) == student
+    while whose(page).startswith("ana_"):
+        page.keyboard.press("j")
+    other = whose(page)
+    page.keyboard.press("2")
+    page.keyboard.press("s")
+    expect(page.locator("#who")).to_contain_text("of 20")
+    expect(page.locator("#share")).to_contain_text("Of the others, 39 to go.")
+    assert recorded(divided, other)[0] == 1.0  # the second box is worth a point, too
+    page.keyboard.press("u")  # takes back a mark outside the share, and shows it
+    expect(page.locator("#said")).to_have_text("Taken back: it has no mark again.")
+    expect(page.locator("#who")).to_contain_text("of 60")
+    assert whose(page) == other
+    assert recorded(divided, other)[0] is None
+
+
+def test_with_nobody_in_the_share_that_is_said(page, server, divided):
+    roster = divided.root / "class.csv"
+    roster.write_text(re.sub(",A$", ",B", roster.read_text(), flags=re.MULTILINE))
+    page.goto(f"{server.address}marking?token={TOKEN}")
+    page.get_by_role("link", name="Why did nothing complain?").click()
+    expect(page.locator("#progress")).to_have_text("Nobody of your share has answered yet.")
+    expect(page.locator("#one")).to_be_hidden()
+    for expected in ("1 of 60", None, "1 of 60"):
+        page.keyboard.press("s")
+        if expected:
+            expect(page.locator("#who")).to_contain_text(expected)
+            expect(page.locator("#words")).not_to_have_text("…")
+        else:
+            expect(page.locator("#one")).to_be_hidden()

@@ -11,7 +11,8 @@ const inputs = boxes.map((box) => box.querySelector("input"));
 const scoreRow = el.score.parentElement;
 const LETTERS = "abcdefgh";
 
-const answers = data.answers;
+let all = !data.share; // or only the answers of the marker's share
+let answers = chosen();
 const remarks = [...data.remarks]; // a remark keeps its key as long as the page is open
 const FRESH = 15000; // milliseconds for which an answer that was fetched ahead is taken for current
 const fetched = new Map(); // by grade: a promise of an answer and its mark, and when it was asked
@@ -20,6 +21,10 @@ let seen = null; // what the server has of the answer that is shown
 let draft = null; // the mark as it is on the page
 let names = null;
 let conflict = null;
+
+function chosen() {
+  return all ? data.answers : data.answers.filter((one) => one.own);
+}
 
 async function ask(method, path, body) {
   const reply = await fetch(data.base + "api/" + path, {
@@ -84,14 +89,21 @@ function take(shown) {
 function paint(withAnswer = false) {
   const one = answers[here];
   const left = answers.filter((other) => other.state !== "marked").length;
-  el.progress.textContent = answers.length === 0 ? "Nobody has answered yet."
+  el.progress.textContent = answers.length === 0 ? `Nobody ${all ? "" : "of your share "}has answered yet.`
     : `${answers.length - left} of ${answers.length} marked` + (left ? `, ${left} to go.` : ".");
+  if (data.share) {
+    const others = data.answers.filter((other) => !other.own && other.state !== "marked").length;
+    at("share").textContent = all ? "You see the answers of all sections."
+      : `You see ${data.share}, and learners who have no grader. Of the others, ${others} to go.`;
+    at("whole").textContent = all ? "show my share" : "show all";
+  }
   [...el.row.children].forEach((dot, index) => {
     dot.className = answers[index].state;
     dot.toggleAttribute("aria-current", index === here);
     dot.title = `${index + 1}: ${calls(answers[index])}, ${STATES[answers[index].state]}`;
     dot.setAttribute("aria-label", dot.title);
   });
+  for (const side of document.querySelectorAll(".sides > *")) side.hidden = !one;
   if (!one) return;
   el.who.textContent = `${here + 1} of ${answers.length} · ${calls(one)}`;
   if (!seen) {
@@ -253,6 +265,7 @@ async function undo() {
   }
   try {
     const {found, stale} = await ask("POST", "undo/" + data.question);
+    if (!answers.some((one) => one.grade === found.grade)) widen(true);
     const index = answers.findIndex((one) => one.grade === found.grade);
     fetched.delete(found.grade);
     if (index >= 0) {
@@ -296,6 +309,27 @@ async function who() {
   }
 }
 
+function widen(toAll) {
+  all = toAll;
+  answers = chosen();
+  dots();
+}
+
+// Show the answers of all, or of the share, and stay at the same one where it is among them.
+async function everybody() {
+  if (!data.share || conflict || (isDirty() && !(await save()))) return;
+  const grade = answers[here]?.grade;
+  widen(!all);
+  const index = answers.findIndex((one) => one.grade === grade);
+  say("");
+  if (answers.length) await show(index < 0 ? Math.max(first(), 0) : index);
+  else {
+    here = 0;
+    seen = draft = null;
+    paint();
+  }
+}
+
 const KEYS = {
   j: () => go(here + 1), ArrowDown: () => go(here + 1),
   k: () => here && go(here - 1), ArrowUp: () => here && go(here - 1),
@@ -307,6 +341,7 @@ const KEYS = {
   t: () => conflict && settle(false),
   u: undo,
   w: who,
+  s: everybody,
   "?": () => el.help.open ? el.help.close() : el.help.showModal(),
 };
 
@@ -368,11 +403,18 @@ for (const button of el.keys.querySelectorAll("[data-key]")) {
 }
 addEventListener("beforeunload", (event) => { if (isDirty()) event.preventDefault(); });
 
-el.row.replaceChildren(...answers.map((_, index) => {
-  const dot = document.createElement("button");
-  dot.addEventListener("click", () => { dot.blur(); run(() => go(index)); });
-  return dot;
-}));
-const first = answers.findIndex((one) => one.state !== "marked");
-if (answers.length) run(() => show(Math.max(first, 0)));
+function dots() {
+  el.row.replaceChildren(...answers.map((_, index) => {
+    const dot = document.createElement("button");
+    dot.addEventListener("click", () => { dot.blur(); run(() => go(index)); });
+    return dot;
+  }));
+}
+
+function first() {
+  return answers.findIndex((one) => one.state !== "marked");
+}
+
+dots();
+if (answers.length) run(() => show(Math.max(first(), 0)));
 else paint();

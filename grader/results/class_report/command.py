@@ -14,6 +14,7 @@ from rich.progress import track
 
 from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
+from grader.results.class_report.alike import Alike, stubs_of
 from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
@@ -56,12 +57,15 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     file = read_course_file(root)
     ruled = file is not None and lab in file.labs
     counts = ClassCounts(CountedMarks(course, file), lab, who) if file and ruled else None
-    tally = Tally(results.cells, read_outline(root, lab, results.notebooks), who, not_entered)
+    outline = read_outline(root, lab, results.notebooks)
+    tally = Tally(results.cells, outline, who, not_entered)
+    alike = Alike(stubs_of(results), outline.titles, who)
 
     def counted() -> Iterator[Graded]:
         submissions, total = results.read(order=who.order), len(results.students)
         for one in track(submissions, f"{lab}: reading", total, console=console, transient=True):
             tally.add(one)
+            alike.add(one)
             if counts:
                 counts.add(one)
             yield one
@@ -75,7 +79,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             counts.write(sheet)
     places = Places(course, out, lab, results.notebooks)
     with _replacing(course, out / PAGE, "utf-8") as page:
-        page.write(render(tally, places, datetime.now(), counts))
+        page.write(render(tally, places, datetime.now(), alike, counts))
     if args.out is None:
         course.share(out.parent, out)
     every = tally.submissions + not_entered

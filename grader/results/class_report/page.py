@@ -16,8 +16,9 @@ from markupsafe import Markup
 from grader.backquotes import in_code
 from grader.course import Course
 from grader.results import look
+from grader.results.class_report.alike import ENOUGH, LEAST, MOST, Alike
 from grader.results.class_report.counts import ClassCounts
-from grader.results.class_report.tally import KINDS, ExerciseTally, Person, Tally
+from grader.results.class_report.tally import KINDS, SHOWN, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import ADVICE, GROUPS, todos, worth_a_look
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -59,10 +60,26 @@ class Places:
         return {path.stem[:2]: self.link(path) for path in found if "." not in path.stem}
 
 
-def render(tally: Tally, places: Places, now: datetime, counts: ClassCounts | None = None) -> str:
+def render(
+    tally: Tally, places: Places, now: datetime, alike: Alike, counts: ClassCounts | None = None
+) -> str:
     """Return the whole page as HTML; with what counts where the class has rules of its own."""
-    about = _context(tally, places, now)
+    about = _context(tally, places, now) | _alike(alike, places)
     return look.render(TEMPLATES, "page.html.j2", **about, counts=counts)
+
+
+def _alike(alike: Alike, places: Places) -> dict[str, Any]:
+    """Return who has answers alike, each with the address of a notebook, where there is one."""
+    groups = alike.groups()
+    linked = [
+        (one, [(person, _notebook(places, person)) for person in one.people]) for one in groups
+    ]
+    told = {"groups": linked[:SHOWN], "more": len(linked) - SHOWN, "unread": alike.unread}
+    return {"alike": told | {"least": LEAST, "enough": ENOUGH, "most": MOST}}
+
+
+def _notebook(places: Places, person: Person) -> str:
+    return next((url for text, url in places.of_person(person) if text == "notebook"), "")
 
 
 def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:

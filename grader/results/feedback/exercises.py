@@ -69,3 +69,14 @@ def added_by(cell: NotebookNode) -> str:
 def is_answer(cell: NotebookNode) -> bool:
     """Return whether the text of a cell is the learner's."""
     return bool(is_solution(cell)) or added_by(cell) == "learner"
+
+
+def code_by_exercise(nb: NotebookNode) -> dict[str, str]:
+    """Return the code in which a notebook answers each exercise with a graded code cell."""
+    return {
+        section.name: "\n".join(
+            cell.source for cell in section.cells if cell.cell_type == "code" and is_answer(cell)
+        )
+        for section in sections(nb)
+        if section.graded and section.graded.cell_type == "code"
+    }

@@ -60,6 +60,8 @@ class About:
     lessons: str = ""
     verdicts_alone: bool = False
 
+EARLIER = "You added a request for a regrade, and nothing else: your earlier time of handing in counts."
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -99,7 +101,7 @@ def render(nb: NotebookNode, about: About) -> str:
         title=ours.get("title") or about.notebook,
         about=about,
         sum=_sum(about),
-        sentences=list(_whole(about)),
+        sentences=[*_whole(about), *([EARLIER] if run.only_asks else [])],
         notes=[note.message for note in run.notes],
         exercises=exercises,
         rest=rest,

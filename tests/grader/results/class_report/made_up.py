@@ -57,6 +57,7 @@ class Made:
     manual: dict[str, float] = field(default_factory=dict)
     extra: dict[str, float] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)  # answers, by exercise
     notebook: bool = True
     padding: int = 0
 
@@ -159,10 +160,12 @@ def graded_notebook(one: Made) -> dict[str, Any]:
     """Return the notebook of one learner as grading leaves it."""
     verdicts = {name: one.verdicts.get(name, verdict(name)) for name in POINTS}
     ours = {"seed": f"seed of {one.student}", "sandbox": True, "seconds": 2.0, "notes": []}
-    return _notebook(verdicts, ours | one.metadata, one.padding)
+    return _notebook(verdicts, ours | one.metadata, one.padding, one.code)
 
 
-def _notebook(verdicts: dict[str, Any], ours: dict, padding: int = 0) -> dict[str, Any]:
+def _notebook(
+    verdicts: dict[str, Any], ours: dict, padding: int = 0, answers: dict[str, str] | None = None
+) -> dict[str, Any]:
     cells = []
     for name in TITLES:
         cells.append({"cell_type": "markdown", "metadata": {}, "source": f"## {TITLES[name]}"})
@@ -173,6 +176,10 @@ def _notebook(verdicts: dict[str, Any], ours: dict, padding: int = 0) -> dict[st
         if not code:
             cells.append({"cell_type": "markdown", "metadata": metadata, "source": "Why?"})
             continue
+        if name in (answers or {}):
+            about = {"nbgrader": {"grade_id": f"{name}_code", "solution": True, "grade": False}}
+            cell = {"cell_type": "code", "metadata": about, "source": answers[name]}
+            cells.append({**cell, "outputs": [], "execution_count": None})
         metadata["open_the_hood"] = {"seconds": 0.5}
         hidden = f'### BEGIN HIDDEN TESTS\nverify("{name}", {name})\n### END HIDDEN TESTS'
         cell = {"cell_type": "code", "metadata": metadata, "source": hidden, "outputs": []}

@@ -1,0 +1,164 @@
+"""Whose time counts where a request for a regrade is all that a new hand-in adds."""
+
+import shutil
+from datetime import datetime
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.api import Gradebook
+
+from grader.batch.grading import grade
+from grader.results.feedback.page import EARLIER, About, render
+from grader.results.gradebook import ReasonKind, read_class
+from grader.results.regrade import only_asks
+from grader.submission.rebuild import as_recorded
+from tests.grader.batch.running import graded, run
+from tests.grader.batch.small import HW, answered, enter, job_of, make_small, source
+from tests.grader.results.feedback_pages import words
+from tests.grader.tiny import write
+
+FIRST, LATER, LATEST = (datetime(2026, 1, day, 10) for day in (2, 9, 12))
+ASKS = "Regrade: my answer is right"
+
+
+@pytest.fixture
+def course(tmp_path):
+    return make_small(tmp_path / "course")
+
+
+def hand_in(course, when, *, answer="score 1", why="because", asks="", files=None, change=None):
+    """Hand in a notebook at a time, with a request below the graded cell."""
+    nb = answered(answer, why)
+    if asks:
+        nb.cells.insert(2, new_markdown_cell(asks))
+    if change:
+        change(nb)
+    folder = course.root / "submitted" / "ann" / HW
+    shutil.rmtree(folder, ignore_errors=True)
+    path = write(nb, folder / f"{HW}.ipynb")
+    path.with_name("timestamp.txt").write_text(f"{when} UTC")
+    for name, data in (files or {}).items():
+        write(data, folder / name)
+
+
+def counts(course):
+    """Return the time that counts."""
+    with Gradebook(course.directory.db_url) as gradebook:
+        return gradebook.find_submission(HW, "ann").timestamp
+
+
+def test_where_only_a_request_is_new_the_earlier_time_counts_and_that_is_said(course, here):
+    hand_in(course, FIRST)
+    run(course)
+    assert counts(course) == FIRST
+    hand_in(course, LATER, asks=ASKS)
+    assert run(course)[0] == 0
+    assert counts(course) == FIRST
+    nb = graded(course.root, "ann", HW)
+    assert EARLIER in words(render(nb, About()))
+    [one] = read_class(course, HW)
+    [reason] = [reason for reason in one.reasons() if reason.kind is ReasonKind.REGRADE]
+    assert "nothing else is new, so the earlier time counts" in reason.text
+    assert "recorded before, skipped   1" in run(course)[1]
+    hand_in(course, LATEST, asks="Regrade: see above, please")  # once more
+    run(course)
+    assert counts(course) == FIRST
+    hand_in(course, LATEST, asks=ASKS, answer="score 2")
+    run(course)
+    assert counts(course) == LATEST
+    assert EARLIER not in words(render(graded(course.root, "ann", HW), About()))
+
+
+def test_it_stays_so_when_the_lab_has_changed_and_all_are_graded_again(course, here):
+    hand_in(course, FIRST)
+    run(course)
+    hand_in(course, LATER, asks=ASKS)
+    run(course)
+    nb = source()
+    nb.cells[1].source = "test(1)"
+    nb.cells.insert(1, new_code_cell("import math"))
+    write(nb, course.root / "source" / HW / f"{HW}.ipynb")
+    enter(course)
+    assert run(course, "--regrade")[0] == 0
+    assert counts(course) == FIRST
+
+
+CHANGES = {
+    "another answer": {"answer": "score 2"},
+    "another answer in words": {"why": "because of something else"},
+    "a cell of code": {"change": lambda nb: nb.cells.insert(0, new_code_cell("x = 1"))},
+    "a text": {"change": lambda nb: nb.cells.append(new_markdown_cell("see also"))},
+    "a file": {"files": {"data.csv": b"1"}},
+    "a module": {"files": {"helper.py": b"x = 1"}},
+    "no request": {"asks": ""},
+    "a request in code": {"asks": "", "change": lambda nb: nb.cells.append(new_code_cell(ASKS))},
+    "a missing answer": {"change": lambda nb: nb.cells.pop(0)},
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_whoever_changes_anything_else_gains_no_time(course, here, kind):
+    hand_in(course, FIRST)
+    run(course)
+    hand_in(course, LATER, **{"asks": ASKS} | CHANGES[kind])
+    run(course)
+    assert counts(course) == LATER
+
+
+@pytest.mark.parametrize("name", ["helper.py", "data.csv"])
+def test_what_the_code_could_read_before_must_be_known(course, here, name):
+    hand_in(course, FIRST, files={name: b"1"})
+    run(course)
+    hand_in(course, LATER, asks=ASKS)
+    run(course)
+    assert counts(course) == LATER
+
+
+def test_a_move_of_a_cell_is_a_change(course, here):
+    def with_cells(*texts):
+        return lambda nb: nb.cells.extend(map(new_code_cell, texts))
+
+    hand_in(course, FIRST, change=with_cells("x = 1", "x = 2"))
+    run(course)
+    hand_in(course, LATER, asks=ASKS, change=with_cells("x = 2", "x = 1"))
+    run(course)
+    assert counts(course) == LATER
+
+
+def test_files_that_are_not_those_of_the_recorded_grade_are_no_witness(course, here):
+    """The grader was killed after it replaced the files, and before it recorded the grade."""
+    hand_in(course, FIRST)
+    run(course)
+    hand_in(course, LATER, answer="score 2")
+    path = course.folder("autograded", "ann", HW) / f"{HW}.ipynb"
+    path.unlink()
+    path.write_bytes(grade(job_of(course, "ann")).notebooks[0].data)
+    hand_in(course, LATEST, answer="score 2", asks=ASKS)
+    run(course)
+    assert counts(course) == LATEST
+
+
+def test_an_earlier_time_that_nobody_knows_and_a_later_one_change_nothing(course, here):
+    hand_in(course, FIRST)
+    (course.root / "submitted" / "ann" / HW / "timestamp.txt").unlink()
+    run(course)
+    hand_in(course, LATER, asks=ASKS)
+    run(course)
+    assert counts(course) == LATER
+
+
+def test_below_a_question_without_a_cell_for_its_answer_a_request_is_an_answer(tmp_path):
+    nb = as_recorded(source())
+    about = {"grade": False, "solution": False, "locked": True, "task": True, "grade_id": "explain"}
+    about |= {"points": 2, "schema_version": 3}
+    nb.cells = [nb.cells[1], new_markdown_cell("Explain.", metadata={"nbgrader": about})]
+    before = write(nb, tmp_path / "lab.ipynb")
+    asks = new_markdown_cell(ASKS, metadata={"open_the_hood": {"by": "learner"}})
+    below_code, below_task = nbformat.from_dict(nb), nbformat.from_dict(nb)
+    below_code.cells = [nb.cells[0], asks, nb.cells[1]]
+    below_task.cells = [*nb.cells, asks]
+    found = [
+        only_asks([(nbformat.writes(one).encode(), before)]) for one in (below_code, below_task, nb)
+    ]
+    assert found == [True, False, False]
