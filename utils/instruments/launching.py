@@ -42,9 +42,8 @@ def launch(
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
 
-    Raises:
-        TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.
-        TritonMissing: if Triton is not installed.
+    Raises TypeError if `kernel` is no kernel, `grid` no grid, or tensors are on several devices;
+    TritonMissing if Triton is not installed.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):

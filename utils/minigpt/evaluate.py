@@ -28,7 +28,6 @@ from utils.minigpt.tokenizer import Tokenizer, load_tokenizer
 from utils.minigpt.weights import MANIFEST, WEIGHTS
 
 ORDERS = (3, 5)  # a 5-gram sees every cue when the subject is one word
-NAMES = {"en": "English", "es": "Spanish"}
 
 
 Figures = dict[str, Any]  # as a manifest states them
@@ -78,29 +77,6 @@ def agree(found: Figures, stated: Figures) -> bool:
         for row, other in zip(found["perplexity"], stated["perplexity"], strict=True)
         for mine, theirs in ((row[key], other[key]) for key in row)
     )
-
-
-def in_words(figures: Figures) -> str:
-    """Return the figures as a table."""
-    models = "".join(f"{name:>10}" for name in ("MiniGPT", "trigram", "5-gram", "grammar"))
-    lines = [
-        "Perplexity per word, on sentences kept from training (lower is better)",
-        f"  {'':<28}{'sentences':>10}{models}",
-    ]
-    for split, count, *values in (row.values() for row in figures["perplexity"]):
-        lines.append(f"  {split:<28}{count:>10}" + "".join(f"{value:>10.3f}" for value in values))
-    lines += [
-        "",
-        "Conjugation of combinations held out (every subject, affirmative and negative)",
-        f"  {'':<28}{'cells':>10}{'prompts':>10}{'verb right':>18}{'sentence right':>18}",
-    ]
-    for code, kind, cells, prompts, *rights in (row.values() for row in figures["conjugation"]):
-        row = f"  {f'{NAMES[code]}, {kind}':<28}{cells:>10}{prompts:>10}"
-        for right in rights:
-            row += f"{f'{right} ({right / prompts:.1%})':>18}" if prompts else f"{'-':>18}"
-        lines.append(row)
-    total = ", ".join(f"{NAMES[code]} {share:.1%}" for code, share in figures["accuracy"].items())
-    return "\n".join([*lines, "", f"Verb right in all: {total}"])
 
 
 @torch.no_grad()
@@ -189,9 +165,9 @@ def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the report of a weights file, and what its manifest states when that differs.
+    """Print the figures of a weights file, and what its manifest states when that differs.
 
-    Of a model that was trained without a tense, the share of right verb groups is printed.
+    Of a model that was trained without a tense, they are the shares of right verb groups.
     """
     parser = argparse.ArgumentParser(prog="python -m utils.minigpt.evaluate", description=__doc__)
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="a safetensors file")
@@ -204,11 +180,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         data = corpus.without(data, without)
         figures = right_by_tense(model, load_tokenizer())
         agrees = figures == manifest["figures"]
-        print(json.dumps(figures, indent=2))
     else:
         figures = evaluate(model, load_tokenizer(path.with_name("tokenizer.json")), data)
         agrees = agree(figures, manifest["figures"])
-        print(in_words(figures))
+    print(json.dumps(figures, indent=2))
     if data.sha256() != manifest["data"]["sha256"]:
         print("\nThe corpus is not the one that these weights were trained on: train again.")
     elif not agrees:

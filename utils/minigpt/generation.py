@@ -52,18 +52,12 @@ def generate(
 
     ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
 
-    Args:
-        subject: as in "yo", "ustedes", "Ana y yo", "she", "Ana and I".
-        verb: the infinitive; it decides the language.
-        tense: present, past (the pretérito in Spanish), imperfect (Spanish only), future,
-            progressive or perfect.
-        negative: ask for the negative sentence.
-        temperature, top_k, generator, model: see `complete`; by default the trained model takes the
-            likeliest word each time.
-        return_attention: return (text, Attention) instead of the text.
-
-    Raises:
-        ValueError: for a verb, tense or subject that MiniGPT does not know, with those it knows.
+    A subject is one as in "yo", "ustedes", "Ana y yo", "she", "Ana and I". The verb is an
+    infinitive, which decides the language. The tense is present, past (the pretérito in Spanish),
+    imperfect (Spanish only), future, progressive or perfect. By default the trained model takes the
+    likeliest word each time; for temperature, top_k, generator and model see `complete`. With
+    `return_attention` (text, Attention) comes instead of the text. Raises ValueError for a verb,
+    tense or subject that MiniGPT does not know, with those it knows.
     """
     model, tokenizer = model or _trained(), _tokenizer()
     start = (*_cues(subject, verb, tense, negative), *subject.split())
@@ -91,12 +85,10 @@ def complete(
 ) -> list[list[int]]:
     """Continue each prompt, a list of ids, up to and with `<eos>` or until the context is full.
 
-    Args:
-        prompts: one or more lists of ids, each shorter than the context and not empty.
-        model: by default the trained one.
-        temperature: 0 takes the likeliest word; above, logits are divided by it and a word drawn.
-        top_k: draw only among the k likeliest words.
-        generator: draws the words; by default torch's global one.
+    There are one or more prompts, each shorter than the context and not empty; by default the
+    trained model continues them. A temperature of 0 takes the likeliest word; above, logits are
+    divided by it and the generator, by default torch's global one, draws a word, with `top_k` only
+    among the k likeliest. Raises ValueError for other prompts, temperatures or a top_k below 1.
     """
     model = model or _trained()
     _require_sense(prompts, model.config.context, temperature, top_k)

@@ -11,19 +11,12 @@ from functools import cache
 
 from utils.minigpt.language import Language, Words
 
+ER_IR = ("er", "ir")
 ENDINGS = {
     "present": {"ar": "o as a amos an", "er": "o es e emos en", "ir": "o es e imos en"},
-    "past": {
-        "ar": "é aste ó amos aron",
-        "er": "í iste ió imos ieron",
-        "ir": "í iste ió imos ieron",
-    },
-    "imperfect": {
-        "ar": "aba abas aba ábamos aban",
-        "er": "ía ías ía íamos ían",
-        "ir": "ía ías ía íamos ían",
-    },
-    "future": dict.fromkeys(("ar", "er", "ir"), "é ás á emos án"),
+    "past": {"ar": "é aste ó amos aron"} | dict.fromkeys(ER_IR, "í iste ió imos ieron"),
+    "imperfect": {"ar": "aba abas aba ábamos aban"} | dict.fromkeys(ER_IR, "ía ías ía íamos ían"),
+    "future": dict.fromkeys(("ar", *ER_IR), "é ás á emos án"),
 }
 STRONG_PAST = "e iste o imos ieron"  # unstressed endings on a stem of their own: tuve, tuvo
 

@@ -107,17 +107,11 @@ def connect(
 ) -> Outcome:
     """Run generators, the ranks of a world, to their ends.
 
-    Args:
-        programs: a generator for each rank, or anything with ``resume(answer)`` that gives
-            ``("yield", request)`` or ``("return", result)``.
-        rendezvous: whether a send waits until its receiver asks for the tensor. Otherwise the
-            tensor is kept until then, and the sender goes on at once.
-        latency: seconds that each message takes, however small.
-        bandwidth: bytes a second of a message.
-
-    Raises:
-        WorldError: `Deadlock`, `Mismatch`, `BadRequest` or `Endless`.
-        Exception: what a program raises.
+    A program is a generator, or anything with ``resume(answer)`` that gives ``("yield", request)``
+    or ``("return", result)``. With ``rendezvous`` a send waits until its receiver asks for the
+    tensor; otherwise the tensor is kept until then, and the sender goes on at once. A message takes
+    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. Raises a WorldError
+    (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a program raises.
     """
     return _Network(programs, rendezvous, latency, bandwidth).run()
 
