@@ -213,13 +213,10 @@ class Operation(nn.Module):
 
     def __init__(self, words: str) -> None:
         super().__init__()
-        self.words, self.function = words, operation(words)
+        self.function = operation(words)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(x)
-
-    def extra_repr(self) -> str:
-        return self.words
 
 
 class Chain(nn.Module):

@@ -111,7 +111,7 @@ def _answers(model: MiniGPT, tokenizer: Tokenizer, asked: Sequence[Asked]) -> li
         language = LANGUAGES[cell.language]
         cues = corpus.cues(language, verb=cell.verb, tense=cell.tense, negative=negative)
         prompts.append(tokenizer.encode((*cues, *subject.split())))
-    answers = complete(prompts, model=model) if prompts else []
+    answers = complete(prompts, model) if prompts else []
     return [tuple(tokenizer.words(ids)) for ids in answers]
 
 

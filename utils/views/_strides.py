@@ -107,15 +107,11 @@ def require_strided(tensor: object, name: str) -> None:
         found = type(tensor).__name__
         call = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
         raise TypeError(f"{name} must be a torch.Tensor, got {found}: pass {call}")
-    if tensor.is_nested:
-        raise TypeError(f"{name} must be one strided tensor, got a nested one: pass x.unbind()[0]")
-    if tensor.layout != torch.strided:
+    if tensor.layout != torch.strided or tensor.is_nested:
         raise TypeError(
-            f"{name} must be a strided tensor (a storage and strides), got {tensor.layout}: "
+            f"{name} must be one strided tensor (a storage and strides), got {tensor.layout}: "
             "pass x.to_dense(), or one of its parts, as x.values()"
         )
-    if tensor.is_quantized:
-        raise TypeError(f"{name} must hold plain numbers, got {tensor.dtype}: pass x.int_repr()")
 
 
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:

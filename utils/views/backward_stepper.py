@@ -12,7 +12,7 @@ import torch
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
 from utils.views._layers import LANE, layout
-from utils.views._numbers import short
+from utils.views._numbers import require, short
 from utils.views._text_outlines import text_width
 from utils.views._view import present, slider, will_move
 
@@ -49,10 +49,7 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
 
 
 def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
-    if not steps or not values:
-        raise ValueError('backward_stepper needs steps and values: ({"y": "x * x"}, x=3.0)')
-    if len(steps) + len(values) > MOST:
-        raise ValueError(f"at most {MOST} names fit the picture, got {len(steps) + len(values)}")
+    require("backward_stepper", len(steps), "steps", MOST - len(values))
     known = {name: float(value) for name, value in values.items()}
     inputs: dict[str, dict[str, tuple[float, ...]]] = {name: {} for name in known}
     for name, expression in steps.items():

@@ -71,7 +71,7 @@ def test_bytes_come_from_the_dtype():
         (lambda: [1, 2], "list"),
         (lambda: torch.eye(2).numpy(), "from_numpy"),
         (lambda: torch.eye(2).to_sparse(), "to_dense"),
-        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "unbind"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "one strided"),
     ],
 )
 def test_what_has_no_strides_is_refused_with_what_to_do(make, says):
