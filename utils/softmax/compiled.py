@@ -17,7 +17,7 @@ import torch
 
 from utils.instruments.accelerator import triton_target
 from utils.softmax.launch import Direction, Launch, choose
-from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
+from utils.softmax.run import find_kernel, plan, require_triton
 
 # Where PTX says that it comes from, letter by letter: the same wherever a notebook runs.
 _FILE = "/tmp/the_kernels/kernel_under_compilation.py"
@@ -27,12 +27,6 @@ _POINTERS = {
     torch.bfloat16: "*bf16",
     torch.float32: "*fp32",
     torch.float64: "*fp64",
-    torch.int8: "*i8",
-    torch.uint8: "*u8",
-    torch.int16: "*i16",
-    torch.int32: "*i32",
-    torch.int64: "*i64",
-    torch.bool: "*i1",
 }
 
 
@@ -58,14 +52,6 @@ class CompileError(RuntimeError):
     """The kernel did not compile; the message ends with Triton's."""
 
 
-def pointer_type(dtype: torch.dtype) -> str:
-    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32"."""
-    if dtype not in _POINTERS:
-        names = ", ".join(str(known).removeprefix("torch.") for known in _POINTERS)
-        raise CompileError(f"expected tensors of {names} for a kernel, got {dtype}")
-    return _POINTERS[dtype]
-
-
 def compiled(
     target: str = "sm_90",
     dtype: torch.dtype = torch.float32,
@@ -84,8 +70,8 @@ def compiled(
     taken instead of the one that the table chooses. Raises ValueError if `target`, `dtype` or
     `align` is not one of those supported; TritonMissing and CompileError as `compile_kernel` does.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype: expected one of {', '.join(map(str, DTYPES))}, got {dtype}")
+    if dtype not in _POINTERS:
+        raise ValueError(f"dtype: expected one of {', '.join(map(str, _POINTERS))}, got {dtype}")
     if align is not None and (align not in (1, 2, 4, 8, 16) or columns % align):
         raise ValueError(
             f"align: expected 1, 2, 4, 8 or 16, dividing columns={columns}, got {align}"
