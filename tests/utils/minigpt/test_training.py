@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from utils.checks.compare import compare
 from utils.minigpt import (
     WITHOUT_IMPERFECT,
     MiniGPTConfig,
@@ -217,7 +218,7 @@ def test_the_manifest_states_what_the_shipped_weights_give_again(data):
     assert manifest["data"]["sha256"] == data.sha256()
     assert baselines()["combinations held out"]["fivegram"] == 5.0452
     figures = evaluation.evaluate(load_minigpt(), load_tokenizer(), data)
-    assert evaluation.agree(figures, manifest["figures"])
+    assert compare(figures, manifest["figures"], tolerance=evaluation.ELSEWHERE) is None
     assert all(row["prompts"] > 0 for row in figures["conjugation"])
     assert all(figures["accuracy"][code] >= 0.95 for code in ("en", "es"))
     for row in figures["perplexity"]:
