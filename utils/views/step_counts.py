@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from utils.drivers.profiling import Counter
@@ -17,15 +18,24 @@ BLOCK, BAR, LINE, LISTED = 92, 22, 25, 4
 MOST_SIZES = 12
 
 
-def counts(function: Callable[..., Any], *args: Any) -> Counter:
+@dataclass(frozen=True)
+class Counts:
+    """What one call did: operators by name, bytes made, and numbers that Python asked for."""
+
+    operators: tuple[tuple[str, int], ...]
+    bytes: int
+    asked: int
+
+    @property
+    def calls(self) -> int:
+        return sum(number for _, number in self.operators)
+
+
+def counts(function: Callable[..., Any], *args: Any) -> Counts:
     with Counter() as counted:
         function(*args)
-    return counted
-
-
-def asked(counted: Counter) -> int:
-    """How many numbers Python asked for."""
-    return counted.operators["_local_scalar_dense"]
+    asked = counted.operators["_local_scalar_dense"]
+    return Counts(tuple(counted.operators.most_common()), counted.bytes, asked)
 
 
 def step_counts(
@@ -50,17 +60,17 @@ def step_counts(
     present(lambda n: draw(found, n), moved)
 
 
-def draw(found: Mapping[str, Mapping[int, Counter]], size: int) -> Drawing:
-    one, other = (by_size[size].operators.total() for by_size in found.values())
-    grow = [len({c.operators.total() for c in by_size.values()}) > 1 for by_size in found.values()]
+def draw(found: Mapping[str, Mapping[int, Counts]], size: int) -> Drawing:
+    one, other = (by_size[size].calls for by_size in found.values())
+    grow = [len({c.calls for c in by_size.values()}) > 1 for by_size in found.values()]
     who = "both" if all(grow) else "the first" if grow[0] else "the second"
     told = f"{who} grow with the size" if any(grow) else "neither grows with the size"
     canvas = Canvas(f"Size {size}: {one:,} operators against {other:,}; {told}.")
     y = canvas.top + 16
-    kinds: dict[str, tuple[Callable[[Counter], int], Callable[[int], str]]] = {
-        "operators": (lambda c: c.operators.total(), "{:,}".format),
+    kinds: dict[str, tuple[Callable[[Counts], int], Callable[[int], str]]] = {
+        "operators": (lambda c: c.calls, "{:,}".format),
         "bytes made": (lambda c: c.bytes, human_bytes),
-        "numbers asked for": (asked, "{:,}".format),
+        "numbers asked for": (lambda c: c.asked, "{:,}".format),
     }
     for kind, (of, written) in kinds.items():
         canvas.text(MARGIN, y, kind, MUTED)
@@ -78,13 +88,13 @@ def draw(found: Mapping[str, Mapping[int, Counter]], size: int) -> Drawing:
     for k, (name, by_size) in enumerate(found.items()):
         x, counted = MARGIN + half * k, by_size[size]
         canvas.text(x, y + 10, cut(f"{name}, most often", half - 20))
-        for row, (operator, number) in enumerate(counted.operators.most_common(LISTED)):
+        for row, (operator, number) in enumerate(counted.operators[:LISTED]):
             at = y + 10 + LINE * (row + 1)
             canvas.text(x, at, cut(operator, half - 110), MUTED)
             canvas.text(x + half - 40, at, f"{number:,}", MUTED, "right")
         parts.append(
-            f"{name}: {counted.operators.total():,} operators, {human_bytes(counted.bytes)} made, "
-            f"{asked(counted):,} numbers asked for."
+            f"{name}: {counted.calls:,} operators, {human_bytes(counted.bytes)} made, "
+            f"{counted.asked:,} numbers asked for."
         )
     return canvas.finish(
         y + 14 + LINE * (LISTED + 1), f"Counts of two steps. {canvas.title} {' '.join(parts)}"
