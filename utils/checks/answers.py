@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import linecache
 import sys
 import textwrap
 import tomllib
@@ -43,7 +42,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from utils.checks.lab_solution import lab_names, supply
+from utils.checks.lab_solution import lab_names, run
 
 Edits = Sequence[Sequence[str]]  # pairs of a text and what stands there instead
 
@@ -201,26 +200,6 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
     among = getattr(solution, "_among", None) or vars(inspect.getmodule(solution))
     (wrong,) = run(sources[""], dict(among), among.get("__lab__"), solution.__name__).values()
     return wrong
-
-
-def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dict[str, Any]:
-    """Run the code of functions and classes among other names, which they join.
-
-    lab: whose cells' imports the code may use, if it is one. Returns the functions and classes by
-    name.
-    """
-    if lab:
-        supply(among, lab, source)
-    file = f"<{title} {hash(source):x}>"
-    # What reads a function's source, as Triton's decorators do, finds it there.
-    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    exec(compile(source, file, "exec"), among)
-    found = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = one = among[node.name]
-            one._source, one._among = ast.unparse(node), among
-    return found
 
 
 def source_as(function: Callable, name: str) -> str:

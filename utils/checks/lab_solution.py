@@ -43,17 +43,30 @@ def lab_names(lab: Path, exercise: str, module: str) -> dict[str, Any]:
     module: what ``__name__`` is there, a module that can be imported.
     """
     names: dict[str, Any] = {"__name__": module, "__lab__": lab}
-    source = _cells(lab).get(exercise, "")
-    supply(names, lab, source)
+    written = ast.parse(_solutions(lab).get(exercise, "")).body
+    own = [one for one in written if isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    run("\n\n\n".join(ast.unparse(_Bare().visit(one)) for one in own), names, lab, exercise)
+    return names
+
+
+def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dict[str, Any]:
+    """Run the code of functions and classes among other names, which they join.
+
+    lab: whose cells' imports the code may use, if it is one. Returns the functions and classes by
+    name.
+    """
+    if lab:
+        supply(among, lab, source)
+    file = f"<{title} {hash(source):x}>"
+    # What reads a function's source, as Triton's decorators do, finds it there.
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    exec(compile(source, file, "exec"), among)
+    found = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            text = ast.unparse(_Bare().visit(node))
-            file = f"<{lab.parent.name}: {exercise}, {node.name}>"
-            # What reads a function's source, as Triton's decorators do, finds it there.
-            linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-            exec(compile(text, file, "exec"), names)
-            names[node.name]._source, names[node.name]._among = text, names
-    return names
+            found[node.name] = one = among[node.name]
+            one._source, one._among = ast.unparse(node), among
+    return found
 
 
 class _Bare(ast.NodeTransformer):
@@ -81,22 +94,27 @@ def _without(node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
 
 
 @cache
-def _cells(lab: Path) -> dict[str, str]:
-    """Return the code of a lab's solution cells by exercise."""
+def _cells(lab: Path) -> list[tuple[str, str]]:
+    """Return what stands beside the `# %%` of each cell of code, and the code."""
     parts = CELL.split(lab.read_text(encoding="utf-8"))
-    pairs = zip(parts[1::2], parts[2::2], strict=True)
-    named = ((re.search(r'solution="(\w+)"', head), code) for head, code in pairs)
+    return [
+        (head, code)
+        for head, code in zip(parts[1::2], parts[2::2], strict=True)
+        if "[markdown]" not in head
+    ]
+
+
+def _solutions(lab: Path) -> dict[str, str]:
+    """Return the code of a lab's solution cells by exercise."""
+    named = ((re.search(r'solution="(\w+)"', head), code) for head, code in _cells(lab))
     return {head[1]: code for head, code in named if head}
 
 
 @cache
 def _imports(lab: Path) -> dict[str, str]:
     """Return the statements that import names in a lab's cells, by name."""
-    parts = CELL.split(lab.read_text(encoding="utf-8"))
     found = {}
-    for head, code in zip(parts[1::2], parts[2::2], strict=True):
-        if "[markdown]" in head:
-            continue
+    for _, code in _cells(lab):
         for node in ast.parse(code).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:

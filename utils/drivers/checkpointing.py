@@ -25,10 +25,9 @@ WRITES: Mapping[str, Callable[[Tensor], Any]] = {
 class Layers:
     """A function with weights of its own, which notes how often it runs and what it makes.
 
-    Args:
-        weights: of its two layers, (D, H) and (H, D).
-        dropout: the share of the hidden numbers that is dropped, in each run.
-        tied: the second layer uses the first one's weights, too.
+    ``weights`` are those of its two layers, (D, H) and (H, D); where it is ``tied``, the second
+    layer uses the first one's, too. ``dropout`` is the share of the hidden numbers that each run
+    drops.
     """
 
     def __init__(self, weights: Sequence[Tensor], dropout: float, *, tied: bool = False) -> None:
@@ -98,27 +97,22 @@ def checkpoints(
 ) -> dict[str, Any]:
     """What ``checkpointed(function, *inputs)`` gives, forward and backward.
 
-    Args:
-        wanted: of which inputs a gradient is asked.
-        weights: of each function of a chain: what one returns is the next one's first input.
-        upstreams: the gradients of the output, one for each backward through the same graph.
-        seed: where torch's generator begins.
-        draws: how many numbers others draw from it before each backward.
-        old: what the parameters' ``.grad`` holds before.
-        computed: the inputs are no leaves, and the first one is used beside the function, too.
-        twice: the first input is handed in as the second, too.
-        tied: each function uses the first of its parameters twice.
-        written: which input is written to, how (of ``WRITES``), and after how many backwards;
-            an input's number of -1 is a tensor with the numbers of the first, which is none.
-        before: the inputs have been written to before all of it, each once more than the next.
-        count: ``alive`` is asked for.
+    A gradient is asked of the ``wanted`` inputs. ``weights`` are of each function of a chain, where
+    what one returns is the next one's first input. ``upstreams`` are the gradients of the output,
+    one for each backward through the same graph. torch's generator begins at ``seed``, and others
+    draw so many numbers (``draws``) from it before each backward. The parameters' ``.grad`` holds
+    ``old`` before. ``computed``: the inputs are no leaves, and the first one is used beside the
+    function, too. ``twice``: the first input is handed in as the second, too. ``tied``: each
+    function uses the first of its parameters twice. ``written``: which input is written to, how (of
+    ``WRITES``), and after how many backwards; an input's number of -1 is a tensor with the numbers
+    of the first, which is none. ``before``: the inputs have been written to before all of it, each
+    once more than the next. ``count``: ``alive`` is asked for.
 
-    Returns:
-        ``output``; ``gradients`` of the inputs, zeros where none came, and of the ``parameters``,
-        as they are after each backward; ``runs``: how often the functions have been run after the
-        forward and after each backward; ``alive``: how many of their tensors were alive before the
-        first backward; ``drawn``: numbers that are drawn at the end; ``refused``: which backward,
-        counted from 0, raised a RuntimeError. After that one there is no other.
+    Of what is returned, ``gradients`` of the inputs, zeros where none came, and of the
+    ``parameters`` are as they are after each backward; ``runs`` is how often the functions have
+    been run after the forward and after each backward, ``alive`` how many of their tensors were
+    alive before the first backward; ``drawn`` are numbers that are drawn at the end; ``refused`` is
+    which backward, counted from 0, raised a RuntimeError: after that one there is no other.
     """
     functions = [Layers(pair, dropout, tied=tied) for pair in weights]
     parameters = [p for function in functions for p in (function.first, function.second)]

@@ -271,21 +271,15 @@ def play_dispatcher(
 ) -> list[Any]:
     """Let a ``Dispatcher`` take registrations and calls, and return what each call gave.
 
-    Args:
-        dispatcher_class: made with ``order``.
-        order: keys, the highest first.
-        script: steps in plain values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)``
-            and ``("composite", op, keys, kernel)`` register; ``("call", op, keys, value)`` calls. A
-            kernel is ``("answer", text)``, which returns the text, the value and the keys that it
-            was given; ``("nothing",)``, which returns None; ``("redispatch", text)``, which passes
-            the call on with these keys, and returns the text and what came;
-            ``("call", text, op)``, which calls another operator with them; or
-            ``("fallthrough",)``. ``("another", steps)`` makes a second dispatcher and
-            plays its steps.
-
-    Returns:
-        For each call what it returned, or ``("raised", type, message)``: of ``Misused``, where a
-        kernel was called otherwise than its kind is, the message says how it was called.
+    It is made with ``order``, keys of which the highest comes first. ``script`` has steps in plain
+    values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)`` and ``("composite", op,
+    keys, kernel)`` register; ``("call", op, keys, value)`` calls; ``("another", steps)`` makes a
+    second dispatcher and plays its steps. A kernel is ``("answer", text)``, which returns the text,
+    the value and the keys that it was given; ``("nothing",)``, which returns None;
+    ``("redispatch", text)``, which passes the call on with these keys, and returns the text and
+    what came; ``("call", text, op)``, which calls another operator with them; or
+    ``("fallthrough",)``. For each call comes what it returned, or ``("raised", type, message)``: of
+    ``Misused``, where a kernel was called otherwise than its kind is, the message says how.
     """
     with put_back(dispatcher_class):
         return _played(dispatcher_class, order, script)

@@ -102,20 +102,16 @@ def dumped(
     Inductor's folder is an empty one. What is left switched on is noted, and switched off. What is
     written to stderr is not shown.
 
-    Args:
-        calls: the counts of :func:`products`, x and w. Where the counts are the same, so is the
-            function.
-        back: x requires a gradient.
-        before: each function is compiled and called before it is handed in.
-        cut: the result requires no gradient, also where x does.
-        wide: x is part of a wider tensor, in every call but the first.
-        fails: the way back raises CallFails, where there are two graphs and more.
+    A call has the counts of :func:`products`, x and w; where the counts are the same, so is the
+    function. ``back``: x requires a gradient. ``before``: each function is compiled and called
+    before it is handed in. ``cut``: the result requires no gradient, also where x does. ``wide``: x
+    is part of a wider tensor, in every call but the first. ``fails``: the way back raises
+    CallFails, where there are two graphs and more.
 
-    Returns:
-        for each call: ``texts``, what was returned, None where the call's error came out;
-        ``raised``, whether it did; ``passed``, how often the function was called, if it has two
-        graphs and more, and else 0; ``python``, whether Python can read each text; ``left``, what
-        is not as it was before.
+    Of each call comes in ``texts`` what was returned, None where the call's error came out, and in
+    ``raised`` whether it did; ``passed`` is how often the function was called, if it has two graphs
+    and more, and else 0; ``python`` is whether Python can read each text, and ``left`` what is not
+    as it was before.
     """
     found: dict[str, list[Any]] = {
         key: [] for key in ("texts", "raised", "passed", "python", "left")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from torch import Tensor, nn
@@ -158,7 +159,4 @@ def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -
 
 
 def _at(root: Any, path: str) -> Any:
-    thing = root
-    for name in filter(None, path.split(".")):
-        thing = getattr(thing, name)
-    return thing
+    return attrgetter(path)(root) if path else root

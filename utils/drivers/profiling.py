@@ -4,6 +4,7 @@ numbers that are not finite.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import re
 import warnings
@@ -94,19 +95,20 @@ def profiled(
 
 
 class Counter(TorchDispatchMode):
-    """Counts ``operators``, and the ``bytes`` of the tensors that they make.
+    """Counts ``operators`` by name, and the ``bytes`` of the tensors that they make.
 
     A view makes none, nor does writing into a tensor.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.operators = self.bytes = 0
+        self.operators: collections.Counter[str] = collections.Counter()
+        self.bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = {_storage(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
         result = func(*args, **(kwargs or {}))
-        self.operators += 1
+        self.operators[func.overloadpacket.__name__] += 1
         for made in tree_leaves(result):
             if isinstance(made, Tensor) and _storage(made) not in given:
                 self.bytes += made.numel() * made.element_size()
@@ -148,7 +150,7 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
         loss, share = loss_of(leaf, targets)
-    forward = counter.operators, counter.bytes
+    forward = counter.operators.total(), counter.bytes
     two = torch.full_like(loss, 2.0)
     with counter:
         (gradient,) = gradients(loss, [leaf], two)
@@ -157,7 +159,7 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
         "loss": loss.detach(),
         "share": share.detach() if isinstance(share, Tensor) else share,
         "gradient": gradient,
-        "operators": (forward[0], counter.operators - forward[0]),
+        "operators": (forward[0], counter.operators.total() - forward[0]),
         "bytes": (forward[1], counter.bytes - forward[1]),
     }
 
@@ -211,22 +213,18 @@ class Operation(nn.Module):
 
     def __init__(self, words: str) -> None:
         super().__init__()
-        self.words, self.function = words, operation(words)
+        self.function = operation(words)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(x)
-
-    def extra_repr(self) -> str:
-        return self.words
 
 
 class Chain(nn.Module):
     """Runs its parts, one after the other, with operations of its own around them.
 
-    Args:
-        parts: maps a name to words, or to the parts of a chain in it. Words that stand at two
-            places make two modules; ``same as NAME`` is the module of an earlier part.
-        last, first: words for what the chain does itself at the end and at the beginning.
+    ``parts`` maps a name to words, or to the parts of a chain in it. Words that stand at two places
+    make two modules; ``same as NAME`` is the module of an earlier part. ``last`` and ``first`` are
+    words for what the chain does itself at the end and at the beginning.
     """
 
     def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import io
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
 from utils.drivers import WHOLE, driver
@@ -22,7 +18,6 @@ from utils.minigpt.dataset import IGNORED
 from utils.minigpt.tokenizer import PAD
 
 PAST_THE_END = "what an index behind the last raises"
-STEPS = "how many steps an optimizer takes"
 
 Settings = Mapping[str, Any]
 
@@ -183,15 +178,11 @@ def scaled_gradient(
 class Trainer:
     """A training run that can be stopped: a small model with dropout, and all that goes with it.
 
-    Each step takes the next batch of a shuffled epoch and returns the loss before the update.
-
-    Attributes:
-        model: the module, in training mode; its dropout draws from torch's global generator.
-        optimizer: AdamW over its parameters.
-        schedule: a learning rate that falls with each step.
-        generator: a generator of its own, from which the order of each epoch is drawn.
-        order: (N,) int64, the order of the epoch that is under way.
-        position: how many items of `order` have been used.
+    Each step takes the next batch of a shuffled epoch and returns the loss before the update. The
+    ``model`` is in training mode; its dropout draws from torch's global generator. ``optimizer`` is
+    AdamW over its parameters, ``schedule`` a learning rate that falls with each step. From
+    ``generator`` the order of each epoch is drawn: ``order``, (N,) int64, is that of the epoch that
+    is under way, and ``position`` how many items of it have been used.
     """
 
     def __init__(
@@ -276,36 +267,6 @@ def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Te
     return inputs[fits, :columns], targets[fits, :columns]
 
 
-@contextlib.contextmanager
-def counted_steps() -> Iterator[Counter[int]]:
-    """Count the steps that PyTorch's optimizers take with each parameter, by its id."""
-    taken: Counter[int] = Counter()
-    counting = register_optimizer_step_post_hook(
-        lambda optimizer, args, kwargs: taken.update(
-            {id(p) for group in optimizer.param_groups for p in group["params"]}
-        )
-    )
-    try:
-        yield taken
-    finally:
-        counting.remove()
-
-
-@torch.no_grad()
-def perplexity(
-    weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
-) -> float:
-    """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
-
-    Infinite where that is too large for float64.
-    """
-    with torch.random.fork_rng(devices=[]):
-        model = MiniGPT(config)
-    model.load_state_dict(dict(weights))
-    logits = model.eval()(inputs)
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten()).double().exp().item()
-
-
 class _Noted:
     """A dataset whose item k is what `rows` has there, and how many were read before it."""
 
@@ -376,20 +337,16 @@ def dealt(
 ) -> dict[str, Any]:
     """What iterators of loaders over one dataset give, taking turns.
 
-    Args:
-        dataset: a list, a dict, which takes no index but an int, or an int n, which stands for the
-            numbers below it.
-        loaders: the settings of each. ``generator`` is the seed of one, and those of the same seed
-            share it, or None; ``collate`` is a name of `COLLATES`, or None.
-        turns: pairs of a loader and one of its iterators, by their numbers. An iterator is made
-            when its first turn has come.
-        noted: each item is a pair then, of what lies there and how many were read before it.
+    ``dataset`` is a list, a dict, which takes no index but an int, or an int n, which stands for
+    the numbers below it; where it is ``noted``, each item is a pair of what lies there and how many
+    were read before it. ``loaders`` are the settings of each: ``generator`` is the seed of one, and
+    those of the same seed share it, or None; ``collate`` is a name of `COLLATES`, or None.
+    ``turns`` are pairs of a loader and one of its iterators, by their numbers; an iterator is made
+    when its first turn has come.
 
-    Returns:
-        ``over``: for each turn, whether its iterator was at its end. ``batches``: the batch that it
-        gave, else None. ``lengths``: ``len`` of each loader.
-        ``left alone``: whether torch's global generator, which others seed before each turn, was
-        neither asked nor seeded.
+    ``over`` says for each turn whether its iterator was at its end, and ``batches`` has the batch
+    that it gave, else None; ``lengths`` has ``len`` of each loader; ``left alone`` says whether
+    torch's global generator, which others seed before each turn, was neither asked nor seeded.
     """
     dataset = _Numbers(dataset) if isinstance(dataset, int) else dataset
     dataset = _ByKey(dataset) if isinstance(dataset, dict) else dataset
@@ -479,10 +436,9 @@ def steps_of_lines(
 def band(log: Mapping[str, list], unit: float, max_norm: float, momentum: float) -> list[float]:
     """How far a loss may lie from that of each step of a run in float32.
 
-    Args:
-        log: of that run in float32, the ``"losses"``, ``"norms"`` and ``"rates"`` of its steps.
-        unit: the unit roundoff of the numbers that the other run multiplies.
-        max_norm: where gradients are clipped.
+    ``log`` has the ``"losses"``, ``"norms"`` and ``"rates"`` of that run's steps; ``unit`` is the
+    unit roundoff of the numbers that the other run multiplies; gradients are clipped at
+    ``max_norm``.
     """
     widths, apart = [], 0.0  # and how far apart the two runs' weights may be
     for loss, norm, rate in zip(log["losses"], log["norms"], log["rates"], strict=True):

@@ -8,7 +8,8 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from utils.drivers import INPUTS_KEPT, WHOLE, draw_into, driver, unlogged
-from utils.drivers.training import STEPS, Settings, counted_steps
-from utils.drivers.training import perplexity as perplexity  # for the lab
-from utils.drivers.training import sentences as sentences
+from utils.drivers.training import sentences as sentences  # for the lab
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.hf import MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
@@ -145,10 +145,9 @@ def tiny_weights(
 
 
 class TinyDecoder:
-    """A decoder of one layer with a cache, for `generate`: it notes how often it is called.
+    """A decoder of one layer with a cache, for `generate`.
 
-    Attributes:
-        columns: how many columns of tokens each call got.
+    ``columns`` notes how many columns of tokens each call got.
     """
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
@@ -229,21 +228,17 @@ def generated(
     },
 )
 def loaded_strictly(
-    load: Callable, sizes: Settings, numbers: Tensor, what: str, gone: str = ""
+    load: Callable, sizes: Mapping[str, Any], numbers: Tensor, what: str, gone: str = ""
 ) -> dict[str, Any]:
     """What ``load(model_class, folder)``, the learner's, makes of a folder.
 
-    Args:
-        sizes, numbers: of the MiniGPT in the folder; its parameters, one after the other, flat.
-        what: ``"whole"``, the class that wrote the folder; ``"stock"``, GPT-2's own class, which
-            has no bias in the head; ``"missing"``, the first class again; ``"nowhere"``, a folder
-            that does not exist.
-        gone: the name of a tensor that the file lacks, if any.
-
-    Returns:
-        ``raised``, the exception's name, that of FileNotFoundError or ValueError for a subclass of
-        it, or ``""``; ``names``, those of the parameters that its message has; of what was loaded
-        ``training``, and ``logits`` of some tokens, unless the file lacks a tensor.
+    The folder has a MiniGPT of these ``sizes``, with the ``numbers`` of its parameters, one after
+    the other, flat; its file lacks the tensor ``gone``, if any. ``what`` is ``"stock"`` for GPT-2's
+    own class, which has no bias in the head, ``"nowhere"`` for a folder that does not exist, and
+    else stands for the class that wrote the folder. ``raised`` is the exception's name, that of
+    FileNotFoundError or ValueError for a subclass of it, or ``""``; ``names`` are those of the
+    parameters that its message has; ``training`` is of what was loaded, and so are the ``logits``
+    of some tokens, unless the file lacks a tensor.
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
@@ -439,7 +434,38 @@ def completed(
     return {"texts": texts, "looks": looks, "rows": sorted(rows), "prompts": given}
 
 
+@torch.no_grad()
+def perplexity(
+    weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
+) -> float:
+    """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
+
+    Infinite where that is too large for float64.
+    """
+    with torch.random.fork_rng(devices=[]):
+        model = MiniGPT(config)
+    model.load_state_dict(dict(weights))
+    logits = model.eval()(inputs)
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten()).double().exp().item()
+
+
+@contextlib.contextmanager
+def counted_steps() -> Iterator[Counter[int]]:
+    """Count the steps that PyTorch's optimizers take with each parameter, by its id."""
+    taken: Counter[int] = Counter()
+    counting = register_optimizer_step_post_hook(
+        lambda optimizer, args, kwargs: taken.update(
+            {id(p) for group in optimizer.param_groups for p in group["params"]}
+        )
+    )
+    try:
+        yield taken
+    finally:
+        counting.remove()
+
+
 Lines = tuple[Tensor, Tensor]
+STEPS = "how many steps an optimizer takes"
 
 
 @driver("once", "again", observed={"given": INPUTS_KEPT, "steps": STEPS})

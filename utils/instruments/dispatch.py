@@ -32,6 +32,7 @@ LINE = re.compile(
 )
 # Where PyTorch's own tree begins in the name of a file: as it was built, or as it was installed.
 TREE = re.compile(r".*?/(?:pytorch/(?:pytorch/)?(?:build/)?|site-packages/)")
+OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")  # other names are those of autograd's nodes, and labels
 COMPOSITE = "composite"
 # Keys whose code does a part of the work, and hands the call to the next key.
 RECORDING = ("Autograd", "ADInplaceOrView")
@@ -184,12 +185,14 @@ def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
     """
     # The profiler's library reads it once, and writes to stderr where it is not set.
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    from torch._C._profiler import _ExperimentalConfig
     from torch.autograd.profiler import profile
 
     tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
     tensors = tensors or [torch.empty(0)]
     keys = call_keys(*tensors)
-    with profile(record_shapes=True) as recorded:
+    how = _ExperimentalConfig(capture_overload_names=True)
+    with profile(record_shapes=True, experimental_config=how) as recorded:
         function(*args)
     return tuple(
         _as_call(event, keys) for event in recorded.function_events if event.cpu_parent is None
@@ -209,8 +212,8 @@ def _as_call(event: Any, keys: tuple[str, ...]) -> Call:
 
 def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the slots that a call passes, and the keys that are left for calls inside of it."""
-    name = _overload(event.name, len(event.input_shapes))
-    if name is None:
+    name = ".".join(filter(None, (event.name, event.overload_name)))
+    if not (OPERATOR.fullmatch(name) and torch._C._dispatch_has_kernel(name)):
         return (), keys
     slots, path = table(name), []
     for key in keys:
@@ -229,18 +232,6 @@ def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[s
     else:
         spent = (*RECORDING, *PYTHON) if last.key == "Python" else RECORDING
     return tuple(path), tuple(key for key in keys if not key.startswith(spent))
-
-
-@cache
-def _overload(name: str, arguments: int) -> str | None:
-    """An overload with so many arguments; None for what is no operator."""
-    namespace, found, short = name.partition("::")
-    packet = getattr(getattr(torch.ops, namespace, None), short, None) if found else None
-    if not isinstance(packet, torch._ops.OpOverloadPacket):
-        return None
-    every = [getattr(packet, overload) for overload in packet.overloads()]
-    fitting = [op for op in every if len(op._schema.arguments) == arguments]
-    return (fitting or every)[0].name()
 
 
 def _together(tensors: Iterable[torch.Tensor]) -> Any:

@@ -15,11 +15,9 @@ from typing import Any
 import torch
 
 from utils.instruments.accelerator import triton_target
-from utils.softmax.compiled import CompileError, pointer_type
+from utils.softmax.compiled import CompileError
 from utils.softmax.run import launch_on, require_triton
 
-_INT32 = 2**31
-_ALIGNED = 16  # what Triton asks of an address or an integer to be told more than its type
 _recordings: list[list[Launched]] = []
 
 
@@ -42,9 +40,8 @@ def launch(
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
 
-    Raises:
-        TypeError: if `kernel` is no kernel, `grid` no grid, or tensors are on several devices.
-        TritonMissing: if Triton is not installed.
+    Raises TypeError if `kernel` is no kernel, `grid` no grid, or tensors are on several devices;
+    TritonMissing if Triton is not installed.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):
@@ -98,19 +95,26 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.compiler.compiler import make_backend
-    from triton.runtime.jit import JITFunction
+    from triton.runtime.jit import JITFunction, create_function_from_signature
 
     from utils.softmax.interpreter import compiling
 
     kernel, name = launched.kernel, launched.kernel.fn.__name__
     if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
         raise CompileError(f"{name} can't be compiled here: this process has TRITON_INTERPRET set")
-    signature, constants, attributes = _specialised(launched)
     gpu = GPUTarget(*triton_target(target))
+    backend = make_backend(gpu)
     with compiling():
         try:
-            source = ASTSource(kernel, signature, constants, attributes)
-            return _lowered(source, make_backend(gpu), gpu, launched.num_warps)
+            # as Triton's own launch takes them: types, constants and known divisors
+            bind = create_function_from_signature(kernel.signature, kernel.params, backend)
+            bound, found, _ = bind(**launched.arguments)
+            asked = {"num_warps": launched.num_warps}
+            options, *described = kernel._pack_args(backend, asked, bound, found, None)
+            return _lowered(ASTSource(kernel, *described), backend, gpu, options)
+        except TypeError as error:
+            hint = "it is passed tensors and numbers, and what else it takes must be a tl.constexpr"
+            raise CompileError(f"{name} does not compile for {target}: {error}; {hint}") from error
         except Exception as error:
             # the compiler's message begins with the code and a caret
             said = str(error).strip().splitlines() or [type(error).__name__]
@@ -118,10 +122,9 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
             raise CompileError(words) from error
 
 
-def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
+def _lowered(source: Any, backend: Any, gpu: Any, options: Any) -> str:
     from triton._C.libtriton import ir
 
-    options = backend.parse_options({"num_warps": num_warps})
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
@@ -135,41 +138,6 @@ def _lowered(source: Any, backend: Any, gpu: Any, num_warps: int) -> str:
         if stage == "ptx":
             return module
     raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
-
-
-def _specialised(launched: Launched) -> tuple[dict[str, str], dict[str, Any], dict]:
-    """Return types, constants and known divisors of the arguments, as a launch finds them."""
-    signature: dict[str, str] = {}
-    constants: dict[str, Any] = {}
-    attributes: dict[tuple[int], list] = {}
-    parameters = {parameter.name: parameter for parameter in launched.kernel.params}
-    for place, (name, value) in enumerate(launched.arguments.items()):
-        parameter = parameters[name]
-        free = not parameter.do_not_specialize
-        one = type(value) is int and value == 1 and free
-        if parameter.is_constexpr or value is None or one:
-            signature[name], constants[name] = "constexpr", value
-            continue
-        number = value.data_ptr() if isinstance(value, torch.Tensor) else value
-        signature[name] = _type_of(name, value)
-        if free and type(number) is int and number % _ALIGNED == 0:
-            attributes[(place,)] = [["tt.divisibility", _ALIGNED]]
-    return signature, constants, attributes
-
-
-def _type_of(name: str, value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return pointer_type(value.dtype)
-    if isinstance(value, bool):
-        return "u1"
-    if isinstance(value, int):
-        return "i32" if -_INT32 <= value < _INT32 else "i64"
-    if isinstance(value, float):
-        return "fp32"
-    raise CompileError(
-        f"{name} is a {type(value).__name__}; a compiled kernel is passed tensors and numbers, and "
-        "what else it takes must be a tl.constexpr"
-    )
 
 
 # What the interpreter itself does to the tensors of a launch: a rule that lists the operators which

@@ -42,9 +42,6 @@ def generate(
     verb: str,
     tense: str,
     negative: bool = False,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    generator: torch.Generator | None = None,
     model: MiniGPT | None = None,
     return_attention: bool = False,
 ) -> Any:
@@ -52,25 +49,17 @@ def generate(
 
     ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
 
-    Args:
-        subject: as in "yo", "ustedes", "Ana y yo", "she", "Ana and I".
-        verb: the infinitive; it decides the language.
-        tense: present, past (the pretérito in Spanish), imperfect (Spanish only), future,
-            progressive or perfect.
-        negative: ask for the negative sentence.
-        temperature, top_k, generator, model: see `complete`; by default the trained model takes the
-            likeliest word each time.
-        return_attention: return (text, Attention) instead of the text.
-
-    Raises:
-        ValueError: for a verb, tense or subject that MiniGPT does not know, with those it knows.
+    A subject is one as in "yo", "ustedes", "Ana y yo", "she", "Ana and I". The verb is an
+    infinitive, which decides the language. The tense is present, past (the pretérito in Spanish),
+    imperfect (Spanish only), future, progressive or perfect. The model, by default the trained one,
+    takes the likeliest word each time. With `return_attention` (text, Attention) comes instead of
+    the text. Raises ValueError for a verb, tense or subject that MiniGPT does not know, with those
+    it knows.
     """
     model, tokenizer = model or _trained(), _tokenizer()
     start = (*_cues(subject, verb, tense, negative), *subject.split())
     prompt = tokenizer.encode(start)
-    (rest,) = complete(
-        [prompt], model=model, temperature=temperature, top_k=top_k, generator=generator
-    )
+    (rest,) = complete([prompt], model)
     text = " ".join([subject, tokenizer.decode(rest)])
     if not return_attention:
         return text
@@ -81,25 +70,17 @@ def generate(
 
 
 @torch.no_grad()
-def complete(
-    prompts: Sequence[Sequence[int]],
-    *,
-    model: MiniGPT | None = None,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    generator: torch.Generator | None = None,
-) -> list[list[int]]:
+def complete(prompts: Sequence[Sequence[int]], model: MiniGPT | None = None) -> list[list[int]]:
     """Continue each prompt, a list of ids, up to and with `<eos>` or until the context is full.
 
-    Args:
-        prompts: one or more lists of ids, each shorter than the context and not empty.
-        model: by default the trained one.
-        temperature: 0 takes the likeliest word; above, logits are divided by it and a word drawn.
-        top_k: draw only among the k likeliest words.
-        generator: draws the words; by default torch's global one.
+    The model, by default the trained one, takes the likeliest word each time. Raises ValueError for
+    a prompt that is empty, or fills the context.
     """
     model = model or _trained()
-    _require_sense(prompts, model.config.context, temperature, top_k)
+    for prompt in prompts:
+        if not 0 < len(prompt) < model.config.context:
+            most = model.config.context - 1
+            raise ValueError(f"expected prompts of 1 to {most} tokens, got {len(prompt)}")
     device = model.lm_head.weight.device
     tokens = torch.full((len(prompts), model.config.context), PAD, device=device)
     for row, prompt in enumerate(prompts):
@@ -111,7 +92,7 @@ def complete(
         # Causal: what follows a row's last word, here padding, can't change that word's logits.
         hidden = model.hidden(tokens[open_rows, : int(last.max()) + 1])
         logits = model.lm_head(hidden[torch.arange(len(last), device=device), last])
-        words = _choose(model, logits, temperature, top_k, generator)
+        words = model.softmax(logits).argmax(-1)
         tokens[open_rows, last + 1] = words
         ends[open_rows] += 1
         going = (words != EOS) & (ends[open_rows] < model.config.context)
@@ -138,23 +119,6 @@ def attention_maps(model: MiniGPT, tokens: Tensor) -> Tensor:
     return torch.stack(maps)
 
 
-def _choose(
-    model: MiniGPT,
-    logits: Tensor,
-    temperature: float,
-    top_k: int | None,
-    generator: torch.Generator | None,
-) -> Tensor:
-    """Choose one word a row: logits (N, V) -> ids (N,)."""
-    if temperature == 0:
-        return model.softmax(logits).argmax(-1)
-    if top_k is not None:
-        least = logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]
-        logits = logits.masked_fill(logits < least, -torch.inf)
-    probabilities = model.softmax(logits / temperature)
-    return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
-
-
 def _cues(subject: str, verb: str, tense: str, negative: bool) -> Words:
     verbs = {name: language for language in corpus.LANGUAGES.values() for name in language.verbs}
     language: Language = verbs[_known("verb", verb, verbs)]
@@ -171,21 +135,6 @@ def _known(kind: str, value: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.85)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"{value!r} is not a {kind} that MiniGPT knows: {', '.join(known)}{hint}")
-
-
-def _require_sense(
-    prompts: Sequence[Sequence[int]], context: int, temperature: float, top_k: int | None
-) -> None:
-    for prompt in prompts:
-        if not 0 < len(prompt) < context:
-            raise ValueError(f"expected prompts of 1 to {context - 1} tokens, got {len(prompt)}")
-    if temperature < 0:
-        raise ValueError(f"expected a temperature of 0 or more, got {temperature}")
-    if top_k is not None and (top_k < 1 or temperature == 0):
-        raise ValueError(
-            f"top_k={top_k} at temperature={temperature}: top_k must be 1 or more, and only a "
-            "temperature above 0 draws words"
-        )
 
 
 @cache

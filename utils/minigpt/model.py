@@ -88,9 +88,7 @@ class MiniGPT(nn.Module):
     time: ``model.softmax = my_softmax``. New models are drawn from torch's global generator.
     """
 
-    def __init__(
-        self, config: MiniGPTConfig | None = None, *, softmax: Softmax | None = None
-    ) -> None:
+    def __init__(self, config: MiniGPTConfig | None = None) -> None:
         super().__init__()
         self.config = config or MiniGPTConfig()
         width = self.config.d_model
@@ -99,7 +97,7 @@ class MiniGPT(nn.Module):
         self.blocks = nn.Sequential(*(Block(self.config) for _ in range(self.config.n_layers)))
         self.final_norm = nn.LayerNorm(width)
         self.lm_head = nn.Linear(width, self.config.vocab_size)
-        self.softmax = softmax or partial(torch.softmax, dim=-1)
+        self.softmax: Softmax = partial(torch.softmax, dim=-1)
         self.apply(self._initialise)
 
     def hidden(self, tokens: Tensor) -> Tensor:

@@ -11,21 +11,13 @@ from functools import cache
 
 from utils.minigpt.language import Language, Words
 
+ER_IR = ("er", "ir")
 ENDINGS = {
     "present": {"ar": "o as a amos an", "er": "o es e emos en", "ir": "o es e imos en"},
-    "past": {
-        "ar": "é aste ó amos aron",
-        "er": "í iste ió imos ieron",
-        "ir": "í iste ió imos ieron",
-    },
-    "imperfect": {
-        "ar": "aba abas aba ábamos aban",
-        "er": "ía ías ía íamos ían",
-        "ir": "ía ías ía íamos ían",
-    },
-    "future": dict.fromkeys(("ar", "er", "ir"), "é ás á emos án"),
+    "past": {"ar": "é aste ó amos aron"} | dict.fromkeys(ER_IR, "í iste ió imos ieron"),
+    "imperfect": {"ar": "aba abas aba ábamos aban"} | dict.fromkeys(ER_IR, "ía ías ía íamos ían"),
+    "future": dict.fromkeys(("ar", *ER_IR), "é ás á emos án"),
 }
-STRONG_PAST = "e iste o imos ieron"  # unstressed endings on a stem of their own: tuve, tuvo
 
 # Letters that change so that the sound stays, before the é of the first person: busqué, llegué.
 SOFTENED = {"c": "qu", "g": "gu", "z": "c"}
@@ -40,11 +32,7 @@ STEM_VOWEL = {
     "tener": ("e", "ie"),
     "decir": ("e", "i"),
 }
-# Verbs in -ir of that list weaken the vowel too, before ie and ió: durmió, pidieron, durmiendo.
-WEAK_VOWEL = {"e": "i", "o": "u"}
-
 FIRST_PERSON = {"tener": "tengo", "hacer": "hago", "decir": "digo", "ver": "veo", "salir": "salgo"}
-STRONG_STEM = {"estar": "estuv", "tener": "tuv", "hacer": "hic", "decir": "dij", "querer": "quis"}
 FUTURE_STEM = {
     "tener": "tendr",
     "hacer": "har",
@@ -53,7 +41,13 @@ FUTURE_STEM = {
     "salir": "saldr",
 }
 PARTICIPLE = {"hacer": "hecho", "decir": "dicho", "ver": "visto", "leer": "leído"}
-GERUND = {"leer": "leyendo", "ir": "yendo"}
+GERUND = {
+    "leer": "leyendo",
+    "ir": "yendo",
+    "decir": "diciendo",
+    "dormir": "durmiendo",
+    "pedir": "pidiendo",
+}
 
 # Whole tenses that follow no rule.
 IRREGULAR = {
@@ -61,6 +55,13 @@ IRREGULAR = {
     ("ser", "past"): "fui fuiste fue fuimos fueron",
     ("ser", "imperfect"): "era eras era éramos eran",
     ("estar", "present"): "estoy estás está estamos están",
+    ("estar", "past"): "estuve estuviste estuvo estuvimos estuvieron",
+    ("tener", "past"): "tuve tuviste tuvo tuvimos tuvieron",
+    ("hacer", "past"): "hice hiciste hizo hicimos hicieron",
+    ("decir", "past"): "dije dijiste dijo dijimos dijeron",
+    ("querer", "past"): "quise quisiste quiso quisimos quisieron",
+    ("dormir", "past"): "dormí dormiste durmió dormimos durmieron",
+    ("pedir", "past"): "pedí pediste pidió pedimos pidieron",
     ("ir", "present"): "voy vas va vamos van",
     ("ir", "past"): "fui fuiste fue fuimos fueron",
     ("ir", "imperfect"): "iba ibas iba íbamos iban",
@@ -138,9 +139,7 @@ def participle(verb: str) -> str:
 
 def gerund(verb: str) -> str:
     """Return the gerund: hablando, comiendo; durmiendo, leyendo."""
-    if verb in GERUND:
-        return GERUND[verb]
-    return verb[:-2] + "ando" if verb.endswith("ar") else _weak(verb) + "iendo"
+    return GERUND.get(verb) or verb[:-2] + ("ando" if verb.endswith("ar") else "iendo")
 
 
 def _endings(verb: str, tense: str) -> list[str]:
@@ -157,32 +156,11 @@ def _present(verb: str) -> list[str]:
 
 
 def _past(verb: str) -> list[str]:
-    if verb in STRONG_STEM:
-        return _strong_past(STRONG_STEM[verb])
-    stem, weak = verb[:-2], _weak(verb)
-    first = stem
+    stem = first = verb[:-2]
     if verb.endswith("ar") and stem[-1] in SOFTENED:
         first = stem[:-1] + SOFTENED[stem[-1]]
-    stems = (first, stem, weak, stem, weak)
-    return [stem + ending for stem, ending in zip(stems, _endings(verb, "past"), strict=True)]
-
-
-def _strong_past(stem: str) -> list[str]:
-    forms = [stem + ending for ending in STRONG_PAST.split()]
-    if stem.endswith("c"):  # hizo: c would be read as k before o
-        forms[2] = stem[:-1] + "zo"
-    if stem.endswith("j"):  # dijeron: j swallows the i
-        forms[4] = stem + "eron"
-    return forms
-
-
-def _weak(verb: str) -> str:
-    """Return the stem before ie and ió: durm-, pid-; only verbs in -ir weaken it."""
-    stem = verb[:-2]
-    if not verb.endswith("ir") or verb not in STEM_VOWEL:
-        return stem
-    vowel = STEM_VOWEL[verb][0]
-    return _replace_last(stem, vowel, WEAK_VOWEL[vowel])
+    mine, *others = _endings(verb, "past")
+    return [first + mine, *(stem + ending for ending in others)]
 
 
 def _replace_last(stem: str, old: str, new: str) -> str:

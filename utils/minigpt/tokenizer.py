@@ -61,26 +61,16 @@ class Tokenizer:
         return " ".join(words).replace(" .", ".")
 
     def save(self, path: Path) -> None:
-        special = [word for word in self.vocabulary if re.fullmatch(r"<\w+>", word)]
-        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-        isolated = {"type": "Punctuation", "behavior": "Isolated"}
-        content = {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": [
-                {"id": self.id(word), "content": word, **flags, "special": True} for word in special
-            ],
-            "normalizer": None,
-            "pre_tokenizer": {
-                "type": "Sequence",
-                "pretokenizers": [{"type": "WhitespaceSplit"}, isolated],
-            },
-            "post_processor": None,
-            "decoder": None,
-            "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": "<unk>"},
-        }
-        path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        from tokenizers import Tokenizer as Fast
+        from tokenizers import models, pre_tokenizers
+
+        fast = Fast(models.WordLevel(self._ids, unk_token="<unk>"))
+        fast.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
+        )
+        fast.add_special_tokens([word for word in self._ids if re.fullmatch(r"<\w+>", word)])
+        text = json.dumps(json.loads(fast.to_str()), ensure_ascii=False, indent=1)
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def load_tokenizer(path: Path | str = DATA / "tokenizer.json") -> Tokenizer:

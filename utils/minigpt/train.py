@@ -29,7 +29,7 @@ from utils.minigpt import corpus
 from utils.minigpt.config import MiniGPTConfig, parameter_count
 from utils.minigpt.corpus import Corpus, Line
 from utils.minigpt.dataset import batches, encode_lines
-from utils.minigpt.evaluate import Figures, evaluate, in_words, right_by_tense
+from utils.minigpt.evaluate import Figures, evaluate, right_by_tense
 from utils.minigpt.language import TENSES
 from utils.minigpt.lines import LINES, save_lines
 from utils.minigpt.model import MiniGPT
@@ -216,12 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     model = train(data.train, tokenizer, config, recipe, progress)
     print(f"trained in {time.monotonic() - began:.0f} s\n")
-    if without:
-        figures: Figures = right_by_tense(model, tokenizer)
-        print(json.dumps(figures, indent=2))
-    else:
-        figures = evaluate(model, tokenizer, data)
-        print(in_words(figures))
+    figures: Figures = (
+        right_by_tense(model, tokenizer) if without else evaluate(model, tokenizer, data)
+    )
+    print(json.dumps(figures, indent=2))
     folder: Path = options.out or (DATA / f"without_{without}" if without else DATA)
     write(folder, model, tokenizer, data, recipe, figures, without)
     written = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))

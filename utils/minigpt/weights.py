@@ -112,19 +112,14 @@ def _config(metadata: Mapping[str, Any], path: Path) -> MiniGPTConfig:
 def _require_fit(
     arrays: Mapping[str, NDArray[np.float32]], config: MiniGPTConfig, path: Path
 ) -> None:
-    shapes = parameter_shapes(config)
-    wrong = [f"{name} is missing" for name in shapes if name not in arrays]
-    wrong += [f"{name} is not a parameter of MiniGPT" for name in arrays if name not in shapes]
-    for name in (name for name in shapes if name in arrays):
-        if arrays[name].shape != shapes[name]:
-            wrong.append(f"{name}: expected shape {shapes[name]}, got {arrays[name].shape}")
-        elif arrays[name].dtype != np.float32:
-            wrong.append(f"{name}: expected float32, got {arrays[name].dtype}")
-        elif not np.isfinite(arrays[name]).all():
-            wrong.append(f"{name}: expected finite numbers, got infinity or NaN")
-    if wrong:
-        shown = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-        raise WeightsError(f"{path} does not fit {config}: {shown}. To mend it, {AGAIN}")
+    wanted = {name: f"float32 {shape}" for name, shape in parameter_shapes(config).items()}
+    found = {name: f"{array.dtype} {array.shape}" for name, array in arrays.items()}
+    found |= {name: "infinity or NaN" for name in arrays if not np.isfinite(arrays[name]).all()}
+    for name in wanted | found:
+        want, got = wanted.get(name, "no such parameter"), found.get(name, "nothing")
+        if want != got:
+            said = f"{name}: expected {want}, got {got}. To mend it, {AGAIN}"
+            raise WeightsError(f"{path} does not fit {config}: {said}")
 
 
 def _require_checksum(path: Path) -> None:

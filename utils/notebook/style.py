@@ -8,15 +8,12 @@
 
 The hues follow Okabe and Ito's colour-blind-safe set, darkened until white text on them can be read
 (a contrast of 4.5 or more; the amber takes dark text). The shapes say the same without colour.
-Importing this module changes no matplotlib setting: use `course_style()` around your own plots.
+Importing this module changes no matplotlib setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 INK = "#1f2a37"  # text and the chosen thing
 MUTED = "#5b6675"  # labels and notes; contrast 5.7 on the card
@@ -48,52 +45,8 @@ PARAMETER = Part("parameter", "#a63f86", "#f4deec", "#ffffff", "o")
 # Of answers, where words say the same. Neither is the colour of a thing in a figure.
 RIGHT, RIGHT_TINT = "#2e7d32", "#d7ecd9"
 WRONG, WRONG_TINT = "#c62838", "#f8d9dc"
-PARTS = {part.name: part for part in (STORAGE, VIEW, GRADIENT, KERNEL, PARAMETER)}
 
 
 def points(pixels: float) -> float:
     """Return CSS pixels in points, the unit of matplotlib's font sizes and line widths."""
     return pixels * 72 / CSS_DPI
-
-
-@contextmanager
-def course_style() -> Iterator[None]:
-    """Draw matplotlib figures in the course's look inside the block; the settings return after."""
-    import matplotlib
-
-    with matplotlib.rc_context(RC):
-        yield
-
-
-RC: dict[Any, Any] = {
-    "figure.dpi": CSS_DPI,
-    "figure.facecolor": CARD,
-    "figure.figsize": (WIDTH / CSS_DPI, 4.0),
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.w_pad": 0.16,
-    "figure.constrained_layout.h_pad": 0.14,
-    "axes.facecolor": CARD,
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.7,
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": points(13),
-    "axes.titlelocation": "left",
-    "axes.titlesize": points(18),
-    "axes.titleweight": "normal",
-    "axes.titlecolor": INK,
-    "axes.titlepad": points(16),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "font.family": ["DejaVu Sans"],
-    "font.size": points(13),
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": points(12),
-    "ytick.labelsize": points(12),
-    "lines.linewidth": 1.8,
-    "legend.frameon": False,
-}

@@ -17,7 +17,7 @@ import torch
 
 from utils.instruments.accelerator import triton_target
 from utils.softmax.launch import Direction, Launch, choose
-from utils.softmax.run import DTYPES, find_kernel, plan, require_triton
+from utils.softmax.run import find_kernel, plan, require_triton
 
 # Where PTX says that it comes from, letter by letter: the same wherever a notebook runs.
 _FILE = "/tmp/the_kernels/kernel_under_compilation.py"
@@ -27,12 +27,6 @@ _POINTERS = {
     torch.bfloat16: "*bf16",
     torch.float32: "*fp32",
     torch.float64: "*fp64",
-    torch.int8: "*i8",
-    torch.uint8: "*u8",
-    torch.int16: "*i16",
-    torch.int32: "*i32",
-    torch.int64: "*i64",
-    torch.bool: "*i1",
 }
 
 
@@ -58,14 +52,6 @@ class CompileError(RuntimeError):
     """The kernel did not compile; the message ends with Triton's."""
 
 
-def pointer_type(dtype: torch.dtype) -> str:
-    """Return Triton's name of a pointer to elements of a dtype, such as "*fp32"."""
-    if dtype not in _POINTERS:
-        names = ", ".join(str(known).removeprefix("torch.") for known in _POINTERS)
-        raise CompileError(f"expected tensors of {names} for a kernel, got {dtype}")
-    return _POINTERS[dtype]
-
-
 def compiled(
     target: str = "sm_90",
     dtype: torch.dtype = torch.float32,
@@ -78,22 +64,14 @@ def compiled(
 ) -> Compiled:
     """Return the softmax kernel that a GPU would run for contiguous (rows, columns) inputs.
 
-    Args:
-        target: "sm_80", "sm_90", …; the GPU need not be there.
-        dtype: of the inputs.
-        columns: the width of a row.
-        rows: their number, which decides how many a program takes.
-        direction: "forward" or "backward".
-        align: the power of two that the kernel is told divides the width, by default the largest up
-            to 16; with align=1 it must load 600 columns one by one.
-        launch: instead of the one that the table chooses.
-
-    Raises:
-        ValueError: if `target`, `dtype` or `align` is not one of those supported.
-        TritonMissing, CompileError: as `compile_kernel` does.
+    The target is "sm_80", "sm_90", …; the GPU need not be there. The number of rows decides how
+    many a program takes. `align` is the power of two that the kernel is told divides the width, by
+    default the largest up to 16; with align=1 it must load 600 columns one by one. `launch` is
+    taken instead of the one that the table chooses. Raises ValueError if `target`, `dtype` or
+    `align` is not one of those supported; TritonMissing and CompileError as `compile_kernel` does.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype: expected one of {', '.join(map(str, DTYPES))}, got {dtype}")
+    if dtype not in _POINTERS:
+        raise ValueError(f"dtype: expected one of {', '.join(map(str, _POINTERS))}, got {dtype}")
     if align is not None and (align not in (1, 2, 4, 8, 16) or columns % align):
         raise ValueError(
             f"align: expected 1, 2, 4, 8 or 16, dividing columns={columns}, got {align}"
@@ -138,19 +116,13 @@ def compile_kernel(
 
         compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
 
-    Args:
-        kernel: what `@triton.jit` returned, or the plain function. Of its module it may use `tl`,
-            `triton`, other `@triton.jit` functions and `tl.constexpr` values.
-        signature: maps an argument to its type in Triton: "*fp32" (a pointer), "i32", "fp32".
-        constants: maps each `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`.
-        target: "sm_80", "sm_90", …
-        num_warps: warps of a program.
-        divisible: arguments known to be multiples of 16, as a launch finds out; an address that is
-            one allows wide loads.
-
-    Raises:
-        ValueError: if arguments are missing or the target is unknown.
-        CompileError: with Triton's message.
+    The kernel is what `@triton.jit` returned, or the plain function; of its module it may use `tl`,
+    `triton`, other `@triton.jit` functions and `tl.constexpr` values. `signature` maps an argument
+    to its type in Triton ("*fp32", which is a pointer, "i32", "fp32"), `constants` each
+    `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`. `divisible` are
+    arguments known to be multiples of 16, as a launch finds out; an address that is one allows wide
+    loads. Raises ValueError if arguments are missing or the target is unknown; CompileError, with
+    Triton's message, if the kernel does not compile.
     """
     require_triton()
     import triton

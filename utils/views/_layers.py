@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 Node = Any  # hashable
@@ -29,7 +30,7 @@ def layout(
     Each node lies below all that use it, and an edge that skips rows gets a lane in each of them.
     """
     row = dict.fromkeys(graph, 0)  # the longest way from a node that nothing uses, in steps
-    for node in order(graph):
+    for node in reversed(list(TopologicalSorter(graph).static_order())):
         for source in graph[node]:
             row[source] = max(row[source], row[node] + 1)
     rows: list[list] = [[] for _ in range(1 + max(row.values()))]
@@ -59,18 +60,3 @@ def layout(
             start += width + GAP
     bends = {edge: [(lane[3], x[lane]) for lane in passed] for edge, passed in lanes.items()}
     return Layout(len(rows), row, {node: x[node] for node in graph}, bends)
-
-
-def order(graph: Mapping[Node, Sequence[Node]]) -> list[Node]:
-    """Return every node after all that use it."""
-    waiting = dict.fromkeys(graph, 0)
-    for inputs in graph.values():
-        for source in inputs:
-            waiting[source] += 1
-    ready = [node for node, uses in waiting.items() if not uses]
-    for node in ready:
-        for source in graph[node]:
-            waiting[source] -= 1
-            if not waiting[source]:
-                ready.append(source)
-    return ready

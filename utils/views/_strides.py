@@ -22,6 +22,7 @@ class Geometry:
     offset: int
     itemsize: int
     length: int  # whole elements that fit in the storage
+    row_major: bool  # whether the strides are those of a freshly made tensor of this shape
 
     @property
     def empty(self) -> bool:
@@ -53,10 +54,7 @@ class Geometry:
     @property
     def sharing(self) -> int:
         """How many indices of the view reach one element because of stride 0."""
-        count = 1
-        for size, step in zip(self.shape, self.stride, strict=True):
-            count *= size if step == 0 else 1
-        return count
+        return math.prod(n for n, s in zip(self.shape, self.stride, strict=True) if s == 0)
 
     @property
     def overlaps(self) -> bool:
@@ -74,16 +72,6 @@ class Geometry:
                 made += more
         return reached.bit_count() < math.prod(size for _, size in dims)
 
-    @property
-    def row_major(self) -> bool:
-        """Whether the strides are those of a freshly made tensor of this shape."""
-        step = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
-            if size != 1 and stride != step:
-                return False
-            step *= size
-        return True
-
 
 def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
     """The `Geometry` of a strided tensor on any device; `name` says in errors which one it was.
@@ -98,6 +86,7 @@ def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
         tensor.storage_offset(),  # type: ignore[arg-type]  # symbolic only while torch compiles
         itemsize,
         tensor.untyped_storage().nbytes() // itemsize,
+        tensor.is_contiguous(),
     )
 
 
@@ -107,15 +96,11 @@ def require_strided(tensor: object, name: str) -> None:
         found = type(tensor).__name__
         call = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
         raise TypeError(f"{name} must be a torch.Tensor, got {found}: pass {call}")
-    if tensor.is_nested:
-        raise TypeError(f"{name} must be one strided tensor, got a nested one: pass x.unbind()[0]")
-    if tensor.layout != torch.strided:
+    if tensor.layout != torch.strided or tensor.is_nested:
         raise TypeError(
-            f"{name} must be a strided tensor (a storage and strides), got {tensor.layout}: "
+            f"{name} must be one strided tensor (a storage and strides), got {tensor.layout}: "
             "pass x.to_dense(), or one of its parts, as x.values()"
         )
-    if tensor.is_quantized:
-        raise TypeError(f"{name} must hold plain numbers, got {tensor.dtype}: pass x.int_repr()")
 
 
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:

@@ -18,7 +18,6 @@ from utils.views._view import present
 
 MOST = 24  # nodes in one picture
 ROW, HIGH, NODE_W = 86, 46, 112
-FREED = "freed by backward"
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
 
     named: leaves to call by name, such as weight=layer.weight. Draw before backward, which frees
     what nodes saved. Raises TypeError for anything but a tensor; ValueError for a tensor without a
-    graph.
+    graph; torch's RuntimeError where backward has freed what was saved.
     """
     present(lambda: draw(tensor, named))
 
@@ -88,7 +87,7 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> Drawing:
         name = cut(node.name, wide - 10, size=12, middle=False)
         canvas.text(x, above + HIGH / 2 - 9, name, ha="center", size=12)
         colour = PARAMETER.colour if node.leaf else STORAGE.colour
-        if node.detail in ("", FREED):
+        if not node.detail:
             colour = MUTED
         detail = node.detail or "saves nothing"
         words = cut(detail, wide - 8, size=SMALL, middle=False)
@@ -133,15 +132,10 @@ def read(tensor: Tensor, named: dict[str, Tensor]) -> Graph:
 
 
 def saved_by(node: Any) -> tuple[str, list[torch.UntypedStorage]]:
-    pairs: list[tuple[str, Any]] = []
-    try:
-        for name in dir(node):
-            if name.startswith("_saved_"):
-                pairs.append((name.removeprefix("_saved_"), getattr(node, name)))
-        if not pairs and hasattr(node, "saved_tensors"):
-            pairs = [("saved", value) for value in node.saved_tensors]
-    except RuntimeError:
-        return FREED, []
+    named = [name for name in dir(node) if name.startswith("_saved_")]
+    pairs = [(name.removeprefix("_saved_"), getattr(node, name)) for name in named]
+    if not pairs and hasattr(node, "saved_tensors"):
+        pairs = [("saved", value) for value in node.saved_tensors]
     words, kept = [], []
     for name, value in pairs:
         for each in value if isinstance(value, (tuple, list)) else (value,):
@@ -156,8 +150,6 @@ def sentence(found: Graph) -> str:
     goal = "1 leaf" if leaves == 1 else f"{leaves} leaves"
     steps = count(len(found.nodes) - leaves, "step")
     words = f"Backward will take {steps} to reach {goal}; {human_bytes(found.saved)} kept for it."
-    if any(node.detail == FREED for node in found.nodes.values()):
-        words = "Backward has been here: what was saved is freed."
     left_out = f" ({count(found.left_out, 'node')} more not shown.)" if found.left_out else ""
     return words + left_out
 

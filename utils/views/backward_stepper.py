@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
 from utils.views._layers import LANE, layout
-from utils.views._numbers import short
+from utils.views._numbers import require, short
 from utils.views._text_outlines import text_width
 from utils.views._view import present, slider, will_move
 
 MOST = 12  # nodes in one picture
 ROW, HIGH, WIDE, GRAPH_W = 92, 46, 96, 380
 LINE = 30
-OPS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.Pow: operator.pow,
-}  # fmt: skip
 FUNCTIONS = {"exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "relu": torch.relu}
 
 
@@ -54,25 +49,13 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
 
 
 def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
-    if not steps or not values:
-        raise ValueError('backward_stepper needs steps and values: ({"y": "x * x"}, x=3.0)')
-    if len(steps) + len(values) > MOST:
-        raise ValueError(f"at most {MOST} names fit the picture, got {len(steps) + len(values)}")
+    require("backward_stepper", len(steps), "steps", MOST - len(values))
     known = {name: float(value) for name, value in values.items()}
     inputs: dict[str, dict[str, tuple[float, ...]]] = {name: {} for name in known}
     for name, expression in steps.items():
         if name in known:
             raise ValueError(f"{name!r} is there twice: each line needs a name of its own")
-        uses: list[tuple[str, torch.Tensor]] = []
-        result = _evaluate(_parsed(expression), known, uses, expression)
-        if not uses:
-            raise ValueError(f"{name} = {expression} uses no name: give it as a value")
-        found = torch.autograd.grad(result, [leaf for _, leaf in uses])
-        known[name] = result.item()
-        inputs[name] = {
-            source: tuple(g.item() for (k, _), g in zip(uses, found, strict=True) if k == source)
-            for source, _ in uses
-        }
+        known[name], inputs[name] = _evaluated(expression, known)
     order = (*reversed(list(steps)), *reversed(list(values)))
     adjoints = dict.fromkeys(known, 0.0)
     adjoints[order[0]] = 1.0
@@ -189,37 +172,32 @@ def _times(local: float) -> str:
     return f"× {short(local)}"
 
 
-def _parsed(expression: str) -> ast.expr:
-    try:
-        return ast.parse(expression, mode="eval").body
-    except SyntaxError as error:
-        raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
+class _Leaves:
+    """The names that an expression may use, for `eval`; each use of one is a leaf of its own."""
 
+    def __init__(self, known: Mapping[str, float]) -> None:
+        self.known, self.uses = known, list[tuple[str, torch.Tensor]]()
 
-def _evaluate(
-    node: ast.expr, known: Mapping[str, float], uses: list[tuple[str, torch.Tensor]], text: str
-) -> torch.Tensor:
-    """The expression's value; each use of a name becomes a leaf of its own, noted in `uses`."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return torch.tensor(float(node.value), dtype=torch.float64)
-    if isinstance(node, ast.Name):
-        if node.id not in known:
-            raise ValueError(f"{text!r}: {node.id} is not known yet, only {', '.join(known)}")
-        leaf = torch.tensor(known[node.id], dtype=torch.float64, requires_grad=True)
-        uses.append((node.id, leaf))
+    def __getitem__(self, name: str) -> torch.Tensor:
+        leaf = torch.tensor(self.known[name], dtype=torch.float64, requires_grad=True)
+        self.uses.append((name, leaf))
         return leaf
-    if isinstance(node, ast.BinOp) and type(node.op) in OPS:
-        left, right = (_evaluate(side, known, uses, text) for side in (node.left, node.right))
-        result = OPS[type(node.op)](left, right)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        result = -_evaluate(node.operand, known, uses, text)
-    elif (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        and node.func.id in FUNCTIONS and len(node.args) == 1
-    ):  # fmt: skip
-        result = FUNCTIONS[node.func.id](_evaluate(node.args[0], known, uses, text))
-    else:
-        raise ValueError(f"{text!r}: only + - * / **, {', '.join(FUNCTIONS)}, names and numbers")
+
+
+def _evaluated(
+    expression: str, known: Mapping[str, float]
+) -> tuple[float, dict[str, tuple[float, ...]]]:
+    """The expression's value, and for each name in it the local derivatives, one for each use."""
+    names: Any = _Leaves(known)
+    try:
+        result = eval(expression, {"__builtins__": {}, **FUNCTIONS}, names)
+        found = torch.autograd.grad(result, [leaf for _, leaf in names.uses])
+    except Exception as error:
+        allowed = f"+ - * / **, {', '.join(FUNCTIONS)}, numbers, and one or more of"
+        raise ValueError(
+            f"{expression!r}: expected {allowed} {', '.join(known)} ({error})"
+        ) from None
     if not math.isfinite(result.item()):
-        raise ValueError(f"{text!r} is {result.item()} here")
-    return result
+        raise ValueError(f"{expression!r} is {result.item()} here")
+    pairs = [(name, g.item()) for (name, _), g in zip(names.uses, found, strict=True)]
+    return result.item(), {name: tuple(g for k, g in pairs if k == name) for name, _ in pairs}

@@ -20,11 +20,6 @@ def block_mask(n: int, block: int) -> None:
     block: a power of two up to 1024, as Triton asks. Live, both have a slider. Raises ValueError
     for n below 0 or another block.
     """
-    if n < 0 or block not in BLOCKS:
-        raise ValueError(
-            f"block_mask needs n of 0 or more and a block among the powers of two up to 1024, "
-            f"got n={n} and block={block}"
-        )
     # A sheet that moves keeps the height of its fullest picture.
     rows = SHOWN + 1 if will_move() else 0
     present(

@@ -14,8 +14,6 @@ from utils.views._numbers import count, human_bytes, si
 from utils.views._view import present, slider
 
 LEFT, END, ROW, HIGH, GAP = 120, RIGHT - 8, 18, 170, 74
-LAYERS = 4  # that have rows of their own
-CONTEXTS = range(2, 129)
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,6 @@ def read(cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig) -> Strip
                 f"expected keys and values of one shape (B, H, T, d), got {tuple(keys.shape)} and "
                 f"{tuple(values.shape)}"
             )
-    if config.context not in CONTEXTS:
-        raise ValueError(f"cache_growth draws a context of 2 to 128, got {config.context}")
     each = sum(k.nbytes // k.shape[2] + v.nbytes // v.shape[2] for k, v in cache)
     rows, places = cache[0][0].shape[0], range(1, config.context + 1)
     kept, again = (
@@ -92,13 +88,13 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
         f"{count(words, 'word')}: {size} kept, and this step is {again / kept:.1f} times cheaper "
         "for it."
     )
-    top, shown = canvas.top + 30, min(strip.layers, LAYERS)
+    top = canvas.top + 30
     cell, each = (END - LEFT) / context, human_bytes(strip.bytes_a_word)
     canvas.text(
         LEFT, top - 16, f"the cache, {each} a word: pale the prompt, green the newest", MUTED
     )
     newest = range(words) if words == prompt else range(words - 1, words)
-    for row in range(2 * shown):
+    for row in range(2 * strip.layers):
         y = top + row * ROW
         if row % 2 == 0:
             canvas.text(LEFT - 34, y + ROW, f"layer {row // 2 + 1}", ha="right")
@@ -111,7 +107,7 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
         ):
             boxes = [(LEFT + k * cell, y + 1, cell, ROW - 2) for k in some]
             canvas.boxes(boxes, fill, edge=RULE, line=0.6)
-    low = top + 2 * shown * ROW + GAP
+    low = top + 2 * strip.layers * ROW + GAP
     x, span = (0.5, context + 0.5), (strip.with_cache[0] / 2, 2 * strip.without[-1])
     plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=span, log="y")
     plot.grid_y(decades(*span), lambda power: si(power, "FLOP"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Sequence
 
+from utils.notebook.course import Phase
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing, Point
 from utils.views._numbers import listed
@@ -16,79 +16,42 @@ GAP, BOX_H, ROW, LANE = 26, 72, 86, 12  # between columns, a box, from row to ro
 FAINT = "#a3acb8"  # lines that do not touch the lit phase
 
 
-class Step(Protocol):
-    """A phase as a path needs it: any object with these three (`notebook.course.Phase` is one)."""
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def needs(self) -> Sequence[int]: ...
-
-
 def course_path(
-    phases: Iterable[Step], done: Collection[int] = (), *, here: int | None = None
+    phases: Sequence[Phase], done: Collection[int] = (), *, here: int | None = None
 ) -> None:
     """Show the phases of a course and what each needs.
 
-    phases: objects with `number`, `title` and `needs` (numbers). done: numbers that are ticked.
-    here: the number that is lit. Raises ValueError for needs that no phase has, or that form a
-    circle.
+    phases: at least one; each needs earlier ones only. done: numbers that are ticked. here: the
+    number that is lit.
     """
-    steps = list(phases)
-    present(lambda: draw(steps, done, here))
+    present(lambda: draw(phases, done, here))
 
 
-def places(steps: Iterable[Step]) -> dict[int, tuple[int, int]]:
+def places(steps: Sequence[Phase]) -> dict[int, tuple[int, int]]:
     """(column, row) of each step by its number.
 
     A column further right than all that a step needs; the longest way through lies in row 0, a
-    branch takes the nearest free row below. Raises ValueError for a number that is there twice, a
-    need that no step has, or needs that go round in a circle.
+    branch takes the nearest free row below.
     """
-    steps = list(steps)
-    needs = {step.number: tuple(step.needs) for step in steps}
-    if len(needs) < len(steps):
-        raise ValueError(f"each step needs a number of its own, got {[s.number for s in steps]}")
+    needs = {step.number: step.needs for step in steps}
+    columns: dict[int, int] = {}
     for number, wanted in needs.items():
-        if unknown := [other for other in wanted if other not in needs]:
-            raise ValueError(f"step {number} needs {unknown}, which is not among {sorted(needs)}")
-    columns = _columns(needs)
-    rows = {}
-    way = [max(columns, key=columns.__getitem__)] if columns else []
-    while way:  # the longest way, back from the step in the last column
-        number = way.pop()
-        rows[number] = 0
-        way = [max(needs[number], key=columns.__getitem__)] if needs[number] else []
-    taken = {(columns[number], 0) for number in rows}
-    for number in sorted(needs, key=lambda n: (columns[n], n)):
-        if number not in rows:
-            row = max([1, *(rows[other] for other in needs[number])])
-            while (columns[number], row) in taken:
-                row += 1
-            rows[number] = row
-            taken.add((columns[number], row))
+        columns[number] = max((columns[other] + 1 for other in wanted), default=0)
+    rows: dict[int, int] = {}
+    way: int | None = max(columns, key=columns.__getitem__)
+    while way is not None:  # the longest way, back from the step in the last column
+        rows[way] = 0
+        way = max(needs[way], key=columns.__getitem__, default=None)
+    for number in sorted(needs.keys() - rows.keys(), key=lambda n: (columns[n], n)):
+        taken = {rows[other] for other in rows if columns[other] == columns[number]}
+        row = max([1, *(rows[other] for other in needs[number])])
+        while row in taken:
+            row += 1
+        rows[number] = row
     return {number: (columns[number], rows[number]) for number in needs}
 
 
-def _columns(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    columns: dict[int, int] = {}
-    while len(columns) < len(needs):
-        ready = [n for n in needs if n not in columns and all(m in columns for m in needs[n])]
-        if not ready:
-            circle = sorted(set(needs) - set(columns))
-            raise ValueError(f"the needs go round in a circle among {circle}")
-        for number in ready:
-            columns[number] = max((columns[m] + 1 for m in needs[number]), default=0)
-    return columns
-
-
-def draw(steps: Sequence[Step], done: Collection[int] = (), here: int | None = None) -> Drawing:
-    if not steps:
-        raise ValueError("course_path needs at least one phase, got none")
+def draw(steps: Sequence[Phase], done: Collection[int] = (), here: int | None = None) -> Drawing:
     canvas = Canvas(sentence(steps, done, here))
     drawing = _Drawing(canvas, steps)
     drawing.draw_ways(here)
@@ -102,7 +65,7 @@ def draw(steps: Sequence[Step], done: Collection[int] = (), here: int | None = N
     return canvas.finish(drawing.bottom + 22, " ".join(parts))
 
 
-def sentence(steps: Sequence[Step], done: Collection[int], here: int | None) -> str:
+def sentence(steps: Sequence[Phase], done: Collection[int], here: int | None) -> str:
     for step in steps:
         if step.number == here:
             return f"You are here: {step.number:02d}, {step.title}."
@@ -117,7 +80,7 @@ def sentence(steps: Sequence[Step], done: Collection[int], here: int | None) -> 
 class _Drawing:
     """Boxes on the grid of `places`, and the lines between them in the gaps."""
 
-    def __init__(self, canvas: Canvas, steps: Sequence[Step]) -> None:
+    def __init__(self, canvas: Canvas, steps: Sequence[Phase]) -> None:
         self.canvas, self.steps, self.places = canvas, steps, places(steps)
         columns = 1 + max(column for column, _ in self.places.values())
         self.width = min((INNER + GAP) / columns - GAP, 150)
@@ -168,7 +131,7 @@ class _Drawing:
         turn = x + self.width + 7 + 6 * turning.index(need)
         return [first, (turn, first[1]), (turn, last[1]), last]
 
-    def draw_box(self, step: Step, done: bool, lit: bool) -> None:
+    def draw_box(self, step: Phase, done: bool, lit: bool) -> None:
         x, y = self.corner(step.number)
         fill, ink, soft = (INK, CARD, RULE) if lit else (IDLE, INK, MUTED)
         self.canvas.box((x, y, self.width, BOX_H), fill, radius=8)

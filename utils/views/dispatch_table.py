@@ -21,13 +21,9 @@ TOLD, LABEL_W, LINES = 15, 228, 2  # the words for the lit slot; the operators' 
 def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
     """Show what the table holds for `ops` at `keys`, with one slot in words; live, choose which.
 
-    Args:
-        ops: overloads, or names such as "aten::mul.Tensor".
-        keys: names such as "AutogradCPU", in the order of the columns.
-
-    Raises:
-        LookupError: if there is no such operator.
-        ValueError: for none or too many.
+    ops: overloads, or names such as "aten::mul.Tensor". keys: names such as "AutogradCPU", in the
+    order of the columns. Raises LookupError if there is no such operator; ValueError for none or
+    too many.
     """
     names = tuple(dict.fromkeys(dispatch.op_name(op) for op in ops))
     keys = tuple(dict.fromkeys(keys))

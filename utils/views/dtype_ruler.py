@@ -23,16 +23,15 @@ TRIES = (0.5, 1 / 3, math.pi, 1000.1, 2.0**24 + 1, 65504.0, 65520.0, 1e-8)
 
 
 def dtype_ruler(value: float = 0.1) -> None:
-    """Show what each of `dtypes` keeps of the number `value`, bit by bit and on its ruler.
+    """Show what each of DTYPES keeps of the number `value`, bit by bit and on its ruler.
 
-    value: a Python number; live, a box changes it. dtypes: floating-point dtypes of torch. Raises
-    TypeError for any other dtype; ValueError for no dtype at all.
+    value: a Python number; live, a box changes it.
     """
     present(draw, Control("FloatText", "value", float(value)), tries=[(one,) for one in TRIES])
 
 
-def draw(value: float, dtypes: Sequence[torch.dtype] = DTYPES) -> Drawing:
-    rows = [store(value, dtype) for dtype in dtypes]
+def draw(value: float) -> Drawing:
+    rows = [store(value, dtype) for dtype in DTYPES]
     canvas = Canvas(sentence(value, rows))
     top = canvas.top + 34
     _draw_table(canvas, top, rows)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
@@ -21,8 +20,6 @@ from utils.views._view import choice, present
 LONGEST, POINTS = 1024, 16  # the longest sequence that is shown, and how many lengths
 SAMPLES = 4  # lengths at which the model is called
 ATTENTION = ("bmm", "baddbmm")  # products of two activations, for each sequence and head
-# Which of an operator's arguments are multiplied.
-PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
 COLOURS = {"addmm": STORAGE, "bmm": GRADIENT, "mm": VIEW, "baddbmm": PARAMETER}
 LEFT, END, HIGH = 122, RIGHT - 238, 300
 BARS_X, BARS_W = END + 34, 204
@@ -43,21 +40,6 @@ class Counted:
 
     def of(self, name: str) -> list[int]:
         return [counts.get(name, 0) for counts in self.flops]
-
-
-class Products(TorchDispatchMode):
-    """Counts the FLOPs of matrix products: 2 for each product of two numbers, with its sum."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flops: dict[str, int] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        if func.namespace == "aten" and name in PRODUCTS:
-            a, b = (args[k] for k in PRODUCTS[name])
-            self.flops[name] = self.flops.get(name, 0) + 2 * a.numel() * b.shape[-1]
-        return func(*args, **(kwargs or {}))
 
 
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
@@ -97,31 +79,24 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
     lengths = tuple(sorted({1, 2, 4, 8, 16, 32, length} | steps))
     sampled = Counted(batch, samples, tuple(heard))
     curves = {name: _parabola(samples, sampled.of(name)) for name in sampled.operators}
-    flops = tuple({name: int(curve(n)) for name, curve in curves.items()} for n in lengths)
+    flops = tuple({name: curve(n) for name, curve in curves.items()} for n in lengths)
     return Counted(batch, lengths, flops)
 
 
-def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], Fraction]:
-    """The polynomial of degree two through the first three points, which the others must be on."""
-    (a, b, c), (u, v, w) = places[:3], values[:3]
-
-    def at(n: int) -> Fraction:
-        return (
-            Fraction(u * (n - b) * (n - c), (a - b) * (a - c))
-            + Fraction(v * (n - a) * (n - c), (b - a) * (b - c))
-            + Fraction(w * (n - a) * (n - b), (c - a) * (c - b))
-        )
-
-    if any(at(n) != value for n, value in zip(places, values, strict=True)):
+def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], int]:
+    """The polynomial of degree two through the points, in whole numbers."""
+    curve = np.polynomial.Polynomial.fit(places, values, 2)
+    if any(round(curve(n)) != value for n, value in zip(places, values, strict=True)):
         raise ValueError("the FLOPs of this model do not grow as the square of the length, or less")
-    return at
+    return lambda n: round(curve(n))
 
 
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
     # Fused attention would hide two products in an operator of another name.
-    with sdpa_kernel(SDPBackend.MATH), Products() as heard:
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as heard:
         model(tokens)
-    return heard.flops
+    counts = heard.get_flop_counts().get("Global", {})
+    return {op.__name__: flops for op, flops in counts.items() if op.__name__ in COLOURS}
 
 
 def share(counts: Counts) -> float:

@@ -12,7 +12,7 @@ from utils.notebook.style import INK, KERNEL, MUTED
 from utils.softmax.compiled import Compiled
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count
-from utils.views._text_outlines import text_width
+from utils.views._text_outlines import cut, text_width
 from utils.views._view import present, slider
 
 ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
@@ -177,8 +177,7 @@ def opcode(text: str) -> str:
 def _code(
     canvas: Canvas, x: float, y: float, words: str, room: float, lit: bool, size: float = CODE
 ) -> None:
-    while text_width(words, size=size, mono=True) > room and len(words) > 2:
-        words = words[:-2].rstrip() + "…"
+    words = cut(words, room, size=size, mono=True, middle=False)
     indent = len(words) - len(words.lstrip())
     x += indent * text_width("0", size=size, mono=True)
     canvas.text(x, y, words.lstrip(), INK if lit else MUTED, size=size, mono=True)

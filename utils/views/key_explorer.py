@@ -80,13 +80,9 @@ class KeyRow:
 def key_explorer(op: Any, tensor: Tensor) -> None:
     """Show which key wins a call of `op` on `tensor`, and why; live, tensor and contexts change.
 
-    Args:
-        op: an overload, or its name such as "aten::mm".
-        tensor: any; its kind is what is shown at first, in the contexts of the caller.
-
-    Raises:
-        LookupError: if there is no such operator.
-        TypeError: for anything but a tensor.
+    op: an overload, or its name such as "aten::mm". tensor: any; its kind is what is shown at
+    first, in the contexts of the caller. Raises LookupError if there is no such operator; TypeError
+    for anything but a tensor.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"key_explorer needs a torch.Tensor, got {type(tensor).__name__}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, INK, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, decades, round_steps
@@ -16,19 +15,7 @@ COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
 BAND = "#9fc3e0"  # pale storage blue
 LEFT, HIGH, ROW = 84, 270, 24
 Losses = Sequence[float] | Mapping[int, float]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: its steps in order, and the loss at each. NaN where it was not finite."""
-
-    name: str
-    steps: tuple[int, ...]
-    losses: tuple[float, ...]
-
-    def at(self, step: int) -> float | None:
-        """The loss at a step, None where the run has none."""
-        return dict(zip(self.steps, self.losses, strict=True)).get(step)
+Runs = Mapping[str, Mapping[int, float]]  # name -> step -> loss, NaN where it was not finite
 
 
 def loss_curves(
@@ -49,14 +36,14 @@ def loss_curves(
     run, or a step that no run has.
     """
     found = read(runs)
-    edges = read(bands) if bands else []
+    edges = read(bands) if bands else {}
     if bands and list(bands) != list(runs)[1:]:
         raise ValueError(
             f"loss_curves: expected bands for {list(runs)[1:]}, in this order, got {list(bands)}"
         )
-    steps = sorted({step for run in found for step in run.steps})
+    steps = sorted({step for run in found.values() for step in run})
     if step is None:
-        step = ([s for s in steps if all(run.at(s) is not None for run in found)] or steps)[-1]
+        step = ([s for s in steps if all(s in run for run in found.values())] or steps)[-1]
 
     def drawn(at: int) -> Drawing:
         return draw_bands(found, edges, at) if edges else draw(found, levels or {}, at)
@@ -64,39 +51,39 @@ def loss_curves(
     present(drawn, choice("step", step, steps))
 
 
-def read(runs: Mapping[str, Losses]) -> list[Run]:
+def read(runs: Mapping[str, Losses]) -> dict[str, dict[int, float]]:
     require("loss_curves", len(runs), "runs", len(COLOURS))
-    found = []
+    found = {}
     for name, losses in runs.items():
         pairs = losses if isinstance(losses, Mapping) else dict(enumerate(losses, 1))
         if not pairs:
             raise ValueError(f"loss_curves: the run {name!r} has no step")
-        steps = tuple(sorted(int(step) for step in pairs))
-        values = [float(pairs[step]) for step in steps]
-        found.append(Run(name, steps, tuple(v if math.isfinite(v) else math.nan for v in values)))
+        ordered = ((int(step), float(pairs[step])) for step in sorted(pairs))
+        found[name] = {step: loss if math.isfinite(loss) else math.nan for step, loss in ordered}
     return found
 
 
-def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> Drawing:
+def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
     canvas = Canvas(sentence(runs))
-    values = [v for run in runs for v in run.losses if math.isfinite(v)] + list(levels.values())
+    values = [v for run in runs.values() for v in run.values() if math.isfinite(v)]
+    values += levels.values()
     low, high = min(values, default=0.0), max(values, default=1.0)
     low = 0.0 if 0 <= low < 0.4 * high else low - 0.05 * (high - low)
     high += 0.04 * (high - low) or 1.0
-    first, last = min(run.steps[0] for run in runs), max(run.steps[-1] for run in runs)
+    first, last = min(map(min, runs.values())), max(map(max, runs.values()))
     right = RIGHT - 8
     x = first, max(last, first + 1)
     axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high))
     axes.grid_y(round_steps(low, high), lambda tick: number(tick, 3))
     axes.steps_x("step", right)
     looks = [(colour, 2.0) for colour in COLOURS[: len(runs)]]
-    order = list(zip(runs, looks, strict=True))[::-1]  # the first of many lies on top
+    order = list(zip(runs.values(), looks, strict=True))[::-1]  # the first of many lies on top
     if len(runs) == 2:
         # Of two runs the first is a band below the other, so that it shows where they are equal.
         looks[0] = BAND, 6.0
-        order = list(zip(runs, looks, strict=True))
+        order = list(zip(runs.values(), looks, strict=True))
     for run, look in order:
-        axes.curve(run.steps, run.losses, *look)
+        axes.curve([*run], [*run.values()], *look)
     room = math.inf  # names stand at the left, where a loss is still high
     for rank, (name, level) in enumerate(sorted(levels.items(), key=lambda pair: -pair[1])):
         y = axes.py(level)
@@ -109,90 +96,84 @@ def draw(runs: Sequence[Run], levels: Mapping[str, float], step: int) -> Drawing
     axes.cursor(step)
     below = axes.bottom + 44
     parts = [f"Loss curves. {canvas.title}"]
-    for k, (run, look) in enumerate(zip(runs, looks, strict=True)):
+    for k, ((name, run), look) in enumerate(zip(runs.items(), looks, strict=True)):
         left, y = MARGIN + INNER / 2 * (k % 2), below + ROW * (k // 2)
         canvas.line([(left, y), (left + 24, y)], *look)
-        loss = run.at(step)
-        lit = "no loss" if loss is None else number(loss, 4)
+        lit = number(run[step], 4) if step in run else "no loss"
         told = "not finite" if lit == "nan" else lit
-        canvas.text(left + 32, y, f"{run.name}: {told} at step {step}")
+        canvas.text(left + 32, y, f"{name}: {told} at step {step}")
         parts.append(
-            f"{run.name}: {number(run.losses[0], 4)} at step {run.steps[0]}, "
-            f"{number(run.losses[-1], 4)} at step {run.steps[-1]}, {lit} at the lit step {step}."
+            f"{name}: {number(run[min(run)], 4)} at step {min(run)}, "
+            f"{number(run[max(run)], 4)} at step {max(run)}, {lit} at the lit step {step}."
         )
     parts += [f"Level {name}: {number(level, 3)}." for name, level in levels.items()]
     return canvas.finish(below + ROW * -(-len(runs) // 2) + 24, " ".join(parts))
 
 
-def draw_bands(runs: Sequence[Run], bands: Sequence[Run], step: int) -> Drawing:
+def draw_bands(runs: Runs, bands: Runs, step: int) -> Drawing:
     """The distances of the runs from the first, each below the edge of its band if all is well."""
-    apart = [distances(runs[0], run) for run in runs[1:]]
+    base, *others = runs
+    apart = {name: distances(runs[base], runs[name]) for name in others}
     canvas = Canvas(band_sentence(apart, bands))
-    values = [v for run in [*apart, *bands] for v in run.losses if 0 < v < math.inf]
+    every = [*apart.values(), *bands.values()]
+    values = [v for run in every for v in run.values() if 0 < v < math.inf]
     low, high = min(values, default=1e-3) / 2, max(values, default=1.0) * 2
-    first, last = runs[0].steps[0], max(run.steps[-1] for run in runs)
+    first, last = min(runs[base]), max(map(max, runs.values()))
     x, right = (first, max(last, first + 1)), RIGHT - 8
     axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high), log="y")
     axes.grid_y(decades(low, high), lambda tick: number(tick, 1))
     axes.steps_x("step", right)
-    parts = [f"Distances from {runs[0].name}. {canvas.title}"]
+    parts = [f"Distances from {base}. {canvas.title}"]
     below = axes.bottom + 44
-    for k, (run, band) in enumerate(zip(apart, bands, strict=True)):
-        colour, y = COLOURS[k], below + ROW * k
-        axes.curve(run.steps, [v if v > 0 else math.nan for v in run.losses], colour)
-        edge = zip(band.steps, band.losses, strict=True)
-        canvas.line([(axes.px(at), axes.py(v)) for at, v in edge], colour, 1.2, dashed=True)
+    for k, (name, run) in enumerate(apart.items()):
+        colour, y, band = COLOURS[k], below + ROW * k, bands[name]
+        axes.curve([*run], [v if v > 0 else math.nan for v in run.values()], colour)
+        edge = [(axes.px(at), axes.py(v)) for at, v in band.items()]
+        canvas.line(edge, colour, 1.2, dashed=True)
         canvas.line([(MARGIN, y), (MARGIN + 24, y)], colour, 2.0)
-        lit, most = run.at(step), band.at(step)
+        lit = run.get(step)
         told = "no loss" if lit is None else "not finite" if math.isnan(lit) else number(lit, 2)
-        room = "" if most is None else f", where the band ends at {number(most, 2)}"
-        words = f"{run.name}: {told} from {runs[0].name} at step {step}{room}"
+        room = f", where the band ends at {number(band[step], 2)}" if step in band else ""
+        words = f"{name}: {told} from {base} at step {step}{room}"
         canvas.text(MARGIN + 32, y, words)
         parts.append(f"{words}.")
     axes.cursor(step)
     return canvas.finish(below + ROW * len(apart) + 8, " ".join(parts))
 
 
-def distances(one: Run, other: Run) -> Run:
-    """How far `other` lies from `one`, at the steps that both have."""
-    pairs = zip(other.steps, other.losses, strict=True)
-    found = {s: abs(loss - mine) for s, loss in pairs if (mine := one.at(s)) is not None}
-    return Run(other.name, tuple(found), tuple(found.values()))
+def distances(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    """How far two runs lie apart, at the steps that both have."""
+    return {step: abs(loss - one[step]) for step, loss in other.items() if step in one}
 
 
-def band_sentence(apart: Sequence[Run], bands: Sequence[Run]) -> str:
+def band_sentence(apart: Runs, bands: Runs) -> str:
     left = []
-    for run, band in zip(apart, bands, strict=True):
-        pairs = zip(run.steps, run.losses, strict=True)
-        outside = [s for s, v in pairs if (most := band.at(s)) is not None and not v <= most]
-        left += [f"“{run.name}” leaves its band at step {outside[0]}"] if outside else []
-    if not left:
-        return "Every run stays in its band."
-    return f"{', '.join(left)}."
+    for name, run in apart.items():
+        outside = [s for s, v in run.items() if s in bands[name] and not v <= bands[name][s]]
+        left += [f"“{name}” leaves its band at step {outside[0]}"] if outside else []
+    return f"{', '.join(left)}." if left else "Every run stays in its band."
 
 
-def first_difference(one: Run, other: Run) -> int | None:
+def first_difference(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
     """The first step that both runs have at which the losses differ."""
-    for step, loss in zip(other.steps, other.losses, strict=True):
-        mine = one.at(step)
-        if mine is not None and mine != loss and not (math.isnan(mine) and math.isnan(loss)):
-            return step
-    return None
+    differ = (s for s in other if s in one and one[s] != other[s])
+    return next((s for s in differ if not math.isnan(one[s]) or not math.isnan(other[s])), None)
 
 
-def sentence(runs: Sequence[Run]) -> str:
-    one = runs[0]
+def sentence(runs: Runs) -> str:
+    one = next(iter(runs.values()))
     if len(runs) == 1:
-        ends = f"from {number(one.losses[0], 3)} to {number(one.losses[-1], 3)}"
-        return f"The loss goes {ends} in {one.steps[-1]} steps."
+        ends = f"from {number(one[min(one)], 3)} to {number(one[max(one)], 3)}"
+        return f"The loss goes {ends} in {max(one)} steps."
     if len(runs) > 2:
-        best = min(runs, key=lambda run: (math.isnan(run.losses[-1]), run.losses[-1]))
-        return f"“{best.name}” ends lowest, at {number(best.losses[-1], 3)}."
-    pairs = zip(runs[1].steps, runs[1].losses, strict=True)
-    gaps = [abs(loss - mine) for s, loss in pairs if (mine := one.at(s)) is not None]
+        last = {name: run[max(run)] for name, run in runs.items()}
+        best = min(last, key=lambda name: (math.isnan(last[name]), last[name]))
+        return f"“{best}” ends lowest, at {number(last[best], 3)}."
+    other = list(runs.values())[1]
+    gaps = list(distances(one, other).values())
     if not gaps:
         return "The two runs have no step in common."
-    found = first_difference(one, runs[1])
+    found = first_difference(one, other)
     if found is None:
         return f"The same to the last bit in all {len(gaps)} steps that both have."
     apart = [gap for gap in gaps if math.isfinite(gap)]

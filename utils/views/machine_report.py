@@ -10,7 +10,7 @@ from utils.notebook.audience import building
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
 from utils.views._canvas import INNER, LEADING, MARGIN, RIGHT, SMALL, Canvas, Drawing
 from utils.views._numbers import count, human_bytes
-from utils.views._text_outlines import text_width, wrap
+from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
 BOX_H, ROW, GAP = 58, 76, 34
@@ -168,7 +168,6 @@ def _draw_box(
     canvas.box((left, y, WIDE, BOX_H), fill, edge=edge, line=1.2, radius=7, dashed=dashed)
     head, note = texts
     room = WIDE - 24 - (16 if column == 2 else 0)
-    if text_width(head, size=13, mono=mono) > room:
-        head = wrap(head, room, size=13, mono=mono)[0] + " …"
+    head = cut(head, room, size=13, mono=mono, middle=False)
     canvas.text(left + 12, y + 20, head, size=13, mono=mono)
     canvas.note(left + 12, y + 40, note)

@@ -13,13 +13,12 @@ from utils.views._view import present
 
 BAR_H, ROW = 44, 28
 STATE = "#cf9bbd"  # the parameters' purple, lighter: kept once or more for each of them
-# Words in a part's name, and its colour and shape: the first that fits is taken.
-LOOKS = (
-    (("grad",), GRADIENT.colour, GRADIENT.marker),
-    (("state", "optimizer", "moment", "adam"), STATE, PARAMETER.marker),
-    (("param", "weight"), PARAMETER.colour, PARAMETER.marker),
-    (("activation", "backward", "saved"), STORAGE.colour, STORAGE.marker),
-)
+LOOKS = {  # colour and shape
+    "parameters": (PARAMETER.colour, PARAMETER.marker),
+    "gradients": (GRADIENT.colour, GRADIENT.marker),
+    "optimizer state": (STATE, PARAMETER.marker),
+    "activations": (STORAGE.colour, STORAGE.marker),
+}
 GREYS = ("#5b6675", "#8b95a3", "#b4bcc7", RULE)
 PALE = (STATE, *GREYS[2:])  # these take dark text
 
@@ -27,7 +26,7 @@ PALE = (STATE, *GREYS[2:])  # these take dark text
 def memory_bars(parts: Mapping[str, int]) -> None:
     """Show how many bytes each part takes of the whole, stacked in one bar.
 
-    parts: name -> bytes; parameters, gradients, optimizer state and activations have looks of their
+    parts: name -> bytes; parts with one of the names of LOOKS have a colour of their
     own. Raises ValueError for no parts, a negative number, or 0 bytes in all.
     """
     found = {str(name): int(size) for name, size in parts.items()}
@@ -45,8 +44,9 @@ def draw(parts: Mapping[str, int]) -> Drawing:
     canvas = Canvas(f"{human_bytes(total)} in all: {told}.")
     top = canvas.top + 12
     x, y = float(MARGIN), top + BAR_H + 34
-    rows = []
-    for (name, size), (fill, marker) in zip(parts.items(), _looks(parts), strict=True):
+    rows, greys = [], cycle(GREYS)
+    for name, size in parts.items():
+        fill, marker = LOOKS.get(name) or (next(greys), "s")
         wide, share = INNER * size / total, f"{size / total:.0%}"
         canvas.box((x, top, wide, BAR_H), fill, edge=CARD, line=1.5 if wide > 3 else 0)
         if wide > text_width(share, size=13) + 12:
@@ -67,14 +67,3 @@ def _draw_row(canvas: Canvas, y: float, name: str, size: int, ink: str) -> None:
     canvas.text(MARGIN + 22, y, name, ink, size=13)
     canvas.text(MARGIN + 300, y, human_bytes(size), ha="right", size=13, mono=True)
     canvas.note(MARGIN + 330, y, f"{size:,} B")
-
-
-def _looks(parts: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return a colour and marker for each part: its own, or the next grey square."""
-    greys = cycle(GREYS)
-    found: list[tuple[str, str]] = []
-    for name in parts:
-        fits = ((c, mark) for keys, c, mark in LOOKS if any(key in name.lower() for key in keys))
-        look = next(fits, None)
-        found.append(look if look and look not in found else (next(greys), "s"))
-    return found

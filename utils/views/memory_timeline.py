@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 
 from utils.instruments.traces import Allocation, Event
@@ -52,16 +53,11 @@ class Memory:
     def held(self, at: float) -> int:
         return sum(block.bytes for block in self.alive(at))
 
+    @cached_property
     def peak(self) -> tuple[float, int]:
         """The first moment at which most bytes are held, and how many."""
-        changes = [(block.start, block.bytes) for block in self.blocks]
-        changes += [(b.end, -b.bytes) for b in self.blocks if b.end is not None]
-        now, best, when = 0, 0, float(self.start)
-        for moment, size in sorted(changes):
-            now += size
-            if now > best:
-                best, when = now, float(moment)
-        return when, best
+        when = max((float(block.start) for block in self.blocks), key=self.held)
+        return when, self.held(when)
 
 
 def memory_timeline(events: Sequence[Event], allocations: Sequence[Allocation]) -> None:
@@ -71,7 +67,7 @@ def memory_timeline(events: Sequence[Event], allocations: Sequence[Allocation]) 
     `profile_memory=True`. Raises ValueError if there are none.
     """
     found = read(events, allocations)
-    start = place_of(found, found.peak()[0])
+    start = place_of(found, found.peak[0])
     present(lambda at: draw(found, at), slider("moment", start, 0, STEPS))
 
 
@@ -123,7 +119,7 @@ def place_of(memory: Memory, at: float) -> int:
 
 def draw(memory: Memory, place: int) -> Drawing:
     at, length = memory.at(place), memory.end - memory.start
-    when, peak = memory.peak()
+    when, peak = memory.peak
     canvas = Canvas(
         f"{human_bytes(memory.held(at))} held at {ms(at - memory.start)}; "
         f"the peak, {human_bytes(peak)}, is at {ms(when - memory.start)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, STORAGE
+from utils.softmax.launch import power_of_two
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing
 from utils.views._numbers import count
 from utils.views._view import present, slider
@@ -21,17 +22,13 @@ def row_lanes(columns: int) -> None:
     present(draw, slider("columns", columns, 1, MOST))
 
 
-def block_of(columns: int) -> int:
-    return 1 << (columns - 1).bit_length()
-
-
 def idle(columns: int) -> float:
     """Return the part of a row's lanes that hold no number."""
-    return 1 - columns / block_of(columns)
+    return 1 - columns / power_of_two(columns)
 
 
 def draw(columns: int) -> Drawing:
-    block = block_of(columns)
+    block = power_of_two(columns)
     off = block - columns
     title = f"A row of {count(columns, 'column')} fills its block: no lane idles."
     if off:
@@ -69,7 +66,7 @@ def draw(columns: int) -> Drawing:
     )
     nearby = [k for k in (columns - 1, columns + 1) if 1 <= k <= MOST]
     told = " ".join(
-        f"{count(k, 'column')}: {block_of(k):,} lanes, {idle(k):.0%} idle." for k in nearby
+        f"{count(k, 'column')}: {power_of_two(k):,} lanes, {idle(k):.0%} idle." for k in nearby
     )
     return canvas.finish(
         axes.bottom + 58,

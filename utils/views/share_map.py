@@ -12,7 +12,7 @@ from utils.notebook.style import CARD, MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, Canvas, Drawing
 from utils.views._numbers import human_bytes, listed
 from utils.views._strides import Geometry, geometry
-from utils.views._text_outlines import text_width
+from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
 LABEL_W, FACTS_W = 110, 190  # the names left of the bars, shape and strides right of them
@@ -136,9 +136,7 @@ def sentence(found: Sequence[Storage]) -> str:
 
 def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: Placed) -> None:
     middle = y + BAR_H / 2
-    name = tensor.name
-    while text_width(name, size=13, mono=True) > LABEL_W - 12:
-        name = f"{name[:-2]}…"
+    name = cut(tensor.name, LABEL_W - 12, size=13, mono=True)
     canvas.text(MARGIN, middle, name, size=13, mono=True)
     spans = _spans(tensor, wide, storage.nbytes)
     if len(spans) > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,23 +31,11 @@ class Counts:
         return sum(number for _, number in self.operators)
 
 
-class _Counting(Counter):
-    """Counts operators by name, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: collections.Counter[str] = collections.Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names[func.overloadpacket.__name__] += 1
-        return super().__torch_dispatch__(func, types, args, kwargs)
-
-
 def counts(function: Callable[..., Any], *args: Any) -> Counts:
-    with _Counting() as mode:
+    with Counter() as counted:
         function(*args)
-    asked = mode.names["_local_scalar_dense"]
-    return Counts(tuple(mode.names.most_common()), mode.bytes, asked)
+    asked = counted.operators["_local_scalar_dense"]
+    return Counts(tuple(counted.operators.most_common()), counted.bytes, asked)
 
 
 def step_counts(

@@ -279,14 +279,9 @@ class _Sheet:
             self.canvas.box(box, part.colour, edge=INK, line=1.6, radius=radius)
 
     def _value(self, x: float, y: float, value: Number, colour: str) -> None:
-        lines = [short(value, 5)]
-        if isinstance(value, complex):
-            imaginary = short(value.imag, 4)
-            lines = [short(value.real, 5), f"{'' if imaginary[0] == '-' else '+'}{imaginary}j"]
-        size = SMALL if len(lines) == 1 else SMALL - 1
-        for row, words in enumerate(lines):
-            middle = y + CELL_H / 2 + 12 * (row - (len(lines) - 1) / 2)
-            self.canvas.text(x + CELL_W / 2, middle, words, colour, "center", size=size, mono=True)
+        words = short(value, 2 if isinstance(value, complex) else 5)
+        at = x + CELL_W / 2, y + CELL_H / 2
+        self.canvas.text(*at, words, colour, "center", size=SMALL, mono=True)
 
     def _strip_xy(self, element: int) -> tuple[float, float]:
         row, column = divmod(element - self.strip.start, STRIP_COLUMNS)

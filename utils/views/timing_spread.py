@@ -8,7 +8,7 @@ import numpy as np
 
 from utils.notebook.style import GRADIENT, INK, MUTED, STORAGE, Part
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
-from utils.views._numbers import count
+from utils.views._numbers import count, require
 from utils.views._view import present, slider
 
 ROW, HIGH, LEFT = 74, 190, 118
@@ -31,11 +31,9 @@ def timing_spread(timings: Mapping[str, Sequence[float]]) -> None:
 
 def read(timings: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     found = {str(name): [1e3 * float(t) for t in times] for name, times in timings.items()}
-    if len(found) != 2:
-        raise ValueError(f"timing_spread compares two, got {len(found)}")
+    require("timing_spread", len(found), "timings", 2, 2)
     for name, times in found.items():
-        if not 1 <= len(times) <= MOST:
-            raise ValueError(f"timing_spread: 1 to {MOST} runs, got {len(times)} of {name!r}")
+        require("timing_spread", len(times), f"runs of {name!r}", MOST)
         if not all(0 < t < 1e9 for t in times):
             raise ValueError(f"timing_spread: seconds above 0, got {min(times) / 1e3} in {name!r}")
     return found

@@ -1,6 +1,7 @@
 """The drivers of lab 08: what they return of right pieces and of wrong ones, and what they undo."""
 
 import logging
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -347,3 +348,26 @@ def test_the_hub_is_off_whoever_imports_it_first():
     from transformers.utils.hub import is_offline_mode  # the hub's own
 
     assert is_offline_mode()
+
+
+def test_the_steps_of_each_parameter_are_counted():
+    model = nn.Linear(2, 2)
+    with driver.counted_steps() as taken:
+        for some, times in ((model.weight, 3), (model.bias, 7)):
+            optimizer = torch.optim.SGD([some])
+            for _ in range(times):
+                optimizer.step()
+    optimizer.step()
+    assert (taken[id(model.weight)], taken[id(model.bias)]) == (3, 7)
+
+
+def test_perplexity_counts_what_counts_and_rolls_nobodys_dice():
+    weights = {name: torch.zeros_like(t) for name, t in MiniGPT(CONFIG).state_dict().items()}
+    weights["lm_head.bias"] = torch.tensor([0.5, 0.25, *[0.25 / 9] * 9]).log()
+    inputs, targets = torch.tensor([[1, 3, 2]]), torch.tensor([[0, 1, -100]])
+    before = torch.get_rng_state()
+    came = driver.perplexity(weights, CONFIG, inputs, targets)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert came == pytest.approx(math.sqrt(2 * 4))
+    with pytest.raises(RuntimeError, match=r"Missing key.*lm_head\.bias"):
+        driver.perplexity({n: weights[n] for n in list(weights)[:-1]}, CONFIG, inputs, targets)

@@ -21,10 +21,11 @@ PRIVATE = {
     "_C.DispatchKey",
     "_C.DispatchKeySet",
     "_C._dispatch_dump_table",
+    "_C._dispatch_has_kernel",
     "_C._dispatch_keys",
     "_C._dispatch_tls_local_exclude_set",
     "_C._dispatch_tls_local_include_set",
-    "_ops.OpOverloadPacket",
+    "_C._profiler",
     "utils._pytree",
 }
 

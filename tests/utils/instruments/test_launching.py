@@ -90,7 +90,7 @@ def test_an_argument_that_must_be_a_constant_is_named():
 
     with recorded_launches() as found:
         launch(widened, (1,), torch.zeros(1), tl.float32)
-    with pytest.raises(CompileError, match="ACC is a dtype; .+ must be a tl.constexpr"):
+    with pytest.raises(CompileError, match="of type: dtype; .+ must be a tl.constexpr"):
         ptx_of(found[0])
 
 

@@ -129,7 +129,6 @@ def test_softmax_is_swapped_in_one_line(tokens):
     model.softmax = traced
     assert torch.equal(model.probabilities(tokens), expected)
     assert seen == [(2, 32, 600)]
-    assert MiniGPT(MiniGPTConfig(), softmax=traced).softmax is traced
 
 
 def test_gradients_reach_every_parameter():

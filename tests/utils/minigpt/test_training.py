@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from utils.checks.compare import compare
 from utils.minigpt import (
     WITHOUT_IMPERFECT,
     MiniGPTConfig,
@@ -125,7 +126,7 @@ def test_the_command_writes_what_the_evaluation_reads(tmp_path, capsys, small_co
     evaluation.main(["--weights", str(tmp_path / "weights.safetensors")])
     said = capsys.readouterr().out
     assert "179,544 parameters" in said
-    assert "Verb right in all: English 0.0%, Spanish 0.0%" in said
+    assert '"accuracy": {\n    "en": 0.0,\n    "es": 0.0\n  }' in said
     assert "manifest states other" not in said
     manifest["figures"]["accuracy"]["en"] = 0.99
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
@@ -217,7 +218,7 @@ def test_the_manifest_states_what_the_shipped_weights_give_again(data):
     assert manifest["data"]["sha256"] == data.sha256()
     assert baselines()["combinations held out"]["fivegram"] == 5.0452
     figures = evaluation.evaluate(load_minigpt(), load_tokenizer(), data)
-    assert evaluation.agree(figures, manifest["figures"]), evaluation.in_words(figures)
+    assert compare(figures, manifest["figures"], tolerance=evaluation.ELSEWHERE) is None
     assert all(row["prompts"] > 0 for row in figures["conjugation"])
     assert all(figures["accuracy"][code] >= 0.95 for code in ("en", "es"))
     for row in figures["perplexity"]:

@@ -232,7 +232,7 @@ def test_a_long_kernel_is_drawn_line_by_line():
 )  # fmt: skip
 def test_the_lanes_of_a_row(columns, words):
     check(*lanes.draw(columns), *words)
-    assert lanes.block_of(columns) == triton.next_power_of_2(columns)
+    assert lanes.power_of_two(columns) == triton.next_power_of_2(columns)
 
 
 @pytest.mark.parametrize("columns", [0, 2049])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -109,31 +108,12 @@ def test_meta_and_empty_storages_are_not_thrown_together():
     assert len(storages({"a": torch.empty(0), "b": torch.empty(0)})) == 2
 
 
-class Step(NamedTuple):
-    number: int
-    title: str
-    needs: tuple[int, ...] = ()
-
-
 def test_a_phase_stands_right_of_what_it_needs():
     spots = places(PHASES)
     assert len(set(spots.values())) == len(PHASES)
     for phase in PHASES:
         assert all(spots[need][0] < spots[phase.number][0] for need in phase.needs)
     assert [spots[number][1] for number in (1, 2, 3, 4, 5, 6)] == [0] * 6
-
-
-@pytest.mark.parametrize(
-    ("steps", "says"),
-    [
-        ([Step(1, "a", (2,))], "not among"),
-        ([Step(1, "a", (2,)), Step(2, "b", (1,))], "circle"),
-        ([Step(1, "a"), Step(1, "b")], "number of its own"),
-    ],
-)
-def test_a_path_that_cannot_be_walked_is_refused(steps, says):
-    with pytest.raises(ValueError, match=says):
-        places(steps)
 
 
 @pytest.mark.parametrize(

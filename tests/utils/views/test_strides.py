@@ -36,10 +36,9 @@ def test_the_sum_is_where_torch_reads():
         assert layout.length == len(storage)
 
 
-def test_overlap_and_order_are_torchs():
+def test_overlap_is_torchs():
     for _, view in random_views(400, seed=1):
         layout = geometry(view)
-        assert layout.row_major == view.is_contiguous()
         own = view[tuple(slice(1) if s == 0 else slice(None) for s in view.stride())]
         assert layout.overlaps == (own.unique().numel() < own.numel())
         assert layout.sharing == 1 or own.numel() * layout.sharing == view.numel()
@@ -71,7 +70,7 @@ def test_bytes_come_from_the_dtype():
         (lambda: [1, 2], "list"),
         (lambda: torch.eye(2).numpy(), "from_numpy"),
         (lambda: torch.eye(2).to_sparse(), "to_dense"),
-        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "unbind"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "one strided"),
     ],
 )
 def test_what_has_no_strides_is_refused_with_what_to_do(make, says):

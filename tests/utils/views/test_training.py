@@ -51,7 +51,7 @@ def test_the_title_says_whether_two_runs_are_the_same():
 def test_a_loss_that_is_not_finite_is_drawn_as_a_gap_and_said():
     runs = curves.read({"a": [3.0, math.nan, math.inf, 2.0]})
     check(*curves.draw(runs, {}, 2), "a: 3 at step 1, 2 at step 4, nan at the lit step 2")
-    assert curves.first_difference(runs[0], runs[0]) is None
+    assert curves.first_difference(runs["a"], runs["a"]) is None
 
 
 def test_levels_are_told():
@@ -81,11 +81,11 @@ def test_distances_lie_in_bands_or_it_is_said_where_not():
         "a: 0.25 from float32 at step 2, where the band ends at 0.25",
         "b: 0 from float32 at step 2, where the band ends at 0.5",
     )
-    assert curves.band_sentence(curves.read({"a": [0.0, 0.25]}), edges[:1]) == (
+    assert curves.band_sentence(curves.read({"a": [0.0, 0.25]}), edges) == (
         "Every run stays in its band."
     )
     lost = curves.read({"a": [0.0, math.nan]})
-    assert curves.band_sentence(lost, edges[:1]) == "“a” leaves its band at step 2."
+    assert curves.band_sentence(lost, edges) == "“a” leaves its band at step 2."
 
 
 @pytest.mark.parametrize("bands", [{"a": [1.0], "b": [1.0]}, {"float32": [1.0]}])

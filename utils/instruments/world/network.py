@@ -8,10 +8,12 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from utils.instruments.world.events import Collective, Computed, Message, Outcome
 
@@ -107,17 +109,11 @@ def connect(
 ) -> Outcome:
     """Run generators, the ranks of a world, to their ends.
 
-    Args:
-        programs: a generator for each rank, or anything with ``resume(answer)`` that gives
-            ``("yield", request)`` or ``("return", result)``.
-        rendezvous: whether a send waits until its receiver asks for the tensor. Otherwise the
-            tensor is kept until then, and the sender goes on at once.
-        latency: seconds that each message takes, however small.
-        bandwidth: bytes a second of a message.
-
-    Raises:
-        WorldError: `Deadlock`, `Mismatch`, `BadRequest` or `Endless`.
-        Exception: what a program raises.
+    A program is a generator, or anything with ``resume(answer)`` that gives ``("yield", request)``
+    or ``("return", result)``. With ``rendezvous`` a send waits until its receiver asks for the
+    tensor; otherwise the tensor is kept until then, and the sender goes on at once. A message takes
+    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. Raises a WorldError
+    (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a program raises.
     """
     return _Network(programs, rendezvous, latency, bandwidth).run()
 
@@ -394,10 +390,7 @@ def _answers(kind: str, given: list, details: tuple) -> list:
 
 def _reduced(tensors: list[Tensor], how: str) -> Tensor:
     """In the order of the ranks."""
-    total = tensors[0]
-    for tensor in tensors[1:]:
-        total = REDUCTIONS[how](total, tensor)
-    return total.clone()
+    return reduce(REDUCTIONS[how], tensors).clone()
 
 
 def _plain(dtype: torch.dtype) -> str:
@@ -424,12 +417,10 @@ def _have_ended(ranks: Sequence[int]) -> str:
 
 def copied(value: Any) -> Any:
     """Return a copy that shares nothing with the original."""
-    if isinstance(value, Tensor):
-        return value.detach().clone().requires_grad_(value.requires_grad)
-    if isinstance(value, nn.Module):
-        return copy.deepcopy(value)
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
-        return type(value)(copied(item) for item in value)
-    return value
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor):
+            return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+        return copy.deepcopy(leaf) if isinstance(leaf, nn.Module) else leaf
+
+    return tree_map(one, value)
