@@ -26,7 +26,7 @@ URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
 LINK = re.compile(
     r"\[(?P<text>[^\[\]]*+)\]\("
     r"(?:(?P<there>\.\./\.\./notebooks/|\.\./lesson_)|https?://[^\s()\[\]]*?/lessons/)"
-    r"(?P<page>\d\d_\w+(?:\.[a-z]{2})?\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
+    r"(?P<page>\d\d_\w+\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
 )
 
 

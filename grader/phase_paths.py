@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from grader import UserError
@@ -14,7 +14,6 @@ from grader.submission.names import nfc
 ROOT = Path(__file__).resolve().parent.parent
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
 START = "start"
-TRANSLATION = re.compile(r"lesson\.([a-z]{2})\.py")
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,6 @@ class PhasePaths:
 
     root: Path  # the project's folder
     name: str  # such as ``01_tensors``, or :data:`START`
-    # Of a translated lesson, such as ``es``; empty for the phase itself. A translation has a lesson
-    # and a page of its own, and neither lab nor checks.
-    language: str = ""
 
     @property
     def number(self) -> str:
@@ -39,11 +35,11 @@ class PhasePaths:
     @property
     def lesson(self) -> Path:
         start = self.root / "phases" / "start.py"
-        return start if self.name == START else self.folder / f"lesson{self._suffix}.py"
+        return start if self.name == START else self.folder / "lesson.py"
 
     @property
     def lab(self) -> Path:
-        return self.folder / f"lab{self._suffix}.py"
+        return self.folder / "lab.py"
 
     @property
     def checks(self) -> list[Path]:
@@ -58,7 +54,7 @@ class PhasePaths:
     @property
     def page(self) -> Path:
         """The built, executed notebook of the lesson."""
-        return self.root / "notebooks" / f"{self.name}{self._suffix}.ipynb"
+        return self.root / "notebooks" / f"{self.name}.ipynb"
 
     @property
     def source(self) -> Path:
@@ -68,10 +64,6 @@ class PhasePaths:
     @property
     def release(self) -> Path:
         return self.root / "release" / self.name / f"{self.name}.ipynb"
-
-    @property
-    def _suffix(self) -> str:
-        return f".{self.language}" if self.language else ""
 
     def texts(self) -> list[str]:
         """Return the file names of those texts that exist."""
@@ -123,24 +115,16 @@ def phases(root: Path = ROOT) -> list[PhasePaths]:
     return [phase for phase in found if PHASE.fullmatch(phase.name) and phase.texts()]
 
 
-def translations(phase: PhasePaths) -> list[PhasePaths]:
-    """Return the translations of a phase's lesson, in the order of their languages."""
-    found = (TRANSLATION.fullmatch(path.name) for path in sorted(phase.folder.glob("lesson.*.py")))
-    return [replace(phase, language=match[1]) for match in found if match]
-
-
 def pages(root: Path) -> list[PhasePaths]:
-    """Return what pages are built from: each phase, its translations, and the start page."""
+    """Return what pages are built from: each phase, and the start page."""
     start = PhasePaths(root, START)
-    found = [page for phase in phases(root) for page in (phase, *translations(phase))]
-    return [*found, start] if start.lesson.exists() else found
+    return [*phases(root), *([start] if start.lesson.exists() else [])]
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
     """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
 
-    With each come its translations. Without words it is all pages. Raises UserError when a word
-    names no phase.
+    Without words it is all pages. Raises UserError when a word names no phase.
     """
     every = pages(root)
     if not wanted:

@@ -231,10 +231,9 @@ def settings() -> dict[str, object]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register math as MathML and the pages' languages; this module is a Sphinx extension."""
+    """Register math as MathML; this module is a Sphinx extension."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("builder-inited", dark_code, priority=100)  # before Furo writes the style
-    app.connect("html-page-context", say_language)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -252,8 +251,3 @@ def dark_code(app: Sphinx) -> None:
     """Choose the colours of code on a dark page, a setting that only the loaded theme knows."""
     app.config["pygments_dark_style"] = "github-dark"
 
-
-def say_language(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
-    context["language"] = app.env.metadata[pagename].get("language", "en")

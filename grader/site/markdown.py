@@ -39,7 +39,7 @@ DRILL = re.compile(
 ANSWER = re.compile(
     r"<details[^>]*><summary[^>]*>(.*?)</summary><div[^>]*>(.*?)</div></details>", re.DOTALL
 )
-SUMMARY = {"en": "Show what happens", "es": "Mostrar qué ocurre"}
+FOLD = '<details class="prediction"><summary>Show what happens</summary>'
 END = "</details>"
 HREF = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
 View = dict[str, Any]  # as grader.site.frames describes it
@@ -50,9 +50,7 @@ def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
 
     `top` stands below the first cell. The source of a drill is left out: the answer stands in it.
     """
-    language = page.phase.language or "en"
-    parts = [f"---\nlanguage: {language}\n---"]
-    fold = f'<details class="prediction"><summary>{SUMMARY.get(language, SUMMARY["en"])}'
+    parts: list[str] = []
     opened = False
     for index, cell in enumerate(page.cells()):
         if cell.cell_type == "markdown":
@@ -73,7 +71,7 @@ def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
         if not drill:
             parts.append(block("code-block", "ipython3", "source", cell.source.rstrip("\n")))
         if cell.metadata.get("jupyter", {}).get("outputs_hidden") and not opened:
-            parts.append(f"{fold}</summary>")
+            parts.append(FOLD)
             opened = True
         parts += shown(cell, page, views.get(cell.id, {}), site)
     return "\n\n".join([*parts, END] if opened else parts) + "\n"

@@ -15,7 +15,7 @@ from nbformat.v4 import new_markdown_cell
 
 from grader import UserError
 from grader.authoring.notebook import read, stamp
-from grader.phase_paths import START, PhasePaths, phases, slug, translations
+from grader.phase_paths import START, PhasePaths, phases, slug
 
 INDEX = "index"
 LESSONS, LABS = "lessons", "labs"
@@ -60,12 +60,10 @@ def pages(root: Path) -> list[Page]:
     found: list[Page] = []
     top: list[Page] = []
     for phase in phases(root):
-        lessons = [phase, *translations(phase)] if phase.lesson.exists() else []
-        under = [page_of(lesson, lesson.page) for lesson in lessons[1:]]
-        under += [page_of(phase, phase.release)] if phase.lab.exists() else []
-        first = [page_of(phase, phase.page, under)] if lessons else under
-        top += first
-        found += [*first, *under] if lessons else first
+        lab = [page_of(phase, phase.release)] if phase.lab.exists() else []
+        lesson = [page_of(phase, phase.page, lab)] if phase.lesson.exists() else []
+        top += lesson or lab
+        found += [*lesson, *lab]
     start = PhasePaths(root, START)
     words = []
     for path in (root / "phases" / f"{name}.md" for name in WORDS):
@@ -82,8 +80,6 @@ def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Pa
     title = stamp(built).get("title", notebook.stem)
     if notebook == phase.release:
         title = "Lab"
-    elif phase.language:
-        title = f"{title} ({phase.language})"
     elif phase.name != START:
         title = f"{phase.number} {title}"
     docname = docname_of(shown)

@@ -15,10 +15,10 @@ IN_COPY_OF = ("../../notebooks/", "../lesson_")
 SITE = "https://example.org/course/"
 TEXT = """It follows [lesson
 01](../../notebooks/01_tensors.ipynb), as [this](https://example.org/x) says.
-From the lesson: [The address: `i`](../../notebooks/01_tensors.es.ipynb#cell-id=the-address-i)."""
+From the lesson: [The address: `i`](../../notebooks/01_tensors.ipynb#cell-id=the-address-i)."""
 ON_SITE = f"""It follows [lesson
 01]({SITE}{LESSONS}/01_tensors.html), as [this](https://example.org/x) says.
-From the lesson: [The address: `i`]({SITE}{LESSONS}/01_tensors.es.html#the-address-i)."""
+From the lesson: [The address: `i`]({SITE}{LESSONS}/01_tensors.html#the-address-i)."""
 WORDS = """It follows lesson
 01, as [this](https://example.org/x) says.
 From the lesson: “The address: `i`”."""

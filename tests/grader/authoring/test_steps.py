@@ -9,7 +9,7 @@ from grader.authoring import execute, review, steps
 from grader.authoring.release import generate
 from grader.authoring.text import Refused
 from grader.phase_paths import ROOT, pages
-from tests.grader.authoring.example import LAB, LESSON
+from tests.grader.authoring.example import LAB
 
 SOURCE = "source/01_rows/01_rows.ipynb"
 RELEASE = "release/01_rows/01_rows.ipynb"
@@ -317,24 +317,6 @@ def test_a_notebook_of_unknown_origin_is_not_overwritten(course):
         bring_home(course)
     with pytest.raises(Refused, match="holds edits"):
         build(course)
-
-
-@pytest.mark.slow(4)
-def test_a_translated_lesson_is_a_page_of_its_own(project):
-    project.write("phases/01_rows/lesson.es.py", LESSON.replace("# # Rows", "# # Filas"))
-    project.write("phases/01_rows/lesson.old.py", "no language has three letters")
-    first, translated = pages(project.root)
-    assert (first.language, translated.language, translated.name) == ("", "es", "01_rows")
-    assert translated.page == project.root / "notebooks" / "01_rows.es.ipynb"
-    assert not translated.lab.exists()
-    build(project)
-    assert ("Filas" in translated.page.read_text(), "Filas" in first.page.read_text()) == (
-        True,
-        False,
-    )
-    assert check(project) == []
-    translated.lesson.unlink()
-    assert check(project) == ["notebooks/01_rows.es.ipynb: no text builds it any more: delete it"]
 
 
 def test_an_exercises_name_is_taken_once_in_the_course(project):

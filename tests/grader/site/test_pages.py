@@ -24,7 +24,6 @@ from utils.notebook import drills
     [
         ("notebooks/start.ipynb", "index"),
         ("notebooks/01_tensors.ipynb", "lessons/01_tensors"),
-        ("notebooks/01_tensors.es.ipynb", "lessons/01_tensors.es"),
         ("release/01_tensors/01_tensors.ipynb", "labs/01_tensors"),
         ("release/01_tensors/other.ipynb", None),
         ("source/01_tensors/01_tensors.ipynb", None),
@@ -63,7 +62,7 @@ def test_a_link_between_notebooks_becomes_one_between_pages(href, within, leads)
 def test_addresses_are_relative():
     assert uri("_images/a.png", "lessons/01_tensors") == "../_images/a.png"
     assert uri("lessons/01_tensors", "index") == "lessons/01_tensors.html"
-    assert uri("lessons/01_tensors.es", "lessons/01_tensors") == "01_tensors.es.html"
+    assert uri("lessons/02_autograd", "lessons/01_tensors") == "02_autograd.html"
 
 
 def test_an_anchor_is_the_heading_in_lower_case():
@@ -77,9 +76,9 @@ def code(printed="", tags=()):
     return new_code_cell("c", outputs=outputs, metadata={"tags": list(tags)})
 
 
-def made(tmp_path, *cells, language=""):
+def made(tmp_path, *cells):
     """The Markdown of a lesson's page with these cells: words, or code cells."""
-    phase = PhasePaths(tmp_path, "01_rows", language)
+    phase = PhasePaths(tmp_path, "01_rows")
     nodes = [new_markdown_cell(cell) if isinstance(cell, str) else cell for cell in cells]
     notebook = new_notebook(cells=[new_markdown_cell("# Rows"), *nodes])
     fold_answers(notebook)
@@ -109,12 +108,6 @@ def test_what_follows_a_prediction_is_one_fold(cells, shown, tmp_path):
     words = [line.split()[0] for line in lines if line and not line.startswith(("```", ":class"))]
     short = " ".join(words).replace("<details", "[").replace("</details>", "]")
     assert short == shown
-
-
-def test_the_page_of_a_translation_says_so(tmp_path):
-    text = made(tmp_path, ASK, code("o"), language="es")
-    assert text.startswith("---\nlanguage: es\n---\n")
-    assert "<summary>Mostrar qué ocurre</summary>" in text
 
 
 def paper(ask, *args, **kwargs):
