@@ -250,4 +250,3 @@ def visit_math_block(self: Any, node: nodes.math_block) -> None:
 def dark_code(app: Sphinx) -> None:
     """Choose the colours of code on a dark page, a setting that only the loaded theme knows."""
     app.config["pygments_dark_style"] = "github-dark"
-
