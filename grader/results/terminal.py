@@ -9,7 +9,7 @@ from rich.table import Table
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import ExerciseTally
-from grader.results.gradebook import Graded, ReasonKind
+from grader.results.gradebook import Graded
 
 BAR = 20
 MOST = 12  # misconceptions that are listed
@@ -18,7 +18,10 @@ MOST = 12  # misconceptions that are listed
 def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
-    """Print all tables for one lab, with a story about each student, by id."""
+    """Print all tables for one lab, with a story about each student, by id.
+
+    Which submissions need a person has been printed when they were graded.
+    """
     cells = {name: one.cells[name] for one in graded for name in one.verdicts}
     tallies = [ExerciseTally(cell) for cell in cells.values()]
     learners = _table("Learners", "who", ">points", "", "what happened")
@@ -44,19 +47,8 @@ def print_summary(
         mistakes.add_row(str(times), escape(name), tally.name, escape(reads))
     if len(found) > MOST:
         mistakes.caption = f"and {len(found) - MOST} more"
-    by_reason: dict[str, list[str]] = {}
-    for one in graded:
-        texts = [reason.text for reason in one.reasons() if reason.kind is not ReasonKind.UNDEFINED]
-        for text in dict.fromkeys(texts):
-            by_reason.setdefault(text, []).append(one.name)
-    people = _table("Submissions that need a person", "why", "who")
-    for reason, names in by_reason.items():
-        people.add_row(escape(reason), escape(", ".join(names)))
-    if waiting := sum(len(one.waiting) for one in graded):
-        people.add_row("answers in words, to mark in formgrader", f"{waiting} answers")
     console.rule(f"[bold]{escape(title)}")
-    for table in (learners, exercises, mistakes, *([people] if people.row_count else [])):
-        console.print(table)
+    console.print(learners, exercises, mistakes)
 
 
 def _table(title: str, *columns: str) -> Table:
