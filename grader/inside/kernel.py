@@ -17,6 +17,7 @@ import contextlib
 import getpass
 import inspect
 import io
+import json
 import os
 import select
 import signal
@@ -208,12 +209,13 @@ class Displays(DisplayPublisher):
         **ignored: Any,
     ) -> None:
         self._validate_data(data, metadata)
+        name = (transient or {}).get("display_id")
         self.shell.flush()
         self.shell.sender.send(
             "update_display_data" if update else "display_data",
             data=data,
             metadata=metadata or {},
-            display_id=(transient or {}).get("display_id"),
+            display_id=None if name is None else str(name),
         )
 
     def clear_output(self, wait: bool = False) -> None:
@@ -259,19 +261,18 @@ class Shell(InteractiveShell):
         magics: Any = self.magics_manager
         for name in FOR_FRONT_ENDS:
             magics.register_function(lambda line: None, magic_name=name)
+        self.streams: tuple[Stream, ...] = ()
         self._asked: deque[dict[str, Any]] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def move_in(self, end: socket.socket, home: str) -> None:
         """Make of this process the kernel of one notebook, with its end of the socket."""
         self.sender.open(end)
-        sys.stdout, sys.stderr = streams = (
-            Stream(self.sender, "stdout", 1),
-            Stream(self.sender, "stderr", 2),
-        )
+        self.streams = (Stream(self.sender, "stdout", 1), Stream(self.sender, "stderr", 2))
+        sys.stdout, sys.stderr = self.streams
         # SIGINT must reach the thread that runs cells, so this one blocks it
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        threading.Thread(target=_tend, args=(streams,), daemon=True).start()
+        threading.Thread(target=_tend, args=(self.streams,), daemon=True).start()
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         builtins.input = getpass.getpass = _refuse_input
         self.ipython_dir, self.starting_dir = f"{home}/.ipython", os.getcwd()
@@ -297,7 +298,7 @@ class Shell(InteractiveShell):
                 served = False
                 self.loop.stop()
             elif (complete := assembler.take(packet)) is not None:
-                self._asked.append(messages.json.loads(complete))
+                self._asked.append(json.loads(complete))
                 self._next()
 
         self.loop.add_reader(self.sender.end, take)
@@ -320,9 +321,8 @@ class Shell(InteractiveShell):
             raised = error
             self.showtraceback()
         finally:
-            for stream in (sys.stdout, sys.stderr):
-                if isinstance(stream, Stream):
-                    stream.read_pipe()
+            for stream in self.streams:
+                stream.read_pipe()
             self.flush()
             self.sender.send(
                 "done",
@@ -353,8 +353,10 @@ class Shell(InteractiveShell):
     async def run_ast_nodes(self, *args: Any, **kwargs: Any) -> bool:
         """Run the statements of a cell; only in here does an interrupt raise, and only once.
 
-        A second one could come while the first is shown.
+        A second one could come while the first is shown. A cell may run another one in itself.
         """
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            return await super().run_ast_nodes(*args, **kwargs)
         try:
             try:
                 signal.signal(signal.SIGINT, self._interrupt_once)
@@ -374,9 +376,9 @@ class Shell(InteractiveShell):
         self.loop.call_soon_threadsafe(self._task.cancel)
 
     def flush(self) -> None:
-        """Send what was printed so far."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        """Send what was printed so far, wherever the learner's code lets ``sys.stdout`` lead."""
+        for stream in self.streams:
+            stream.flush()
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         self.flush()

@@ -106,8 +106,9 @@ class Kernel(ABC):
     def _over(self) -> None:
         """Find out why the kernel's socket was closed, and end what still runs."""
 
-    def _starved(self, limit: float) -> Exception:
-        return NotInterrupted(f"{WAITS * limit:g} s by the clock")
+    def _starved(self, limit: float) -> Exception | None:
+        """Return the error, if any, for a time limit that ended by the clock, before its own."""
+        return None
 
     def run(
         self,
@@ -133,9 +134,11 @@ class Kernel(ABC):
             try:
                 said = self._next(asked, limit)
                 message = messages.decode(said)
-            except _Passed:
+            except _Passed as over:
                 if interrupted:
                     raise NotInterrupted(f"{seconds} s") from None
+                if seconds and over.by_the_clock and (error := self._starved(seconds)):
+                    raise error from None
                 interrupted = True
                 self.interrupt()
                 limit = _Limit(self, grace)
@@ -181,26 +184,29 @@ class Kernel(ABC):
 
 
 class _Passed(Exception):
-    """A time limit has passed."""
+    """A time limit has passed; ``by_the_clock`` says whether the kernel's own time has not."""
+
+    def __init__(self, by_the_clock: bool) -> None:
+        self.by_the_clock = by_the_clock
 
 
 class _Limit:
     """So many seconds of a kernel's own time; by the clock WAITS times as many at most."""
 
     def __init__(self, kernel: Kernel, seconds: float) -> None:
-        self._kernel, self._seconds = kernel, seconds
+        self._kernel = kernel
         self._until, self._end = kernel.passed() + seconds, time.monotonic() + WAITS * seconds
 
     def left(self) -> float:
         """Return for how many seconds to wait before the next call.
 
-        Raises _Passed when none are left; the kernel's error when the clock runs out first.
+        Raises _Passed when none are left.
         """
         left = self._until - self._kernel.passed()
         if left <= 0:
-            raise _Passed
+            raise _Passed(by_the_clock=False)
         if (by_the_clock := self._end - time.monotonic()) <= 0:
-            raise self._kernel._starved(self._seconds)
+            raise _Passed(by_the_clock=True)
         return max(min(left, by_the_clock, LONGEST), SHORTEST)
 
 
@@ -326,7 +332,6 @@ class SandboxedKernel(Kernel):
         }.get(self._ended, "")
 
     def _starved(self, limit: float) -> ZygoteDied:
-        """Return the error for a time limit that ended by the clock, before the sandbox's own."""
         return ZygoteDied(
             f"this machine is too busy: {WAITS * limit:g} s by the clock were not enough for what "
             f"may take {limit:g} s. Grade when it is less busy, or with fewer workers"
