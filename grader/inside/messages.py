@@ -35,6 +35,8 @@ FORMS: dict[str, dict[str, tuple[type, ...]]] = {
     "done": {"ename": (str, NoneType), "evalue": (str,), "count": (int,)},
 }
 
+JSON_KIND = re.compile(r"application/(.*\+)?json\Z")  # what else is displayed is text
+
 # Limits on the bytes of one message: a kernel keeps below the first, and the grader refuses what
 # exceeds the second.
 MOST = 1 << 23
@@ -105,11 +107,12 @@ def decode(data: bytes) -> dict[str, Any]:
         raise BadMessage("a message with too many values")
     try:
         message = json.loads(data, parse_constant=str)  # no JSON has a NaN
-        form = FORMS[message["kind"]] | {"cell": (str,)}
+        form = {"kind": (str,), "cell": (str,)} | FORMS[message["kind"]]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadMessage(f"not a message ({type(error).__name__})") from None
     if not all(type(message.get(field)) in types for field, types in form.items()):
         raise BadMessage(f"a message of the kind {message['kind']} whose parts have wrong types")
-    if not all(type(line) is str for line in message.get("traceback", ())):
-        raise BadMessage("a traceback that is no text")
-    return message
+    texts = [value for kind, value in message.get("data", {}).items() if not JSON_KIND.match(kind)]
+    if not all(type(text) is str for text in [*texts, *message.get("traceback", ())]):
+        raise BadMessage(f"a message of the kind {message['kind']} with something that is no text")
+    return {field: message[field] for field in form}

@@ -25,10 +25,11 @@ def test_a_message_arrives_as_it_was_sent(size: int) -> None:
 
 
 def test_what_is_no_json_becomes_text() -> None:
-    data = {"a": b"bytes", "b": float("nan"), "c": {1}, "d": "\ud800", "e": 1}
-    shown = {"kind": "execute_result", "cell": "", "data": data, "metadata": {}}
-    came = messages.decode(messages.encode(shown))["data"]
-    assert came == {"a": "Ynl0ZXM=", "b": "NaN", "c": "{1}", "d": "?", "e": 1}
+    data = {"a": b"bytes", "b": float("nan"), "c": {1}, "d": "\ud800", "application/json": [1]}
+    shown = {"kind": "execute_result", "cell": "", "data": data, "metadata": {}, "more": 1}
+    came = messages.decode(messages.encode(shown))
+    expected = {"a": "Ynl0ZXM=", "b": "NaN", "c": "{1}", "d": "?", "application/json": [1]}
+    assert came == {"kind": "execute_result", "cell": "", "data": expected, "metadata": {}}
 
 
 def test_a_message_that_was_broken_off_does_not_spoil_the_next() -> None:
@@ -71,6 +72,9 @@ BAD = {
     "no cell": messages.encode(message(cell=None)),
     "text that is none": messages.encode(message(text={})),
     "data that is none": messages.encode(message(kind="execute_result", data=[], metadata={})),
+    "a picture that is no text": messages.encode(
+        message(kind="execute_result", data={"image/png": {}}, metadata={})
+    ),
     "a traceback that is none": error("line"),
     "a line that is none": error([1]),
 }
