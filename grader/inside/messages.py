@@ -115,4 +115,4 @@ def decode(data: bytes) -> dict[str, Any]:
     texts = [value for kind, value in message.get("data", {}).items() if not JSON_KIND.match(kind)]
     if not all(type(text) is str for text in [*texts, *message.get("traceback", ())]):
         raise BadMessage(f"a message of the kind {message['kind']} with something that is no text")
-    return {field: message[field] for field in form}
+    return {field: message.get(field) for field in form}

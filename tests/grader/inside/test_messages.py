@@ -32,6 +32,11 @@ def test_what_is_no_json_becomes_text() -> None:
     assert came == {"kind": "execute_result", "cell": "", "data": expected, "metadata": {}}
 
 
+def test_a_field_that_may_be_nothing_may_be_absent() -> None:
+    data = {"kind": "display_data", "cell": "", "data": {}, "metadata": {}}
+    assert messages.decode(messages.encode(data)) == {**data, "display_id": None}
+
+
 def test_a_message_that_was_broken_off_does_not_spoil_the_next() -> None:
     assembler = messages.Assembler()
     first, *rest = messages.packets(b"a" * 3 * PACKET)
