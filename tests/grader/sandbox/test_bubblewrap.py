@@ -186,7 +186,7 @@ def test_there_are_no_terminals_and_a_command_prints_without_one(shared: Inmate)
 
 
 def test_its_descriptors_are_its_own(shared: Inmate) -> None:
-    """Standard input, ipykernel's pipes, ZMQ's sockets and events, its connection; no file."""
+    """Standard input, the pipes of what is printed, the loop's events, its sockets; no file."""
     seen = shared.value(
         "import os\n"
         "names = []\n"
