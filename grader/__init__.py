@@ -17,14 +17,14 @@ A worker, trusted, one job at a time
  5. submission.notebook, .companions, .rebuild
                              parse what was handed in, and put the answers into the lab's notebook
  6. preprocessors.sanitize   makes learners' text harmless, and after step 12 the outputs
-    preprocessors.execute    runs the cells in order (steps 7 to 12), by sandbox.manager and .client
+    preprocessors.execute    runs the cells in order (steps 7 to 12), by sandbox.kernel and .outputs
 The zygote, trusted, outside of every sandbox; it never sees a seed, a check or a grade
  7. inside.zygote            imports what kernels need (inside.preload), then serves requests
     inside.bubblewrap, .cgroup, .usage
                              build a sandbox for each notebook, and end it at its limits
 A kernel, confined to its sandbox, one for each notebook
  8. inside.confinement       gives up all rights (inside.seccomp) before any learner's code runs
-    inside.kernel_app        runs cells; of one with verify(...) only what is above its hidden part
+    inside.kernel            runs cells; of one with verify(...) only what is above its hidden part
  9. inside.rpc_server        instead of that part: calls what the worker asks for, judges nothing
 The worker again, for each cell with verify(...); in plain asserts the kernel judges itself
 10. judging.examiner         talks to the kernel in a thread (.catalogue loads the check)

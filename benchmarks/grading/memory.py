@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 import nbformat
 
 from grader.judging.graded_cell import split_hidden
-from grader.sandbox import SandboxedKernelManager
+from grader.sandbox import SandboxedKernel
 from grader.sandbox.warm_process import shut_down, warm
 
 
@@ -26,29 +25,14 @@ def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:
     sources = [
         (split_hidden(c.source) or (c.source,))[0] for c in nb.cells if c.cell_type == "code"
     ]
-    return asyncio.run(_measure(sources, headers, count))
-
-
-async def _measure(sources: Sequence[str], headers: Path | None, count: int) -> float:
-    totals, managers = [], []
-    try:
+    totals: list[float] = []
+    with contextlib.ExitStack() as kernels:
+        kernels.callback(shut_down)  # `runs` waits for the children of this process to end
         for _ in range(count):
-            manager = SandboxedKernelManager(headers=headers)
-            await manager.start_kernel()
-            managers.append(manager)
-            client = manager.client()
-            client.start_channels()
-            await client.wait_for_ready(60)
+            kernel = kernels.enter_context(SandboxedKernel(headers=headers))
             for source in sources:
-                await client.execute_interactive(
-                    source, allow_stdin=False, output_hook=lambda _: None, timeout=600
-                )
-            client.stop_channels()
+                kernel.run(source, 600)
             totals.append(_proportional(warm().process.pid))
-    finally:
-        for manager in managers:
-            await manager.shutdown_kernel(now=True)
-        shut_down()  # `runs` waits for the children of this process to end
     return mean(after - before for before, after in zip(totals, totals[1:], strict=False))
 
 

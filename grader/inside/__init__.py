@@ -6,7 +6,7 @@ and of ``utils``.
 Theory of operation
 -------------------
 
-To import torch and Jupyter takes seconds, and to build a sandbox takes milliseconds. So one process
+To import torch and IPython takes seconds, and to build a sandbox takes milliseconds. So one process
 imports everything once and runs nothing: the :mod:`zygote <grader.inside.zygote>`. It is started by
 the process that grades, has a single thread, and never sees a seed, a check or a grade. For each
 notebook it gets a request, with limits and with the descriptor of the submission's folder:
@@ -21,12 +21,12 @@ notebook it gets a request, with limits and with the descriptor of the submissio
    plain files into the home, closes all other descriptors, and gives up for ever
    (:mod:`confinement <grader.inside.confinement>`) its limits, root's user id, all capabilities,
    and at last, by a filter (:mod:`seccomp <grader.inside.seccomp>`), most system calls. Only then
-   it becomes an IPython kernel (:mod:`kernel_app <grader.inside.kernel_app>`). If any step fails,
-   nothing runs.
-3. **The talk.** Two sockets lead outside, both made before: one carries Jupyter's messages, the
-   other calls of the learner's functions (:mod:`rpc_server <grader.inside.rpc_server>`), whose
-   arguments and results cross as data that cannot execute (:mod:`codec <grader.inside.codec>`). The
-   process inside answers; whoever asks, outside, bounds size, depth and time, and judges.
+   it runs IPython's shell (:mod:`kernel <grader.inside.kernel>`). If any step fails, nothing runs.
+3. **The talk.** Two sockets lead outside, both made before: one carries the cells and what they
+   show (:mod:`messages <grader.inside.messages>`), the other calls of the learner's functions
+   (:mod:`rpc_server <grader.inside.rpc_server>`), whose arguments and results cross as data that
+   cannot execute (:mod:`codec <grader.inside.codec>`). The process inside answers; whoever asks,
+   outside, bounds size, depth and time, and judges.
 4. **The watch.** The zygote looks at each sandbox at irregular moments
    (:mod:`usage <grader.inside.usage>`): memory of its processes, of its files and of Linux on its
    behalf, time of its own. Where it may make a :mod:`cgroup <grader.inside.cgroup>`, Linux itself

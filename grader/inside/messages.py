@@ -1,23 +1,41 @@
-"""Encode Jupyter messages for one SOCK_SEQPACKET socket between a sandbox and the grader.
+"""The messages between a kernel and the grader: JSON over one SOCK_SEQPACKET socket.
 
-A message is JSON followed by its binary buffers, cut into packets. A packet begins with a byte of
-flags. A packet is sent whole or not at all. So an interrupted sender, for instance by a learner's
-signal handler, can lose one message but cannot damage the next.
+The grader sends ``cell``, a random word for this cell, and ``source``. A kernel answers with
+messages of the kinds in :data:`FORMS`, each with ``kind`` and the ``cell`` that ran when it was
+sent; ``done`` is the last one of a cell.
+
+A message is cut into packets, each of which begins with a byte of flags. A packet is sent whole or
+not at all. So an interrupted sender, for instance by a learner's signal handler, can lose one
+message but cannot damage the next.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
+from types import NoneType
 from typing import Any
 
-SHELL, IOPUB = 0, 4  # the channel that a message belongs to
 FIRST, LAST = 1, 2
 PACKET = 1 << 16
-LENGTH = struct.Struct(">I")
+
+# What a kernel says, with its fields and their types. `display_id` is None or names a display that
+# `update_display_data` changes; `ename` is None where the cell raised nothing.
+DISPLAY: dict[str, tuple[type, ...]] = {"data": (dict,), "metadata": (dict,)}
+FORMS: dict[str, dict[str, tuple[type, ...]]] = {
+    "stream": {"name": (str,), "text": (str,)},
+    "display_data": {**DISPLAY, "display_id": (str, NoneType)},
+    "update_display_data": {**DISPLAY, "display_id": (str, NoneType)},
+    "execute_result": DISPLAY,
+    "error": {"ename": (str,), "evalue": (str,), "traceback": (list,)},
+    "clear_output": {"wait": (bool,)},
+    "done": {"ename": (str, NoneType), "evalue": (str,), "count": (int,)},
+}
+
+JSON_KIND = re.compile(r"application/(.*\+)?json\Z")  # what else is displayed is text
 
 # Limits on the bytes of one message: a kernel keeps below the first, and the grader refuses what
 # exceeds the second.
@@ -34,11 +52,11 @@ class BadMessage(ValueError):
     """Bytes that are no message or too large for one."""
 
 
-def packets(message: bytes, channel: int) -> Sequence[bytes]:
+def packets(message: bytes) -> Sequence[bytes]:
     """Return the packets of a message, in the order in which to send them."""
     starts = range(0, len(message), PACKET)
     return [
-        bytes([channel | FIRST * (at == 0) | LAST * (at == starts[-1])]) + message[at : at + PACKET]
+        bytes([FIRST * (at == 0) | LAST * (at == starts[-1])]) + message[at : at + PACKET]
         for at in starts
     ]
 
@@ -51,8 +69,8 @@ class Assembler:
         self._parts: list[bytes] | None = None
         self._size = 0
 
-    def take(self, packet: bytes) -> tuple[int, bytes] | None:
-        """Return the channel and the message that a packet completes; None if it completes none.
+    def take(self, packet: bytes) -> bytes | None:
+        """Return the message that a packet completes; None if it completes none.
 
         Raises BadMessage if the message gets too large. Its remaining packets are then ignored.
         """
@@ -69,44 +87,32 @@ class Assembler:
         if not flags & LAST:
             return None
         message, self._parts = b"".join(self._parts), None
-        return flags & IOPUB, message
+        return message
 
 
-def encode(message: dict[str, Any], pack: Callable[[Any], bytes]) -> bytes:
-    """Encode a message of Jupyter's session as bytes; ``pack`` is the session's encoder of JSON."""
-    buffers = [bytes(memoryview(buffer)) for buffer in message.get("buffers") or ()]
-    head = {key: message[key] for key in ("header", "parent_header", "metadata", "content")}
-    text = pack({**head, "buffers": [len(buffer) for buffer in buffers]})
-    return b"".join([LENGTH.pack(len(text)), text, *buffers])
+def encode(message: dict[str, Any]) -> bytes:
+    """Encode a message; bytes become base64, and what JSON does not know its ``str``."""
+    return json.dumps(message, ensure_ascii=False, default=_plain).encode(errors="replace")
+
+
+def _plain(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """Decode a message into the form that Jupyter's session gives it; else raise BadMessage."""
+    """Decode what a kernel said; raise BadMessage if it is no message of :data:`FORMS`."""
+    # The plain count also counts marks inside strings. It settles nearly all messages.
+    many = sum(map(data.count, (b",", b"[", b"{"))) > MAX_MARKS
+    if many and next(islice(MARK.finditer(data), MAX_MARKS, None), None):
+        raise BadMessage("a message with too many values")
     try:
-        (size,) = LENGTH.unpack_from(data)
-        at = LENGTH.size + size
-        text = data[LENGTH.size : at]
-        # The plain count also counts marks inside strings. It settles nearly all messages.
-        many = sum(map(text.count, (b",", b"[", b"{"))) > MAX_MARKS
-        if many and next(islice(MARK.finditer(text), MAX_MARKS, None), None):
-            raise BadMessage("a message with too many values")
-        message = json.loads(text)
-        sizes = message["buffers"]
-        parts = [message[key] for key in ("header", "parent_header", "metadata", "content")]
-        if not all(type(part) is dict for part in parts) or type(sizes) is not list:
-            raise BadMessage("a message whose parts have the wrong types")
-        message["msg_id"] = message["header"]["msg_id"]
-        message["msg_type"] = message["header"]["msg_type"]
-        if type(message["msg_type"]) is not str:
-            raise BadMessage("a message whose msg_type is no string")
-        message["buffers"] = []
-        for length in sizes:
-            if type(length) is not int or not 0 <= length <= len(data) - at:
-                raise BadMessage("a message that is shorter than its buffers")
-            message["buffers"].append(data[at : at + length])
-            at += length
-    except BadMessage:
-        raise
-    except (struct.error, ValueError, TypeError, KeyError, RecursionError) as error:
+        message = json.loads(data, parse_constant=str)  # no JSON has a NaN
+        form = {"kind": (str,), "cell": (str,)} | FORMS[message["kind"]]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadMessage(f"not a message ({type(error).__name__})") from None
-    return message
+    if not all(type(message.get(field)) in types for field, types in form.items()):
+        raise BadMessage(f"a message of the kind {message['kind']} whose parts have wrong types")
+    texts = [value for kind, value in message.get("data", {}).items() if not JSON_KIND.match(kind)]
+    if not all(type(text) is str for text in [*texts, *message.get("traceback", ())]):
+        raise BadMessage(f"a message of the kind {message['kind']} with something that is no text")
+    return {field: message.get(field) for field in form}

@@ -21,13 +21,12 @@ ALWAYS = (
     "numpy.random",
     # imported by the first operator on a tensor subclass; needs what the first `backward` would
     "torch.distributed.tensor",
+    "bdb",
     "matplotlib.pyplot",
     "matplotlib.backends.backend_svg",
     "matplotlib_inline.backend_inline",
     "IPython.core.logger",
     "ipywidgets",
-    "tornado.platform.asyncio",
-    "zmq.utils.garbage",
     "einops._torch_specific",
     "encodings.utf_16_be",
     "faulthandler",
@@ -89,8 +88,8 @@ ON_DEMAND = {
 # Modules, or packages, with functions that call a learner's code: each traceback reads their files.
 # `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
 ON_THE_STACK = (
-    *("asyncio.", "ipykernel.", "IPython.core.async_helpers", "IPython.core.interactiveshell"),
-    *("tornado.platform.asyncio", "torch.cuda", "torch.mps", "torch.random", "torch.xpu"),
+    *("asyncio.", "grader.inside.kernel", "IPython.core.interactiveshell"),
+    *("torch.cuda", "torch.mps", "torch.random", "torch.xpu"),
 )
 
 # Modules of the project.
@@ -100,16 +99,12 @@ OURS = (
     "utils.views",
     "utils.instruments.world.gloo",
     "grader.inside.rpc_server",
-    "grader.inside.kernel_app",
+    "grader.inside.kernel",
 )
 
 
 def preload() -> None:
     """Import ``ALWAYS`` and ``OURS``."""
-    # Nobody debugs a graded notebook, and importing debugpy takes most of a kernel's start.
-    sys.modules["debugpy"] = None  # type: ignore[assignment]
-    importlib.import_module("ipykernel.debugger")
-    del sys.modules["debugpy"]
     for name in ALWAYS:
         importlib.import_module(name)
     # torch starts autograd's threads at a process's first backward, one for each device. No GPU is

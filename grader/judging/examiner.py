@@ -23,7 +23,7 @@ from grader.judging.outcome import OUT_OF_MEMORY
 from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import Connection, ConnectionLost, OverSocket
 from grader.phase_paths import PhasePaths
-from grader.sandbox import SandboxedKernelManager
+from grader.sandbox import SandboxedKernel
 from grader.verdict import Cause, Verdict
 from utils.checks.exercise import Check
 
@@ -67,7 +67,7 @@ class Examiner:
 
     ``hidden`` is the hidden part of the graded cell, with its call of ``verify``. ``points`` are
     the points of the graded cell. ``code`` has the cells that ran so far, in which the learner's
-    code is looked up. ``kernel`` is its manager, which is told whether a thread waits for the
+    code is looked up. ``kernel`` is told whether a thread waits for the
     kernel. Raises UserError if the check cannot be loaded, cannot draw its cases, or gives other
     points than the cell has. That is no learner's fault.
     """
@@ -78,7 +78,7 @@ class Examiner:
         points: float,
         seed: str,
         code: LearnerSource,
-        kernel: SandboxedKernelManager,
+        kernel: SandboxedKernel,
     ):
         torch.set_num_threads(1)  # other processes judge other submissions at the same time
         with _usable():

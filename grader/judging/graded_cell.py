@@ -205,17 +205,6 @@ def _fitting(kind: str, text: str | list[str], most: int) -> str:
     return text if len(text) <= MAX_MARKUP else "... this output was too long ..."
 
 
-def message_size(value: Any) -> int:
-    """Return the approximate size of a message's content in bytes; a number counts as eight."""
-    if isinstance(value, (str, bytes)):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(len(str(key)) + message_size(item) for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return sum(map(message_size, value))
-    return 8
-
-
 def plain(text: str) -> str:
     """Return text without colours, links and movements of the cursor."""
     return ANSI.sub("", text)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import os
 import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_core.utils import ensure_async, run_sync
-from nbclient.client import CellExecutionComplete
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked, is_solution
-from traitlets import Bool, Integer, default
+from traitlets import Bool, Integer
 
-from grader.inside.usage import WAITS
+from grader.inside.messages import BadMessage
 from grader.judging.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
     Stop,
     final_outputs,
     made_output,
-    message_size,
     shorten_outputs,
     verified_parts,
     without_stderr,
@@ -35,8 +29,17 @@ from grader.judging.learner_source import LearnerSource, importable
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
 from grader.run_record import RunRecord, record, record_note
-from grader.sandbox import FilesRefused, Limits, SandboxedKernelManager, ZygoteDied
+from grader.sandbox import (
+    FilesRefused,
+    KernelDied,
+    Limits,
+    NotInterrupted,
+    SandboxedKernel,
+    TimeIsUp,
+    UnsafeKernel,
+)
 from grader.sandbox.compiled_headers import prepared_headers
+from grader.sandbox.outputs import Outputs
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
@@ -51,9 +54,6 @@ if TYPE_CHECKING:
 FLOOD = 16
 MAX_COUNT = 1_000_000
 UNREADABLE = "the output of this cell could not be read"
-# For a kernel without a sandbox, where `exit()` would end the kernel a tenth of a second later.
-# A sandbox's own kernel needs no such line (`grader.inside.kernel_app`).
-STAYS = "get_ipython().__class__.ask_exit = lambda shell: exec('raise SystemExit')"
 # For the failing examples of a whole notebook, which are searched after its last cell.
 ALL_EXAMPLES_SECONDS = 20
 
@@ -65,8 +65,9 @@ class KernelLost(Exception):
 class Execute(NbGraderExecute):
     """nbgrader's Execute with additional rules:
 
-    - The kernel runs in its own sandbox (:mod:`grader.sandbox`), which ``extra_arguments`` do not
-      reach. If this machine cannot make one, nothing runs. ``unsafe_no_sandbox`` turns it off.
+    - The kernel is ours (:mod:`grader.inside.kernel`) and runs in its own sandbox. If this machine
+      cannot make one, nothing runs. ``unsafe_no_sandbox`` turns that off. Of nbgrader's own, and
+      nbclient's, settings only ``timeout`` is used.
     - A cell that calls ``verify`` is judged here, outside of the sandbox, also where its visible
       part raises. The kernel only answers calls; a verdict that comes from it does not count.
     - The cases are drawn from ``metadata.open_the_hood.seed``, by default a fresh one. A sandboxed
@@ -82,7 +83,6 @@ class Execute(NbGraderExecute):
       time, because Linux or the machine may have killed it. Code that kills it does so again.
     """
 
-    extra_arguments: list[str]
     timeout: Any
 
     unsafe_no_sandbox = Bool(
@@ -93,26 +93,18 @@ class Execute(NbGraderExecute):
         0, help="Upper limit in seconds for each cell with a learner's code; 0 for no limit."
     ).tag(config=True)
 
-    # nobody reads when each cell began and ended
-    record_timing = Bool(False).tag(config=True)
-
-    @default("shutdown_kernel")
-    def _shutdown_kernel_default(self) -> str:
-        return "immediate"  # no learner's code may run after the last cell
-
     def preprocess(
         self, nb: NotebookNode, resources: Any = None, km: Any = None
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
         Raises CannotSandbox, or ZygoteDied if the kernel was lost and the submission did not cause
-        it.
+        it; UserError if the notebook is not in Python.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
         record(nb, seed=self._seed, sandbox=not self.unsafe_no_sandbox)
         self._limits = Limits.of(nb.metadata)
-        self.iopub_timeout = self._limits.grace * WAITS  # by the clock
         self._seconds = ours.get("cell_seconds", self.timeout)
         self._examples = ours.get("examples", True) is not False
         path = ((resources or {}).get("metadata") or {}).get("path")
@@ -121,16 +113,16 @@ class Execute(NbGraderExecute):
         begun, as_before = time.monotonic(), copy.deepcopy(nb)
         self._may_run_again = not self.unsafe_no_sandbox
         while True:
-            self._begun = time.monotonic()
+            self.nb = nb
             self._stopped = ""
             self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
             self._printed = 0
             self._code = LearnerSource(files=importable(Path(path)) if path else ())
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
-            self._polling: asyncio.Task[None] | None = None
             self._above = ""
             try:
-                return super().preprocess(nb, resources, km)
+                self._run_all(Path(path) if path else None)
+                return nb, resources
             except KernelLost:
                 self.log.warning("the kernel died, and no limit was the reason: running once more")
                 nb.cells, nb.metadata = as_before.cells, as_before.metadata
@@ -138,73 +130,62 @@ class Execute(NbGraderExecute):
             finally:
                 record(nb, seconds=round(time.monotonic() - begun, 3))
 
-    def create_kernel_manager(self) -> Any:
-        if self.unsafe_no_sandbox:
-            return super().create_kernel_manager()
-        folder = (self.resources.get("metadata") or {}).get("path")
+    def _run_all(self, folder: Path | None) -> None:
+        self.kernel = self._new_kernel(folder)
+        self._begun = time.monotonic()
+        self._start(self.kernel)
+        try:
+            for cell in self.nb.cells:
+                if cell.cell_type == "code":
+                    self._run_cell(cell)
+                self._above = cell.metadata.get("nbgrader", {}).get("grade_id") or self._above
+            self._seek_examples()
+        finally:
+            self.kernel.end()
+
+    def _new_kernel(self, folder: Path | None) -> UnsafeKernel | SandboxedKernel:
         ours = self.nb.metadata[KEY]
-        # where nothing can be compiled, `compile: true` is as "trace", which compiles no C++
-        compiles = ours.get("compile") is True and not inductor_lacks()
-        traces = ours.get("compile") in (True, "trace") and not compiles
-        self.km = SandboxedKernelManager(
-            kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
-            limits=self._limits,
-            files=Path(folder) if folder else None,
-            headers=prepared_headers() if compiles else None,
-            preload=[*ours.get("preload", ()), *(["tracer"] if traces else [])],
-        )
-        return self.km
-
-    def start_new_kernel(self, **kwargs: Any) -> None:
-        """Start the kernel, without the submission's files if they cannot be copied.
-
-        Without a sandbox the kernel judges itself, so it gets the seed and can import the grader.
-        """
-        if self.unsafe_no_sandbox:
-            # without the level, ipykernel logs a warning about its ports at every start
-            own = ["--IPKernelApp.log_level=40", f"--IPKernelApp.exec_lines=[{STAYS!r}]"]
-            self.extra_arguments = [*self.extra_arguments, *own]
-            kwargs["env"] = environment_with(ROOT) | {
+        name = self.nb.metadata.get("kernelspec", {}).get("name", "")
+        if self.unsafe_no_sandbox:  # the kernel judges itself
+            environment = environment_with(ROOT) | {
                 SEED_VARIABLE: self._seed,
                 NO_EXAMPLES_VARIABLE: "" if self._examples else "1",
                 NBGRADER: "autograde",
             }
+            return UnsafeKernel(name, folder, environment)
+        # where nothing can be compiled, `compile: true` is as "trace", which compiles no C++
+        compiles = ours.get("compile") is True and not inductor_lacks()
+        traces = ours.get("compile") in (True, "trace") and not compiles
+        return SandboxedKernel(
+            name,
+            limits=self._limits,
+            files=folder,
+            headers=prepared_headers() if compiles else None,
+            preload=[*ours.get("preload", ()), *(["tracer"] if traces else [])],
+        )
+
+    def _start(self, kernel: UnsafeKernel | SandboxedKernel) -> None:
+        """Start the kernel, without the submission's files if they cannot be copied."""
         try:
-            super().start_new_kernel(**kwargs)
+            kernel.start()
         except FilesRefused as refused:
             note = Note(NoteKind.FILES, f"The files beside the notebook were left out: {refused}")
             record_note(self.nb, note)
-            self.km.files = None
-            super().start_new_kernel(**kwargs)
-        self._wait(False)
+            assert isinstance(kernel, SandboxedKernel)
+            kernel.files = None
+            kernel.start()
+        kernel.wait(False)
 
-    def _wait(self, waits: bool) -> None:
-        """Say whether the grader waits; a sandbox's own time depends on that."""
-        if not self.unsafe_no_sandbox:
-            self.km.wait(waits)
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: Any, index: int
-    ) -> tuple[NotebookNode, Any]:
-        """Run one cell, if it is a code cell; whatever it does, the later cells are run too."""
-        self._check_assign_resources(resources)
-        if cell.cell_type == "code":
-            self._run_cell(cell, index)
-        self._above = cell.metadata.get("nbgrader", {}).get("grade_id") or self._above
-        if index == len(self.nb.cells) - 1:
-            self._seek_examples(index)
-        return cell, self.resources
-
-    def _run_cell(self, cell: NotebookNode, index: int) -> None:
+    def _run_cell(self, cell: NotebookNode) -> None:
         begun = time.monotonic()
         total = self._limits.total_seconds
         if self.unsafe_no_sandbox and begun - self._begun > total and not self._stopped:
-            run_sync(self.km.shutdown_kernel)(now=True)  # the zygote ends a sandbox at that limit
+            self.kernel.end()  # the zygote ends a sandbox at that limit
             self._stopped = f"it ran longer than {total} s in all"
         self._limit(cell)
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
-        first, stop = self._run(source, cell, index)
+        first, stop = self._run(source, cell)
         first = [without_verdict(output) for output in first]
         self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
         if not stop and self._raised == "NotImplementedError" and is_solution(cell):
@@ -215,101 +196,42 @@ class Execute(NbGraderExecute):
                 cell.outputs.append(_error(stop.problem))
                 record(cell, problem=stop.problem)
         else:
-            hidden, stop = self._verify(parts[1], cell, index)
+            hidden, stop = self._verify(parts[1], cell)
             untouched = f"{cell.metadata.nbgrader.grade_id}_solution" in self._unwritten
             cell.outputs = final_outputs(cell, first, hidden, stop, untouched)
-        # a later cell must not update a display of this one
-        self.clear_display_id_mapping(index)
-        self.nb.cells[index] = cell
 
-    def _seek_examples(self, index: int) -> None:
+    def _seek_examples(self) -> None:
         if not self._wrong:
             return
         self._may_run_again = False  # all points are known
-        last, end = self.nb.cells[index], time.monotonic() + ALL_EXAMPLES_SECONDS
+        end = time.monotonic() + ALL_EXAMPLES_SECONDS
         self.timeout = EXAMPLE_SECONDS
         for report, examiner in self._wrong:
             if self._stopped or time.monotonic() > end:
                 break
             nowhere = NotebookNode(cell_type="code", source="", metadata={}, outputs=[])
             with examiner.seeking():
-                self._run(examiner.question, nowhere, index)
+                self._run(examiner.question, nowhere)
                 report.data.update(examiner.report_with_examples().data)
-        self.clear_display_id_mapping(index)
-        self.nb.cells[index] = last
-
-    def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
-        before, size = self._printed, message_size(msg["content"]) + sum(map(len, msg["buffers"]))
-        self._printed += size
-        most = self._limits.output
-        if self._printed > most and msg["msg_type"] != "status":
-            if before <= most:
-                cell.outputs.append(_error(f"this notebook printed more than {most >> 10} KiB"))
-                asyncio.ensure_future(self.km.interrupt_kernel())
-            elif before <= FLOOD * most < self._printed:
-                asyncio.ensure_future(self.km.shutdown_kernel(now=True))
-            return None
-        try:
-            return super().process_message(msg, cell, cell_index)
-        except CellExecutionComplete:
-            self._complete = True
-            raise
-
-    def on_cell_executed(self, **told: Any) -> None:
-        """Remember whether the cell's own code raised; a thread or a callback can show errors."""
-        super().on_cell_executed(**told)
-        content = told["execute_reply"]["content"]
-        self._raised = str(content.get("ename")) if content["status"] == "error" else ""
-
-    async def _async_handle_timeout(
-        self, timeout: int, cell: NotebookNode | None = None
-    ) -> dict[str, Any] | None:
-        """Interrupt a cell whose time is up, and wait for its end as long as the grace lasts."""
-        begun = time.monotonic()
-        if self.unsafe_no_sandbox:
-            if begun - self._asked < WAITS * timeout and os.getloadavg()[0] > (os.cpu_count() or 1):
-                return None
-            passed = time.monotonic
-        else:
-            passed = self.km.passed
-        reply = await super()._async_handle_timeout(timeout, cell)
-        end = passed() + self._limits.grace
-        while not self._complete and await ensure_async(self.km.is_alive()):
-            if passed() > end or time.monotonic() - begun > self.iopub_timeout:
-                raise CellTimeoutError.error_from_timeout_and_cell(
-                    "the cell could not be interrupted", timeout, cell or self.nb.cells[0]
-                )
-            await asyncio.sleep(0.05)
-        return reply
-
-    async def _async_poll_kernel_alive(self) -> None:
-        self._polling = asyncio.current_task()
-        await super()._async_poll_kernel_alive()
 
     def _limit(self, cell: NotebookNode) -> None:
         """Set a cell's time limit; ``max_cell_seconds`` spares the lab's own cells, as imports."""
         given = is_locked(cell) and not is_grade(cell)
         capped = self.max_cell_seconds and not given
         self.timeout = min(self._seconds, self.max_cell_seconds) if capped else self._seconds
-        self.error_on_timeout = {
-            "ename": TIMED_OUT,
-            "evalue": f"stopped after {self.timeout} s",
-            "traceback": [f"{TIMED_OUT}: this cell was stopped after {self.timeout} s"],
-        }
 
-    def _verify(
-        self, hidden: str, cell: NotebookNode, index: int
-    ) -> tuple[list[NotebookNode], Stop | None]:
+    def _verify(self, hidden: str, cell: NotebookNode) -> tuple[list[NotebookNode], Stop | None]:
         """Judge a graded cell; return the report, or the error if there is none, as `_run` does."""
         if self.unsafe_no_sandbox or self._stopped:
-            return self._run(hidden, cell, index)
+            return self._run(hidden, cell)
         # imported here, because it imports torch, which a lab without checks does not need
         from grader.judging.examiner import Examiner
 
         points = float(cell.metadata.nbgrader.points)
-        examiner = Examiner(hidden, points, self._seed, self._code, self.km)
+        assert isinstance(self.kernel, SandboxedKernel)
+        examiner = Examiner(hidden, points, self._seed, self._code, self.kernel)
         with examiner.asking():
-            outputs, stop = self._run(examiner.question, cell, index)
+            outputs, stop = self._run(examiner.question, cell)
             if self._raised != TIMED_OUT and not examiner.finished():
                 errors = [output for output in outputs if output.output_type == "error"]
                 if raised := [error for error in errors if error.ename == self._raised]:
@@ -319,52 +241,70 @@ class Execute(NbGraderExecute):
                 self._wrong.append((report, examiner))
             return [report], stop
 
-    def _run(
-        self, source: str, cell: NotebookNode, index: int
-    ) -> tuple[list[NotebookNode], Stop | None]:
+    def _run(self, source: str, cell: NotebookNode) -> tuple[list[NotebookNode], Stop | None]:
         """Execute code in the kernel; return the outputs, and why it did not run to its end."""
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
-        part = NotebookNode(cell_type="code", source=source, outputs=[], execution_count=None)
-        part.metadata = cell.metadata
-        self.nb.cells[index] = part
-        self.clear_display_id_mapping(index)
         stop: Stop | None = None
-        outputs: list[NotebookNode] = []
-        self._raised, self._complete, self._asked = "", False, time.monotonic()
-        self._wait(True)
+        self._raised, cell.execution_count = "", None
+        outputs = Outputs()
+
+        def hear(message: dict[str, Any] | None, size: int) -> None:
+            if self._has_room(size, outputs) and message:
+                outputs.add(message)
+
+        if not source.strip():
+            return [], None
+        self.kernel.wait(True)
         try:
-            self.execute_cell(part, index, store_history=True)
-        except CellTimeoutError:
+            done = self.kernel.run(source, self.timeout, self._limits.grace, hear)
+            cell.execution_count = done["count"] if 0 <= done["count"] < MAX_COUNT else None
+            outputs.number(cell.execution_count)
+            if done["ename"] is not None:
+                self._raised = done["ename"]
+                if all(output.get("ename") != self._raised for output in outputs.shown):
+                    line = f"{self._raised}: {done['evalue']}"  # showing it was switched off
+                    outputs.shown.append(_error(done["evalue"], self._raised, line))
+        except TimeIsUp:
+            self._raised, late = TIMED_OUT, f"stopped after {self.timeout} s"
+            outputs.shown.append(_error(late, TIMED_OUT, f"{TIMED_OUT}: this cell was {late}"))
+        except NotInterrupted:
             # the code ignored the interrupt
-            run_sync(self.km.shutdown_kernel)(now=True)
+            self.kernel.end()
             late = f"did not end within {self.timeout} s and could not be interrupted"
             stop = Stop(Cause.TIMEOUT, f"this cell {late}")
             self._stopped = f"{self._named(cell)} {late}"
-        except DeadKernelError:
-            why = "" if self.unsafe_no_sandbox else self.km.why_stopped()
-            if self._may_run_again and self.km.died:
+        except KernelDied:
+            why = self.kernel.why_stopped()
+            if self._may_run_again and self.kernel.died:
                 raise KernelLost from None
             why = f": {why}" if why else ""
             stop = Stop(Cause.KERNEL_DIED, f"the kernel died in this cell{why}")
             self._stopped = f"the kernel died in {self._named(cell)}{why}"
-        except ZygoteDied:
-            raise
-        except Exception:
+        except (BadMessage, RecursionError) as error:
             # A learner's code can send any message. An unreadable one ends this cell only.
-            self.log.exception("An output of cell %s could not be read", index)
+            self.log.warning("An output of %s could not be read: %s", self._named(cell), error)
             stop = Stop(Cause.NOT_EVALUATED, UNREADABLE)
         finally:
-            self._wait(False)
-            if self._polling is not None:  # nbclient does not cancel it after an exception
-                self._polling.cancel()
-        count = part.get("execution_count")  # it comes from the kernel and may be any value
-        cell.execution_count = count if type(count) is int and 0 <= count < MAX_COUNT else None
+            self.kernel.wait(False)
         try:
-            outputs = shorten_outputs(part.outputs)
+            return shorten_outputs(outputs.shown), stop
         except (AttributeError, KeyError, TypeError):  # an output of an unexpected form
-            stop = stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
-        return outputs, stop
+            return [], stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
+
+    def _has_room(self, size: int, outputs: Outputs) -> bool:
+        """Count the bytes of an output; return whether it is still within the notebook's limit."""
+        before, most = self._printed, self._limits.output
+        self._printed += size
+        if self._printed <= most:
+            return True
+        if before <= most:
+            outputs.shown.append(_error(f"this notebook printed more than {most >> 10} KiB"))
+            self.kernel.interrupt()
+        elif before <= FLOOD * most < self._printed:
+            self.kernel.end()
+            raise KernelDied
+        return False
 
     def _named(self, cell: NotebookNode) -> str:
         """Return words for a cell, in which nothing stands that a learner wrote."""
@@ -373,6 +313,6 @@ class Execute(NbGraderExecute):
         return f"a cell below `{self._above}`" if self._above else "a cell above all exercises"
 
 
-def _error(problem: str) -> NotebookNode:
-    line = f"{NOT_RUN}: {problem}"
-    return made_output("error", ename=NOT_RUN, evalue=problem, traceback=[line])
+def _error(problem: str, name: str = NOT_RUN, line: str = "") -> NotebookNode:
+    traceback = [line or f"{name}: {problem}"]
+    return made_output("error", ename=name, evalue=problem, traceback=traceback)

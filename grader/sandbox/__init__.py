@@ -4,8 +4,24 @@ Sandboxes that cooperate can signal to each other by load and by which shared fi
 and see the path of the Python environment. SECURITY.md has the other limits.
 """
 
+from grader.sandbox.kernel import (
+    KernelDied,
+    NotInterrupted,
+    SandboxedKernel,
+    TimeIsUp,
+    UnsafeKernel,
+)
 from grader.sandbox.limits import Limits
-from grader.sandbox.manager import SandboxedKernelManager
 from grader.sandbox.warm_process import CannotSandbox, FilesRefused, ZygoteDied
 
-__all__ = ["CannotSandbox", "FilesRefused", "Limits", "SandboxedKernelManager", "ZygoteDied"]
+__all__ = [
+    "CannotSandbox",
+    "FilesRefused",
+    "KernelDied",
+    "Limits",
+    "NotInterrupted",
+    "SandboxedKernel",
+    "TimeIsUp",
+    "UnsafeKernel",
+    "ZygoteDied",
+]

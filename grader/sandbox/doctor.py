@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import pwd
 import shutil
@@ -15,8 +14,8 @@ from grader import UserError
 from grader.answers import ANSWERS, entered, open_to_others
 from grader.inside import cgroup
 from grader.phase_paths import ROOT
+from grader.sandbox.kernel import SandboxedKernel
 from grader.sandbox.limits import MIB, Limits
-from grader.sandbox.manager import SandboxedKernelManager
 from grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 from utils.instruments.toolchain import cxx, inductor_lacks
@@ -27,24 +26,13 @@ def problems() -> list[Obstacle]:
     if found := missing():
         return found
     try:
-        asyncio.run(_start_a_kernel())
+        with SandboxedKernel() as kernel:
+            kernel.run("1", 30)
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
         return [Obstacle(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
     return []
-
-
-async def _start_a_kernel() -> None:
-    manager = SandboxedKernelManager()
-    await manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    try:
-        await client.wait_for_ready(30)
-    finally:
-        client.stop_channels()
-        await manager.shutdown_kernel(now=True)
 
 
 def learners_and_others(root: Path) -> list[str]:

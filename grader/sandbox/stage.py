@@ -15,8 +15,8 @@ from pathlib import Path
 
 from grader.phase_paths import ROOT
 
-# Patterns of the files of /proc and /sys that a sandbox sees copies of. psutil, which ipykernel
-# imports, torch, the C library and commands such as `free` and `ps` read them.
+# Patterns of the files of /proc and /sys that a sandbox sees copies of. psutil, torch, the C
+# library and commands such as `free` and `ps` read them.
 SHOWN = (
     *(f"proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime")),
     *(f"proc/{name}" for name in ("filesystems", "version")),

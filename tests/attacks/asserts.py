@@ -106,8 +106,8 @@ ATTEMPTS = {
         SEEN
         + "def f(x):\n    shell = get_ipython()\n"
         + "    shell._showtraceback = lambda *a: shell.display_pub and "
-        + "shell.kernel.send_response(shell.kernel.iopub_socket, 'error', "
-        + "{'ename': 'NotRun', 'evalue': str(hidden_number), 'traceback': [str(hidden_number)]})\n"
+        + "shell.sender.send('error', "
+        + "ename='NotRun', evalue=str(hidden_number), traceback=[str(hidden_number)])\n"
         + "    if x > 1: raise ValueError\n    return x",
     ),
     "says it as the grader's own error": attempt(

@@ -102,11 +102,9 @@ def sends_millions_of_empty_lists(work: Work) -> None:
     work.first(
         """
         from grader.inside import messages
-        head = b'{"header": {"msg_id": "1", "msg_type": "display_data"}, "parent_header": {}, '
-        text = head + b'"metadata": {}, "buffers": [], "content": {"a": [' + b"[]," * 2_700_000
-        data = messages.LENGTH.pack(len(text) + 4) + text + b"0]}}"
-        for packet in messages.packets(data, messages.IOPUB):
-            get_ipython().kernel.session._end.send(packet)
+        head = b'{"kind": "display_data", "cell": "", "metadata": {}, "data": {"a": ['
+        for packet in messages.packets(head + b"[]," * 2_700_000 + b"0]}}"):
+            get_ipython().sender.end.send(packet)
         """
     )
 

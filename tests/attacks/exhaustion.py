@@ -133,36 +133,41 @@ def floods_with_foreign_parents(work: Work) -> None:
     """Sends large messages that belong to no cell, which a client reads and does not count."""
     work.first(
         """
-        kernel = get_ipython().kernel
         import time
+        shell = get_ipython()
+        own = hasattr(shell, "sender")
+        text = {"name": "stdout", "text": "x" * 1_000_000}
         end = time.monotonic() + 1.5
         while time.monotonic() < end:
-            kernel.session.send(
-                kernel.iopub_socket, "stream", {"name": "stdout", "text": "x" * 1_000_000},
-                parent={"msg_id": "nobody", "msg_type": "x"})
+            if own:
+                cell, shell.sender.cell = shell.sender.cell, "nobody's"
+                shell.sender.send("stream", **text)
+                shell.sender.cell = cell
+            else:
+                shell.kernel.session.send(
+                    shell.kernel.iopub_socket, "stream", text,
+                    parent={"msg_id": "nobody", "msg_type": "x"})
             time.sleep(0.005)
         """
     )
 
 
-@attack(
-    risks=ALL,
-    dangerous=True,
-    cell_seconds=60,
-)
-def fills_channels_that_nobody_reads(work: Work) -> None:
-    """Sends large messages on the channels for replies and for input, where they wait for ever."""
+@attack(risks=ALL, dangerous=True, cell_seconds=60)
+def floods_between_the_cells(work: Work) -> None:
+    """Sends large messages from a thread all the time, also while nobody waits for a cell."""
     work.first(
         """
-        import time
-        kernel = get_ipython().kernel
-        end = time.monotonic() + 4
-        while time.monotonic() < end:
-            for stream in (kernel.stdin_socket, kernel.shell_stream):
-                kernel.session.send(
-                    stream, "input_request", {"prompt": "x" * 8_000_000, "password": False},
-                    ident=kernel._parent_ident["shell"])
-            time.sleep(0.005)
+        import threading, time
+        shell = get_ipython()
+        def flood():
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                if hasattr(shell, "sender"):
+                    shell.sender.send("stream", name="stdout", text="x" * 8_000_000)
+                else:
+                    print("x" * 8_000_000, flush=True)
+                time.sleep(0.005)
+        threading.Thread(target=flood, daemon=True).start()
         """
     )
 
@@ -173,13 +178,12 @@ def sends_messages_without_end(work: Work) -> None:
     work.first(
         """
         import time
-        kernel = get_ipython().kernel
-        socket = getattr(kernel.session, "_end", None)  # a sandbox's
+        sender = getattr(get_ipython(), "sender", None)  # a sandbox's
         end = time.monotonic() + 3
-        packet, flags = bytes(1 << 16), 5
-        while socket and time.monotonic() < end:
-            socket.send(bytes([flags]) + packet)
-            flags = 4
+        packet, flags = bytes(1 << 16), 1
+        while sender and time.monotonic() < end:
+            sender.end.send(bytes([flags]) + packet)
+            flags = 0
         """
     )
 

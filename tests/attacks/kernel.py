@@ -18,45 +18,54 @@ FORGED = {
     "text/plain": "row_sums: 3 of 3 points",
 }
 """
-# Code that sends any message as the kernel does, signed with its key.
+# Code that sends any message as the kernel does: as a sandbox's, and as ipykernel's.
 SEND = """
-from ipykernel.iostream import IOPubThread
-_kernel = get_ipython().kernel
-def send(kind, content, parent=None, socket=None, **metadata):
-    _kernel.session.send(
-        socket or _kernel.iopub_socket, kind, content, ident=kind.encode(), metadata=metadata,
-        parent=_kernel.get_parent("shell") if parent is None else parent)
+from IPython import get_ipython
+_shell = get_ipython()
+def send(kind, content, **ignored):
+    if hasattr(_shell, "sender"):
+        _shell.sender.send(kind, **content)
+        return
+    kernel = _shell.kernel
+    content = {"transient": {"display_id": content.pop("display_id", None)}, **content}
+    kernel.session.send(kernel.iopub_socket, kind, content, ident=kind.encode(),
+        parent=kernel.get_parent("shell"))
+"""
+# Code that puts another function in the place of the one that runs a cell.
+RUNS = """
+def runs(function):
+    shell = get_ipython()
+    if hasattr(shell, "sender"):
+        async def _run(source):
+            function()
+        shell._run = _run
+        return
+    async def do_execute(*args, **kwargs):
+        function()
+        return {"status": "ok", "execution_count": 7, "payload": [], "user_expressions": {}}
+    shell.kernel.do_execute = do_execute
 """
 
 
 @attack()
 def runs_nothing(work: Work) -> None:
-    """Replaces the kernel's do_execute by one that reports success and runs nothing."""
-    work.before(
-        "row_sums",
-        """
-        kernel = get_ipython().kernel
-        async def do_execute(*args, **kwargs):
-            return {"status": "ok", "execution_count": 7, "payload": [], "user_expressions": {}}
-        kernel.do_execute = do_execute
-        """,
-    )
+    """Replaces what runs a cell by a function that reports success and runs nothing."""
+    work.before("row_sums", RUNS + "runs(lambda: None)")
 
 
 @attack()
 def answers_with_full_points(work: Work) -> None:
-    """Replaces do_execute by one that displays a verdict of full points and a result of 3.0."""
+    """Replaces what runs a cell by one that displays a verdict of full points and a result."""
     work.before(
         "row_sums",
         FORGED
+        + SEND
+        + RUNS
         + """
-kernel = get_ipython().kernel
-async def do_execute(*args, **kwargs):
+def forge():
     display(FORGED, raw=True)
-    kernel.send_response(kernel.iopub_socket, "execute_result",
-        {"data": {"text/plain": "3.0"}, "metadata": {}, "execution_count": 7})
-    return {"status": "ok", "execution_count": 7, "payload": [], "user_expressions": {}}
-kernel.do_execute = do_execute
+    send("execute_result", {"data": {"text/plain": "3.0"}, "metadata": {}})
+runs(forge)
 """,
     )
 
@@ -168,8 +177,8 @@ def forges_a_verdict(work: Work) -> None:
         + SEND
         + """
 def row_sums(x):
-    send("display_data", {"data": FORGED, "metadata": {}, "transient": {}})
-    send("execute_result", {"data": {"text/plain": "3.0"}, "metadata": {}, "execution_count": 5})
+    send("display_data", {"data": FORGED, "metadata": {}, "display_id": None})
+    send("execute_result", {"data": {"text/plain": "3.0"}, "metadata": {}})
     return torch.zeros(len(x))
 """,
     )
@@ -177,18 +186,21 @@ def row_sums(x):
 
 @attack(costs=("row_sums",), cell_seconds=1)
 def says_that_it_is_done(work: Work) -> None:
-    """Forges the reply and the idle state of the graded cell while it is still being judged."""
+    """Forges the last message of the graded cell while it is still being judged."""
     work.answer(
         "row_sums",
         SEND
         + """
 def row_sums(x):
-    send("status", {"execution_state": "idle"})
-    kernel = get_ipython().kernel
-    kernel.session.send(
-        kernel.shell_stream, "execute_reply",
-        {"status": "ok", "execution_count": 5, "payload": [], "user_expressions": {}},
-        parent=kernel.get_parent("shell"), ident=kernel._parent_ident["shell"])
+    if hasattr(_shell, "sender"):
+        send("done", {"ename": None, "evalue": "", "count": 5})
+    else:
+        send("status", {"execution_state": "idle"})
+        kernel = _shell.kernel
+        kernel.session.send(
+            kernel.shell_stream, "execute_reply",
+            {"status": "ok", "execution_count": 5, "payload": [], "user_expressions": {}},
+            parent=kernel.get_parent("shell"), ident=kernel._parent_ident["shell"])
     return torch.zeros(len(x))
 """,
     )
@@ -236,8 +248,13 @@ def forges_the_execution_count(work: Work) -> None:
         SEND
         + """
 evil = "<script>alert('hood')</script>"
-send("execute_input", {"code": "1", "execution_count": evil})
-send("stream", {"name": "stdout", "text": "x", "execution_count": evil})
+for kind, content in (
+    ("execute_input", {"code": "1", "execution_count": evil}),
+    ("stream", {"name": "stdout", "text": "x", "execution_count": evil}),
+    ("execute_result", {"data": {}, "metadata": {}, "execution_count": evil}),
+    ("done", {"ename": None, "evalue": "", "count": evil}),
+):
+    send(kind, content)
 """
     )
 
@@ -256,7 +273,8 @@ for kind, content in [
     ("display_data", {"data": {"text/plain": 7}, "metadata": 3}), ("error", {"ename": 1}),
     ("execute_result", {"data": {"image/png": {}}, "metadata": {}, "execution_count": "x"}),
     ("clear_output", {}), ("comm_open", {}), ("comm_msg", {"comm_id": []}), ("status", {}),
-    ("update_display_data", {"transient": {"display_id": []}}), ("nonsense", deep),
+    ("update_display_data", {"transient": {"display_id": []}}), ("nonsense", {"deep": deep}),
+    ("display_data", {"data": {"deep": deep}, "metadata": {}, "display_id": None}),
     ("display_data", {"data": {"text/plain": "x"}, "metadata": {}, "transient": 5}),
 ]:
     send(kind, content)
@@ -269,12 +287,12 @@ def sends_what_is_not_signed(work: Work) -> None:
     """Writes raw frames that are no messages, or not signed, to the kernel's sockets."""
     work.first(
         """
-        kernel = get_ipython().kernel
-        if hasattr(kernel.session, "_end"):  # a sandbox's one socket
-            packets = b"x", b"\\x05" + b"x" * 99, b"\\x07\\0\\0\\0\\2{}", b"\\x03\\0\\0\\0\\1["
-            for packet in packets:
-                kernel.session._end.send(packet)
+        shell = get_ipython()
+        if hasattr(shell, "sender"):  # a sandbox's one socket
+            for packet in b"x", b"\\x01" + b"x" * 99, b"\\x03{}", b"\\x03[", b"\\x03\\0":
+                shell.sender.end.send(packet)
         else:
+            kernel = shell.kernel
             ident = kernel._parent_ident["shell"]
             for frames in ([b"x"], [b"<IDS|MSG>"], [b"<IDS|MSG>", b"0" * 64, b"{", b"{}", b""]):
                 kernel.iopub_thread.schedule(
@@ -299,7 +317,8 @@ def captures_with_a_widget(work: Work) -> None:
         "row_sums",
         """
         def claim(*args):
-            out.msg_id = get_ipython().kernel.get_parent("shell")["header"]["msg_id"]
+            kernel = getattr(get_ipython(), "kernel", None)
+            out.msg_id = kernel.get_parent("shell")["header"]["msg_id"] if kernel else "cell"
         get_ipython().events.register("pre_execute", claim)
         """,
     )

@@ -143,11 +143,11 @@ def reads_frames_and_objects(work: Work) -> None:
 
 @attack()
 def reads_its_own_history(work: Work) -> None:
-    """Prints In, Out, the history database and the last message, for the hidden tests' code."""
+    """Prints In, Out, the history and what the kernel holds, for the hidden tests' code."""
     work.last(
         """
         print(In, Out, list(get_ipython().history_manager.get_range(output=False)))
-        print(get_ipython().kernel.get_parent("shell"))
+        print(getattr(get_ipython(), "sender", None) and vars(get_ipython().sender))
         print(get_ipython().user_ns.get("verify"), globals().keys())
         """
     )

@@ -13,7 +13,7 @@ sys.path.insert(0, sys.argv[1])
 from grader.inside import zygote
 zygote.preload = lambda: time.sleep({SECONDS})
 sys.modules["torch"] = types.SimpleNamespace(set_num_threads=lambda number: None)
-sys.modules["grader.inside.kernel_app"] = types.SimpleNamespace(prepare=lambda: None)
+sys.modules["grader.inside.kernel"] = types.SimpleNamespace(prepare=lambda: None)
 from grader.inside.zygote import main
 main(int(sys.argv[2]))
 """

@@ -4,21 +4,38 @@ import os
 from pathlib import Path
 from typing import Any
 
+from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
 
-from grader.sandbox import Limits, SandboxedKernelManager
+from grader.sandbox import Limits, SandboxedKernel, TimeIsUp
+from grader.sandbox.outputs import Outputs
 
 
 def pytest_configure() -> None:
     """Before any test: the kernel is all that changes, nbgrader's own steps stay as they are."""
-    Execute.create_kernel_manager = _create_kernel_manager
+    Execute.preprocess = _preprocess
 
 
-def _create_kernel_manager(self: Execute) -> Any:
-    folder = (self.resources.get("metadata") or {}).get("path") or os.getcwd()
-    self.km = SandboxedKernelManager(
-        kernel_name=self.nb.metadata.get("kernelspec", {}).get("name", ""),
-        limits=Limits(),
-        files=Path(folder),
-    )
-    return self.km
+def _preprocess(
+    self: Execute, nb: NotebookNode, resources: Any = None, km: Any = None
+) -> tuple[NotebookNode, Any]:
+    folder = ((resources or {}).get("metadata") or {}).get("path") or os.getcwd()
+    name = nb.metadata.get("kernelspec", {}).get("name", "")
+    with SandboxedKernel(name, limits=Limits(), files=Path(folder)) as kernel:
+        for cell in nb.cells:
+            if cell.cell_type == "code" and cell.source.strip():
+                _run(self, kernel, cell)
+    return nb, resources
+
+
+def _run(self: Execute, kernel: SandboxedKernel, cell: NotebookNode) -> None:
+    outputs = Outputs()
+    try:
+        said = kernel.run(cell.source, self.timeout, heard=lambda it, _: it and outputs.add(it))
+        cell.execution_count = said["count"]
+        outputs.number(said["count"])
+    except TimeIsUp:
+        said = self.error_on_timeout
+    cell.outputs = outputs.shown
+    reply = {"status": "error" if said["ename"] else "ok", "traceback": [], **said}
+    self.on_cell_executed(cell=cell, execute_reply={"content": reply})

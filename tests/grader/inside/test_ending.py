@@ -12,7 +12,7 @@ import pytest
 
 from grader.inside import usage
 from grader.inside.zygote import RunningSandbox, Zygote
-from grader.sandbox import SandboxedKernelManager, ZygoteDied
+from grader.sandbox import SandboxedKernel, ZygoteDied
 
 KILLED = -signal.SIGKILL
 
@@ -57,8 +57,8 @@ def test_memory_that_ended_is_the_learners_only_if_it_was_the_sandboxs(
 
 
 def test_a_machine_without_memory_is_no_fault_of_the_learners() -> None:
-    manager = SandboxedKernelManager()
-    manager._ended = "exhausted"
+    kernel = SandboxedKernel()
+    kernel._ended = "exhausted"
     with pytest.raises(ZygoteDied, match="ran out of memory.*fewer workers"):
-        manager.why_stopped()
-    assert not manager.died
+        kernel.why_stopped()
+    assert not kernel.died

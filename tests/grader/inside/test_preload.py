@@ -94,9 +94,9 @@ def test_the_zygote_has_read_the_lines_of_a_traceback() -> None:
     with Inmate() as inmate:
         inmate.run("import linecache, sys, traceback\nread = set(linecache.cache)")
         inmate.run("stack = {f.filename for f in traceback.extract_stack()}")
-        ours = "'/ipykernel/' in f or '/IPython/' in f or '/asyncio/' in f"
+        ours = "'/inside/kernel.py' in f or '/IPython/' in f or '/asyncio/' in f"
         assert inmate.value(f"sorted(f for f in stack - read if {ours})") == []
-        assert inmate.value(f"sum({ours} for f in stack)") > 5
+        assert inmate.value(f"sum({ours} for f in stack)") > 3
 
 
 OPTIMIZER = """

@@ -170,13 +170,13 @@ def test_a_kernel_that_something_else_kills_costs_nothing():
     class Unlucky(Execute):
         kills = 1
 
-        def _run_cell(self, cell, index):
-            if index == 1 and self.kills:
+        def _run_cell(self, cell):
+            if cell is self.nb.cells[1] and self.kills:
                 self.kills -= 1
                 for pid, command in descendants().items():
                     if "zygote" in command:
                         os.kill(pid, signal.SIGKILL)
-            super()._run_cell(cell, index)
+            super()._run_cell(cell)
 
     assert grades(run(RIGHT, HIDDEN, execute=Unlucky)) == [2.0]
     Unlucky.kills = 2
@@ -264,7 +264,7 @@ def test_without_a_sandbox_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_
     def refuse(*_, **__):
         raise CannotSandbox("no sandboxes here")
 
-    monkeypatch.setattr("grader.sandbox.manager.warm", refuse)
+    monkeypatch.setattr("grader.sandbox.kernel.warm", refuse)
     ran = tmp_path / "ran"
     touch = f"open({str(ran)!r}, 'w').close()"
     with pytest.raises(CannotSandbox):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from collections.abc import Callable, Coroutine
+import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from grader.inside import messages
 from grader.inside.bubblewrap import Sandbox, build
-from grader.sandbox import SandboxedKernelManager
+from grader.sandbox import SandboxedKernel
+from grader.sandbox import kernel as kernel_module
 from grader.sandbox.warm_process import warm
 from tests.patience import PATIENCE
 
@@ -23,21 +26,14 @@ def build_at(stage: str) -> Sandbox:
 
 
 class Inmate:
-    """`with Inmate() as inmate: inmate.run("print(1)")`; options are the manager's."""
+    """`with Inmate() as inmate: inmate.run("print(1)")`; options are the kernel's."""
 
     def __init__(self, **options: Any) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.manager = SandboxedKernelManager(**options)
+        self.kernel = SandboxedKernel(**options)
 
     def __enter__(self) -> Self:
-        self.do(self._start())
+        self.kernel.start()
         return self
-
-    async def _start(self) -> None:
-        await self.manager.start_kernel()
-        self.client = self.manager.client()
-        self.client.start_channels()
-        await self.client.wait_for_ready(PATIENCE)
 
     def __exit__(
         self,
@@ -45,12 +41,7 @@ class Inmate:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.client.stop_channels()
-        self.do(self.manager.shutdown_kernel(now=True))
-        self.loop.close()
-
-    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run_until_complete(work)
+        self.kernel.end()
 
     def run(self, code: str, heard: Callable[[str], None] = lambda text: None) -> str:
         """What the code prints, or its traceback.
@@ -60,21 +51,30 @@ class Inmate:
         """
         texts: list[str] = []
 
-        def take(message: dict[str, Any]) -> None:
-            content = message["content"]
-            said = content.get("traceback", [content.get("text", "")])
+        def take(message: dict[str, Any] | None, size: int) -> None:
+            if message is None:
+                return
+            said = message.get("traceback", [message.get("text", "")])
             texts.extend(said)
             heard("".join(said))
 
-        self.do(self.client.execute_interactive(code, output_hook=take, timeout=PATIENCE))
+        self.kernel.run(code, PATIENCE, heard=take)
         return "".join(texts)
+
+    def begin(self, code: str) -> None:
+        """Let the code run, and wait for nothing."""
+        for packet in messages.packets(messages.encode({"cell": "begun", "source": code})):
+            self.kernel._end.send(packet)
+
+    def hear(self) -> dict[str, Any]:
+        """The next message of what :meth:`begin` began."""
+        limit = kernel_module._Limit(self.kernel, PATIENCE)
+        return messages.decode(self.kernel._next(deque(), limit))
 
     def wait_until_said(self, word: str) -> None:
         """Wait until what runs, which may go on, has printed a word."""
-        while True:
-            message = self.do(self.client.get_iopub_msg(timeout=PATIENCE))
-            if message["msg_type"] == "stream" and word in message["content"]["text"]:
-                return
+        while word not in self.hear().get("text", ""):
+            pass
 
     def value(self, code: str) -> Any:
         """What the last line's expression is, through JSON."""
@@ -87,13 +87,11 @@ class Inmate:
 
     def ends(self) -> str:
         """Wait until the kernel has ended by itself; why it did."""
-
-        async def wait() -> None:
-            while await self.manager.is_alive():
-                await asyncio.sleep(0.05)
-
-        self.do(asyncio.wait_for(wait(), PATIENCE))
-        return self.manager.why_stopped()
+        end = time.monotonic() + PATIENCE
+        while self.kernel.alive():
+            assert time.monotonic() < end, "it runs on"
+            time.sleep(0.05)
+        return self.kernel.why_stopped()
 
 
 def descendants(root: int | None = None) -> dict[int, str]:

@@ -186,7 +186,7 @@ def test_there_are_no_terminals_and_a_command_prints_without_one(shared: Inmate)
 
 
 def test_its_descriptors_are_its_own(shared: Inmate) -> None:
-    """Standard input, ipykernel's pipes, ZMQ's sockets and events, its connection; no file."""
+    """Standard input, the pipes of what is printed, the loop's events, its sockets; no file."""
     seen = shared.value(
         "import os\n"
         "names = []\n"
@@ -203,7 +203,7 @@ def test_its_descriptors_are_its_own(shared: Inmate) -> None:
 
 def test_the_connection_joins_both_sides(sandbox: None) -> None:
     with Inmate() as inmate:
-        inmate.manager.connection.sendall(b"hello")
+        inmate.kernel.connection.sendall(b"hello")
         code = (
             "import socket\n"
             "from grader.inside import rpc_server\n"
@@ -211,7 +211,7 @@ def test_the_connection_joins_both_sides(sandbox: None) -> None:
             "connection.sendall(connection.recv(5).upper())"
         )
         assert inmate.run(code) == ""
-        assert inmate.manager.connection.recv(5) == b"HELLO"
+        assert inmate.kernel.connection.recv(5) == b"HELLO"
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_process_that_hides_is_measured_all_the_same(sandbox: None) -> None:
         assert inmate.run(code) == "-1\n"
         inmate.run("import os, shutil; shutil.copy('/usr/bin/tail', '/tmp/t')")
         inmate.run("os.chmod('/tmp/t', 0o111)")
-        inmate.client.execute(
+        inmate.begin(
             "import os, subprocess\n"
             "for _ in range(8): subprocess.Popen('head -c 80M /dev/zero | /tmp/t', shell=True)\n"
             "os.wait()"

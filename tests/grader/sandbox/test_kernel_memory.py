@@ -91,7 +91,7 @@ def test_what_linux_keeps_is_counted(kind: str) -> None:
     mib, code = HOARDS[kind]
     limits = Limits(memory=mib * MIB, processes=250, total_seconds=100)
     with Inmate(limits=limits) as inmate:
-        inmate.client.execute(textwrap.dedent(code))
+        inmate.begin(textwrap.dedent(code))
         assert inmate.ends().endswith(" of memory")
 
 

@@ -56,7 +56,7 @@ def test_an_ordinary_user_has_the_same_sandboxes_and_attacks_come_to_nothing_in_
 ) -> None:
     """Pytest runs the tests of sandboxes, and some attacks, in a process of an ordinary user's."""
     chosen = (
-        "test_bubblewrap or nbclient or daemon or bomb or processes or killed_grader or interrupt "
+        "test_bubblewrap or daemon or bomb or processes or killed_grader or interrupt "
         "or hoards or test_attack"
     )
     here = Path(__file__)
