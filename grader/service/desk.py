@@ -14,7 +14,6 @@ from grader.batch.job import Job
 from grader.batch.pool import Workers
 from grader.course import Course
 from grader.results.coursefile.reading import read_course_file
-from grader.results.coursefile.schema import CourseFile
 from grader.service.alone import (
     NO_VERDICT,
     Labs,
@@ -26,6 +25,7 @@ from grader.service.alone import (
 )
 from grader.service.people import Person, service_key
 from grader.service.queue import Check, Look, Queue
+from grader.service.told import is_out
 
 LOG = logging.getLogger(__name__)
 TRIES = 2
@@ -54,6 +54,7 @@ class Desk:
         self.labs = Labs(course)
         self._key = service_key(course.root)
         self._sandbox = sandbox
+        self.size = workers
         self._workers = Workers()
         self._more = threading.Condition()  # a check came, or one has ended
         self._stopped = False
@@ -88,7 +89,7 @@ class Desk:
         lab = self.labs.lab_of(exercise)
         rules = read_course_file(self.course.root)
         now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
-        if lab is None or not (person.teaches or _is_out(rules, lab.name, now)):
+        if lab is None or not (person.teaches or is_out(rules, lab.name, now)):
             raise RefusedError(404, f"there is no exercise {exercise!r} in the labs that are out")
         alone = exercise_alone(lab, exercise)
         if not alone.asks & {name for name, _ in cells}:
@@ -158,8 +159,4 @@ class Desk:
             for what in ("misconceptions", "examples")
         }
         card = card_of(verdict, self.course.root, shows)
-        self.queue.done(check, verdict.to_json(), card)
-
-
-def _is_out(rules: CourseFile | None, lab: str, now: datetime) -> bool:
-    return rules is None or lab in rules.labs and not rules.is_too_early(lab, now)
+        self.queue.done(check, verdict.to_json() | {"most": verdict.most}, card)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -156,6 +157,33 @@ class Queue:
         had = (CHECKS.c.state == State.DONE, CHECKS.c.received >= moment)
         with self._engine.connect() as db:
             return db.scalar(select(func.count()).select_from(CHECKS).where(*mine, *had)) or 0
+
+    def of(self, learner: str, most: int = 50) -> list[dict[str, Any]]:
+        """Return a learner's last checks, the newest first."""
+        columns = (CHECKS.c.id, CHECKS.c.exercise, CHECKS.c.state, CHECKS.c.received)
+        mine = select(*columns, CHECKS.c.verdict).where(CHECKS.c.learner == learner)
+        with self._engine.connect() as db:
+            rows = db.execute(mine.order_by(CHECKS.c.received.desc()).limit(most)).mappings().all()
+        found = []
+        for row in rows:
+            one = dict(row)
+            verdict = json.loads(one.pop("verdict") or "{}")
+            one["received"] = datetime.fromtimestamp(one["received"], UTC)
+            found.append(one | {key: verdict.get(key) for key in ("earned", "most")})
+        return found
+
+    def load(self) -> dict[str, int]:
+        """Return how many checks wait, run, and were done in the last hour."""
+        counted = select(CHECKS.c.state, func.count()).group_by(CHECKS.c.state)
+        lately = (CHECKS.c.state == State.DONE, CHECKS.c.ended > time.time() - 3600)
+        with self._engine.connect() as db:
+            now = {str(state): int(many) for state, many in db.execute(counted)}
+            done = db.scalar(select(func.count()).select_from(CHECKS).where(*lately)) or 0
+        return {
+            "waiting": now.get(State.WAITING, 0),
+            "running": now.get(State.RUNNING, 0),
+            "done_in_last_hour": done,
+        }
 
     def take(self) -> Check | None:
         """Return the check that is next, which from now on runs; None where none waits.
