@@ -1,4 +1,4 @@
-"""What a learner is told of a lab: whether it is out, what came in, and after feedback the marks."""
+"""What a learner is told of a lab: whether it is out, what came in, and later the marks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ask a class's service, where the course's checks are not on this machine.
 
-Where `OPEN_THE_HOOD_SERVICE` has the service's address, `check("view_strides")` sends the cells that
-this kernel has run and shows the card that comes back. In a notebook, learners also call
+Where `OPEN_THE_HOOD_SERVICE` has the service's address, `check("view_strides")` sends the cells
+that this kernel has run and shows the card that comes back. In a notebook, learners also call
 
 - `labs()`: which labs are out, when each is due, what was handed in, and its points;
 - `fetch("01_tensors")`: get a lab's notebook;
