@@ -49,7 +49,7 @@ class Labs:
         """Return the lab that has an exercise of this name; None where none has."""
         for name in self.names():
             lab = self.lab(name)
-            if any(exercise in _exercises(data) for data in lab.notebooks.values()):
+            if exercise in lab_exercises(lab):
                 return lab
         return None
 
@@ -63,10 +63,15 @@ class Labs:
         return known[1]
 
 
+def lab_exercises(lab: LabFiles) -> list[str]:
+    """Return the names of a lab's exercises that are judged, in their order."""
+    return [name for data in lab.notebooks.values() for name in _exercises(data)]
+
+
 @lru_cache(maxsize=32)
-def _exercises(source: bytes) -> frozenset[str]:
+def _exercises(source: bytes) -> tuple[str, ...]:
     cells = (cell for cell in read_source(source).cells if verified_parts(cell))
-    return frozenset(cell.metadata.nbgrader.grade_id for cell in cells)
+    return tuple(cell.metadata.nbgrader.grade_id for cell in cells)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
@@ -190,6 +191,15 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
 
     app = FastAPI(title="Open the Hood: verdicts", lifespan=lifespan)
     app.add_middleware(Bounded)
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        # FastAPI's own answer repeats what was sent, which may be no text
+        said = ascii(f"the request is malformed: {place}: {first['msg']}")[1:-1]
+        return JSONResponse({"detail": said}, 422)
+
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
     def who(given: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> Person:

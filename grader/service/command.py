@@ -56,7 +56,11 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         raise UserError(
             f"the service needs {error.name}: pip install -e '.[service]' in the course's folder"
         ) from None
+    from grader.sandbox import doctor
     from grader.service.desk import Desk
+
+    if not args.unsafe_no_sandbox and (problems := doctor.problems()):
+        raise UserError(f"learners' code can't be kept in a sandbox here: {problems[0]}")
 
     people: People = OfHub(args.teachers) if args.hub else OfFile(root, args.teachers)
     prefix, host, port = "", args.host, args.port

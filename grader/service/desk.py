@@ -20,6 +20,7 @@ from grader.service.alone import (
     card_of,
     exercise_alone,
     handed_in,
+    lab_exercises,
     seed_of,
     verdict_of,
 )
@@ -113,6 +114,7 @@ class Desk:
         return self.queue.look(check_id, person.name)
 
     def _serve(self) -> None:
+        self._warm_up()
         while not self._stopped:
             check = self.queue.take()
             if check is None:
@@ -128,6 +130,15 @@ class Desk:
                     self.queue.failed(check, {"text/plain": NO_VERDICT})
             for tell in self._listeners:
                 tell(check.id)
+
+    def _warm_up(self) -> None:
+        """Have a worker import what judges, so that no learner waits for that."""
+        for lab in map(self.labs.lab, self.labs.names()):
+            for exercise in lab_exercises(lab):
+                alone = exercise_alone(lab, exercise).lab
+                nothing = handed_in(alone, next(iter(alone.notebooks.values())), ())
+                self._workers.grade(Job(alone, "", nothing, "warm-up", sandbox=self._sandbox))
+                return
 
     def _make(self, check: Check) -> None:
         """Have a check graded, and store its verdict."""

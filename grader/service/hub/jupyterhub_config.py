@@ -8,13 +8,14 @@ prints, and all learners' servers run under this account. Replace it by your own
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 COURSE = Path(os.environ["OPEN_THE_HOOD_COURSE"])  # the project's folder: checks, grades
 NAME = os.environ.get("OPEN_THE_HOOD_NAME", "open-the-hood")  # another one for each course
 PORT = os.environ.get("OPEN_THE_HOOD_PORT", "8765")
 HUB = os.environ.get("OPEN_THE_HOOD_HUB", "http://127.0.0.1:8000")  # as learners' servers reach it
 
-c = get_config()  # noqa: F821
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
 c.JupyterHub.services = [
     {
@@ -44,7 +45,7 @@ BUNDLE = Path(os.environ["OPEN_THE_HOOD_BUNDLE"])  # unpacked, without checks
 HOMES = Path(os.environ["OPEN_THE_HOOD_HOMES"])
 
 
-def give_the_bundle(spawner):
+def give_the_bundle(spawner: Any) -> None:
     """Copy the bundle into a learner's folder, when they log in for the first time."""
     import shutil
 
