@@ -37,6 +37,7 @@ COMMANDS = {
     "grade": ("grader.batch.command", "grade every submission of a lab, and record it"),
     "demo": ("grader.demo", "release, grade and report on a generated sample class"),
     "doctor": ("grader.sandbox.doctor", "say whether this machine can run learners' code safely"),
+    "serve": ("grader.service.command", "give verdicts while learners work, beside JupyterHub"),
     "course": ("grader.results.coursefile.command", "the rules of a class: check, roster, export"),
     "report": ("grader.results.class_report.command", "make a page and CSV of a graded lab"),
 }

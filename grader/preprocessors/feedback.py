@@ -61,7 +61,7 @@ class CleanFeedback(NbGraderPreprocessor):
         self._rubrics: dict[str, str] = {}
         self._lessons = lesson_url()
         self._seen = False  # whether the learner's kernel has seen a hidden test
-        self._paths = [*PATHS, (resources["nbgrader"].get("root", ""), "course")]
+        self._root = resources["nbgrader"].get("root", "")
         nb, resources = super().preprocess(nb, resources)
         found = {"verdicts": self._verdicts, "rubrics": self._rubrics, "lessons": self._lessons}
         resources["nbgrader"][ABOUT] = replace(self._about, **found)
@@ -122,10 +122,15 @@ class CleanFeedback(NbGraderPreprocessor):
         return output
 
     def _shorten(self, text: str) -> str:
-        for path, name in sorted(self._paths, key=lambda pair: -len(pair[0])):
-            if len(path) > 1:
-                text = text.replace(path, name)
-        return CELL_FILE.sub("your cell", text)
+        return without_paths(text, self._root)
+
+
+def without_paths(text: str, root: Path | str) -> str:
+    """Return a text with short names for paths of this machine, and for the course's folder."""
+    for path, name in sorted([*PATHS, (str(root), "course")], key=lambda pair: -len(pair[0])):
+        if len(path) > 1:
+            text = text.replace(path, name)
+    return CELL_FILE.sub("your cell", text)
 
 
 def _last_line(output: NotebookNode) -> NotebookNode:

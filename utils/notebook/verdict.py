@@ -1,8 +1,9 @@
 """The verdict of grading, asked for where the work is: ``check("view_strides")`` in a lab.
 
 Each lab imports :func:`check`, and each graded cell begins with a call of it, so that a mistake is
-named before an example below fails. A copy of the course that has the checks, such as a clone,
-judges the exercise as grading would; a copy without them, such as a class's bundle, says so.
+named before an example below fails. Where the environment names a class's service, that judges. A
+copy of the course that has the checks, such as a clone, else judges the exercise as grading would;
+a copy without them, such as a class's bundle, says so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
-from utils.notebook import one_line
+from utils.notebook import one_line, service
 from utils.notebook.course import ROOT, copy_of
 
 JUDGES = "grader.in_notebook"
@@ -55,8 +56,9 @@ def check(name: str) -> None:
     """Judge the exercise `name` on new cases, as grading does, and show the verdict below the cell.
 
     It tells which parts are right, names the mistake where it is known, gives a small call that
-    fails, and links the section of the lesson. Nothing is recorded or sent. Raises LookupError if
-    the course has no exercise of this name.
+    fails, and links the section of the lesson. Nothing is recorded or sent, but to a class's
+    service, where the environment names one. Raises LookupError if the course has no exercise of
+    this name.
     """
     if judges := _judges():
         judges.show_verdict(name)
@@ -81,6 +83,8 @@ def _judges() -> Any:
     cell = str(shell.user_ns.get("In", [""])[-1]) if shell else ""
     if os.environ.get(one_line.NBGRADER) or VERIFY in cell:
         return None
+    if service.address():
+        return service
     if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
         print(ABSENT)
         return None

@@ -174,11 +174,16 @@ class TermPolicy(LatePolicy):
 
 
 class Feedback(Part):
-    """What learners see: the names of mistakes, calls that fail, and rubrics of what is marked."""
+    """What learners see: the names of mistakes, calls that fail, and rubrics of what is marked.
+
+    Attributes:
+        attempts: how many verdicts on an exercise the service gives a learner in a day.
+    """
 
     misconceptions: Shown = Shown.ALWAYS
     examples: Shown = Shown.ALWAYS
     rubrics: Shown = Shown.NEVER
+    attempts: Annotated[int, Field(ge=0)] | None = None
 
 
 class LabRules(Part):

@@ -1,0 +1,401 @@
+"""The web application: who may ask for what, within which limits, and what it answers.
+
+FastAPI reads the annotations of the endpoints, which stand in a function, so here they are objects.
+"""
+
+import asyncio
+import math
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, Field
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from grader import UserError
+from grader.results.coursefile.reading import read_course_file
+from grader.results.coursefile.schema import CourseFile
+from grader.service.desk import Desk, RefusedError
+from grader.service.inbox import Inbox, TooManyError
+from grader.service.people import People, Person
+from grader.service.queue import ENDED, Busy, Look, State
+from grader.service.staff import Gradings
+from grader.service.told import feedback_page, is_out, lab_state
+from grader.submission.names import id_problem, nfc
+
+MAX_BODY = 1 << 20  # bytes of a request
+BODY_SECONDS = 10.0  # in which a request's body has to arrive
+MAX_NOTEBOOK = 20_000_000  # bytes
+NOTEBOOK_SECONDS = 60.0
+# Feedback has no script; a browser that opens it from here gives it no rights at all.
+SEALED = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:",
+    "X-Content-Type-Options": "nosniff",
+}
+LONGEST_WAIT = 25.0  # seconds that a request for a check's state is held open
+MAX_CELLS = 500
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    code: {"description": said}
+    for code, said in {
+        401: "no token",
+        403: "not this token, or not now",
+        404: "there is none, or none that is out",
+        408: "the body took too long",
+        409: "another one runs",
+        413: "the body is too large",
+        422: "the request is malformed",
+        429: "too many",
+    }.items()
+}
+
+
+class Cell(BaseModel):
+    """A cell that the learner's kernel has run."""
+
+    id: Annotated[str, Field(max_length=64)]
+    source: Annotated[str, Field(max_length=150_000)]
+
+
+class Asked(BaseModel):
+    """What to check. Whose check it is stands in no body: the token says it."""
+
+    exercise: Annotated[str, Field(min_length=1, max_length=200)]
+    cells: Annotated[list[Cell], Field(max_length=MAX_CELLS)]
+
+
+class Progress(BaseModel):
+    """How far a check is; the card, a MIME bundle, when it has ended."""
+
+    id: str
+    state: State
+    place: int = 0
+    seconds: float = 0.0
+    card: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, check_id: str, look: Look) -> Self:
+        return cls(
+            id=check_id,
+            state=look.state,
+            place=look.place,
+            seconds=round(look.seconds, 1),
+            card=dict(look.card),
+        )
+
+
+class ReceiptShown(BaseModel):
+    """What is kept of a submission: when it came, and the SHA-256 of its bytes."""
+
+    received: datetime
+    bytes: int
+    sha256: str
+    late: bool
+
+
+class LabShown(BaseModel):
+    """A lab that is out, as one learner sees it; points where there is feedback."""
+
+    name: str
+    due: datetime | None = None
+    received: ReceiptShown | None = None
+    points: float | None = None
+    most: float | None = None
+    final: bool = False
+
+
+class PastCheck(BaseModel):
+    """A check of one's own that has ended or waits."""
+
+    id: str
+    exercise: str
+    state: State
+    received: datetime
+    earned: float | None = None
+    most: float | None = None
+
+
+class QueueShown(BaseModel):
+    """How much the service has to do."""
+
+    waiting: int
+    running: int
+    workers: int
+    done_in_last_hour: int
+
+
+class GradingShown(BaseModel):
+    """How far the grading of a lab is; ``status`` is None while it runs."""
+
+    lab: str
+    status: int | None
+    said: str
+
+
+class Bells:
+    """Wakes the requests that wait for a check, in the server's own loop."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+
+    def ring(self, check_id: str) -> None:
+        for event in self._waiting.get(check_id, ()):
+            event.set()
+
+    async def wait(self, check_id: str, seconds: float, ended: Callable[[], bool]) -> None:
+        """Return after ``seconds``, or when the check has ended."""
+        event = asyncio.Event()
+        self._waiting.setdefault(check_id, set()).add(event)
+        try:
+            if not await asyncio.to_thread(ended):
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting[check_id].discard(event)
+            if not self._waiting[check_id]:
+                del self._waiting[check_id]
+
+
+def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
+    """Return the application. It starts and ends the desk's workers.
+
+    Args:
+        people: knows who has which token.
+        prefix: the path below which a proxy serves it, such as ``/services/open-the-hood``.
+    """
+    bells, inbox, gradings = Bells(), Inbox(desk.course), Gradings(desk.course.root)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def tell(check: str) -> None:
+            loop.call_soon_threadsafe(bells.ring, check)
+
+        desk.when_ended(tell)
+        await asyncio.to_thread(desk.__enter__)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(desk.__exit__)
+
+    app = FastAPI(title="Open the Hood: verdicts", lifespan=lifespan)
+    app.add_middleware(Bounded)
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        # FastAPI's own answer repeats what was sent, which may be no text
+        said = ascii(f"the request is malformed: {place}: {first['msg']}")[1:-1]
+        return JSONResponse({"detail": said}, 422)
+
+    bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
+
+    def who(given: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> Person:
+        person = people.whose(given.credentials)
+        if person is None:
+            raise HTTPException(403, "this token is not one of this course's")
+        return person
+
+    def who_teaches(person: Annotated[Person, Depends(who)]) -> Person:
+        if not person.teaches:
+            raise HTTPException(403, "only those who teach may do this")
+        return person
+
+    Who = Annotated[Person, Depends(who)]
+    Teacher = Annotated[Person, Depends(who_teaches)]
+
+    @app.post(
+        f"{prefix}/checks",
+        status_code=202,
+        responses=REFUSALS,
+    )
+    def ask(asked: Asked, person: Who, response: Response) -> Progress:
+        """Let a check wait for its turn, in place of an older one of the same person."""
+        try:
+            new = desk.ask(person, asked.exercise, [(cell.id, cell.source) for cell in asked.cells])
+        except RefusedError as error:
+            raise HTTPException(error.status, str(error)) from None
+        except Busy as error:
+            after = {"Retry-After": str(math.ceil(error.seconds))}
+            raise HTTPException(429, str(error), headers=after) from None
+        response.headers["Location"] = f"{prefix}/checks/{new}"
+        return _progress(person, new)
+
+    @app.get(f"{prefix}/checks/{{check}}", responses=REFUSALS)
+    async def look(
+        check: str,
+        person: Who,
+        wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 0.0,
+    ) -> Progress:
+        """Tell how far a check is; with ``wait``, once it has ended or after so many seconds."""
+
+        def ended() -> bool:
+            found = desk.look(person, check)
+            return found is None or found.state in ENDED
+
+        if wait:
+            await bells.wait(check, wait, ended)
+        return await asyncio.to_thread(_progress, person, check)
+
+    def _progress(person: Person, check: str) -> Progress:
+        found = desk.look(person, check)
+        if found is None:
+            raise HTTPException(404, "you have no check of this id")
+        return Progress.of(check, found)
+
+    @app.get(f"{prefix}/checks")
+    def past(person: Who) -> list[PastCheck]:
+        """List one's own last checks, the newest first."""
+        return [PastCheck(**row) for row in desk.queue.of(person.name)]
+
+    @app.get(f"{prefix}/labs")
+    def labs(person: Who) -> list[LabShown]:
+        """List the labs that are out: when each is due, what was handed in, and its points."""
+        rules, course = read_course_file(desk.course.root), desk.course
+        found = [lab for lab in desk.labs.names() if _may_see(person, lab, rules)]
+        states = [lab_state(course, rules, inbox, person.name, lab) for lab in found]
+        return [LabShown.model_validate(state, from_attributes=True) for state in states]
+
+    @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
+    def notebook(lab: str, person: Who) -> FileResponse:
+        """Send the released notebook of a lab."""
+        _require(person, lab)
+        path = desk.course.folder("release", ".", lab) / f"{lab}.ipynb"
+        if not path.is_file():
+            raise HTTPException(404, f"{lab} has not been released")
+        return FileResponse(path, media_type="application/x-ipynb+json")
+
+    @app.put(f"{prefix}/labs/{{lab}}/notebook", status_code=201, responses=REFUSALS)
+    async def hand_in(lab: str, person: Who, request: Request) -> ReceiptShown:
+        """Take in a notebook as one's newest submission; the receipt says that it is stored."""
+        rules = await asyncio.to_thread(_require, person, lab)
+        if problem := id_problem(nfc(person.name)):
+            raise HTTPException(403, f"your name can't be a learner's id: {problem}")
+        arrived = inbox.scratch() / f".{secrets.token_hex(8)}.part"
+        try:
+            await _save(request, arrived)
+            taken = await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
+        except TooManyError as error:
+            raise HTTPException(429, str(error)) from None
+        finally:
+            arrived.unlink(missing_ok=True)
+        return ReceiptShown.model_validate(taken, from_attributes=True)
+
+    @app.get(f"{prefix}/labs/{{lab}}/feedback", responses=REFUSALS)
+    def feedback(lab: str, person: Who) -> FileResponse:
+        """Send the page of feedback that was made for the one who asks."""
+        _require(person, lab)
+        path = feedback_page(desk.course, person.name, lab)
+        if path is None:
+            raise HTTPException(404, f"there is no feedback on {lab} for you yet")
+        return FileResponse(path, media_type="text/html", headers=SEALED)
+
+    @app.get(f"{prefix}/queue", responses=REFUSALS)
+    def queue(_: Teacher) -> QueueShown:
+        """Tell those who teach how much waits."""
+        return QueueShown(workers=desk.size, **desk.queue.load())
+
+    @app.post(f"{prefix}/labs/{{lab}}/grading", status_code=202, responses=REFUSALS)
+    def grade(lab: str, _: Teacher) -> GradingShown:
+        """Start to grade what is new of a lab, with the command's own lock and records."""
+        if lab not in desk.labs.names():
+            raise HTTPException(404, f"there is no lab {lab}")
+        try:
+            started = gradings.start(lab)
+        except UserError as error:
+            raise HTTPException(409, str(error)) from None
+        return GradingShown.model_validate(started, from_attributes=True)
+
+    @app.get(f"{prefix}/grading", responses=REFUSALS)
+    def grading(_: Teacher) -> GradingShown:
+        """Tell how far the grading that was started last is, and what it wrote."""
+        return GradingShown.model_validate(gradings.now(), from_attributes=True)
+
+    def _require(person: Person, lab: str) -> CourseFile | None:
+        rules = read_course_file(desk.course.root)
+        if lab not in desk.labs.names() or not _may_see(person, lab, rules):
+            raise HTTPException(404, f"there is no lab {lab} that is out")
+        return rules
+
+    def _may_see(person: Person, lab: str, rules: CourseFile | None) -> bool:
+        return person.teaches or is_out(rules, lab, datetime.now(UTC))
+
+    return app
+
+
+class Bounded:
+    """Refuses a request whose body is too large, or does not arrive in time."""
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] == "PUT":  # `hand_in` sees to its own
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _whole(receive)
+        except TimeoutError:
+            await Response("the request's body took too long", 408)(scope, receive, send)
+            return
+        if body is None:
+            said = f"a request has at most {MAX_BODY} bytes"
+            await Response(said, 413, {"Connection": "close"})(scope, receive, send)
+            return
+        given = False
+
+        async def again() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, again, send)
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """Return a request's body; None when it has more than ``MAX_BODY`` bytes."""
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message: dict[str, Any] = dict(await receive())
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        more = message.get("more_body", False)
+        if size > MAX_BODY:
+            return None
+    return b"".join(parts)
+
+
+async def _save(request: Request, path: Path) -> None:
+    """Write a request's body into a file as it arrives, within limits of bytes and time."""
+    size = 0
+    try:
+        async with asyncio.timeout(NOTEBOOK_SECONDS):
+            with path.open("xb") as file:
+                async for part in request.stream():
+                    size += len(part)
+                    if size > MAX_NOTEBOOK:
+                        raise HTTPException(413, f"a notebook has at most {MAX_NOTEBOOK:,} bytes")
+                    file.write(part)
+    except TimeoutError:
+        raise HTTPException(408, "the notebook took too long to arrive") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the connection ended before the notebook had arrived") from None
+    if not size:
+        raise HTTPException(422, "the notebook is empty: save it and hand it in again")

@@ -1,0 +1,74 @@
+"""``python -m grader serve``: verdicts while learners work, beside JupyterHub or alone."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from urllib.parse import urlparse
+
+from grader import UserError
+from grader.course import open_course
+from grader.phase_paths import ROOT
+from grader.service.people import OfFile, OfHub, People
+
+TEACHERS = "instructors"  # the hub's group, where none is named
+KEEP_ALIVE = 75  # seconds; longer than a proxy's
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=8765, help="port to listen on (%(default)s)")
+    parser.add_argument(
+        "--workers", type=int, default=(os.cpu_count() or 1) + 2, help="checks made at once"
+    )
+    parser.add_argument(
+        "--hub", action="store_true", help="a JupyterHub knows who has which token; it starts this"
+    )
+    parser.add_argument(
+        "--teachers",
+        nargs="*",
+        default=[TEACHERS],
+        help="the hub's groups whose members teach; without --hub, names of people who do",
+    )
+    parser.add_argument(
+        "--token", metavar="NAME", nargs="+", help="print tokens to hand out, and serve nothing"
+    )
+    parser.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="run learners' code with this process's rights: never for others' code",
+    )
+
+
+def run(args: argparse.Namespace, root: Path = ROOT) -> int:
+    """Serve until the process is told to end; or print tokens. Raises UserError."""
+    if args.token:
+        tokens = OfFile(root, ())
+        for name in args.token:
+            print(f"{name},{tokens.token(name)}")
+        return 0
+    try:
+        import uvicorn
+
+        from grader.service.app import make_app
+    except ImportError as error:
+        raise UserError(
+            f"the service needs {error.name}: pip install -e '.[service]' in the course's folder"
+        ) from None
+    from grader.sandbox import doctor
+    from grader.service.desk import Desk
+
+    if not args.unsafe_no_sandbox and (problems := doctor.problems()):
+        raise UserError(f"learners' code can't be kept in a sandbox here: {problems[0]}")
+
+    people: People = OfHub(args.teachers) if args.hub else OfFile(root, args.teachers)
+    prefix, host, port = "", args.host, args.port
+    if address := args.hub and os.environ.get("JUPYTERHUB_SERVICE_URL"):
+        told = urlparse(address)  # where the hub's proxy will look for it
+        host, port = told.hostname or host, told.port or port
+        prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
+    desk = Desk(open_course(root), args.workers, sandbox=not args.unsafe_no_sandbox)
+    app = make_app(desk, people, prefix)
+    uvicorn.run(app, host=host, port=port, timeout_keep_alive=KEEP_ALIVE, log_level="warning")
+    return 0

@@ -1,0 +1,173 @@
+"""Take checks from the queue, have them graded in sandboxes, and tell who waits for them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from grader import UserError
+from grader.batch.job import Job
+from grader.batch.pool import Workers
+from grader.course import Course
+from grader.results.coursefile.reading import read_course_file
+from grader.service.alone import (
+    NO_VERDICT,
+    Labs,
+    card_of,
+    exercise_alone,
+    handed_in,
+    lab_exercises,
+    seed_of,
+    verdict_of,
+)
+from grader.service.people import Person, service_key
+from grader.service.queue import Check, Look, Queue
+from grader.service.told import is_out
+
+LOG = logging.getLogger(__name__)
+TRIES = 2
+IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
+
+
+class RefusedError(Exception):
+    """A check that is not taken. The message says why, and ``status`` in HTTP's terms."""
+
+    def __init__(self, status: int, why: str):
+        super().__init__(why)
+        self.status = status
+
+
+class Desk:
+    """The service of one course. Use it as a context manager: then its workers run.
+
+    Args:
+        workers: how many checks are made at once.
+        sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
+    """
+
+    def __init__(self, course: Course, workers: int, sandbox: bool = True):
+        self.course = course
+        self.queue = Queue(course.directory.db_url, workers)
+        self.labs = Labs(course)
+        self._key = service_key(course.root)
+        self._sandbox = sandbox
+        self.size = workers
+        self._workers = Workers()
+        self._more = threading.Condition()  # a check came, or one has ended
+        self._stopped = False
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
+        self._listeners: list[Callable[[str], None]] = []
+
+    def __enter__(self) -> Desk:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._more:
+            self._stopped = True
+            self._more.notify_all()
+        for worker in list(self._workers.busy):
+            worker.close()  # its check waits in the queue for the next start
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers.idle:
+            worker.close()
+
+    def when_ended(self, tell: Callable[[str], None]) -> None:
+        """Have ``tell`` called, in a worker's thread, with the id of each check that has ended."""
+        self._listeners.append(tell)
+
+    def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
+        """Let somebody's check wait; return its id.
+
+        Raises RefusedError when there is nothing to check, or not for this person now, and Busy.
+        """
+        lab = self.labs.lab_of(exercise)
+        rules = read_course_file(self.course.root)
+        now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
+        if lab is None or not (person.teaches or is_out(rules, lab.name, now)):
+            raise RefusedError(404, f"there is no exercise {exercise!r} in the labs that are out")
+        alone = exercise_alone(lab, exercise)
+        if not alone.asks & {name for name, _ in cells}:
+            raise RefusedError(422, "run the cell with your answer first, then ask for its verdict")
+        most = rules.labs[lab.name].feedback.attempts if rules and lab.name in rules.labs else None
+        if most is not None and not person.teaches:
+            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+            if self.queue.since(person.name, exercise, midnight.timestamp()) >= most:
+                raise RefusedError(
+                    403,
+                    f"you have had {most} verdicts on {exercise} today, as many as this class "
+                    "gives in a day; from tomorrow on there are new ones",
+                )
+        new = self.queue.put(person.name, lab.name, exercise, cells)
+        with self._more:
+            self._more.notify()
+        return new
+
+    def look(self, person: Person, check_id: str) -> Look | None:
+        """Return how far somebody's check is; None when there is none of theirs with this id."""
+        return self.queue.look(check_id, person.name)
+
+    def _serve(self) -> None:
+        self._warm_up()
+        while not self._stopped:
+            check = self.queue.take()
+            if check is None:
+                with self._more:
+                    if not self._stopped:
+                        self._more.wait(IDLE)
+                continue
+            try:
+                self._make(check)
+            except Exception:  # whatever it was, the next check must come to its turn
+                LOG.exception("the check %s of %s failed", check.id, check.exercise)
+                with contextlib.suppress(Exception):
+                    self.queue.failed(check, {"text/plain": NO_VERDICT})
+            for tell in self._listeners:
+                tell(check.id)
+
+    def _warm_up(self) -> None:
+        """Have a worker import what judges, so that no learner waits for that."""
+        for lab in map(self.labs.lab, self.labs.names()):
+            for exercise in lab_exercises(lab):
+                alone = exercise_alone(lab, exercise).lab
+                nothing = handed_in(alone, next(iter(alone.notebooks.values())), ())
+                self._workers.grade(Job(alone, "", nothing, "warm-up", sandbox=self._sandbox))
+                return
+
+    def _make(self, check: Check) -> None:
+        """Have a check graded, and store its verdict."""
+        whole = self.labs.lab(check.lab)
+        lab = exercise_alone(whole, check.exercise).lab
+        [name] = lab.notebooks
+        submission = handed_in(lab, whole.notebooks[name], check.cells)
+        rules = read_course_file(self.course.root)
+        now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
+        seed = seed_of(self._key, check.learner, check.exercise, now.date())
+        job = Job(lab, check.learner, submission, check.id, seed=seed, sandbox=self._sandbox)
+        for _ in range(TRIES):
+            result = self._workers.grade(job)
+            if not result.retryable:
+                break
+        if self._stopped and result.retryable:
+            return  # its worker was ended with the service; it runs again with the next
+        if result.hopeless:
+            raise UserError(result.problem)
+        verdict = verdict_of(result, check.exercise)
+        if verdict is None:
+            LOG.error("no verdict on %s: %s", check.exercise, result.problem)
+            self.queue.failed(check, {"text/plain": NO_VERDICT})
+            return
+        shows = {
+            what: not rules
+            or check.lab not in rules.labs
+            or rules.shows(what, check.lab, check.learner, now)
+            for what in ("misconceptions", "examples")
+        }
+        card = card_of(verdict, self.course.root, shows)
+        self.queue.done(check, verdict.to_json() | {"most": verdict.most}, card)

@@ -1,0 +1,112 @@
+"""Take in submissions: the bytes are on the disk, twice, before their receipt is given.
+
+What came stays as it came in ``received/LAB/LEARNER/``, each under its time. The newest is the
+learner's folder in ``submitted/``, where nbgrader and ``grade`` look for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grader.course import Course
+from grader.results.coursefile.schema import CourseFile
+from grader.submission.files import TIMESTAMP, read_timestamp
+from grader.submission.names import nfc
+from grader.whole_file import replacing
+
+RECEIVED = "received"
+MOST_A_DAY = 50  # hand-ins of one learner to one lab; they fill the disk
+STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's
+FILE_STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+
+class TooManyError(Exception):
+    """A learner has handed in too often today."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a learner gets for a submission.
+
+    Attributes:
+        sha256: of the notebook's bytes, in hexadecimal.
+        late: whether the class's due date, with its grace, was over.
+    """
+
+    lab: str
+    received: datetime  # in UTC
+    bytes: int
+    sha256: str
+    late: bool
+
+
+class Inbox:
+    """The submissions of a course that came by way of the service."""
+
+    def __init__(self, course: Course):
+        self._course = course
+
+    def scratch(self) -> Path:
+        """Return the folder in which a request's bytes are written while they arrive."""
+        folder = self._course.root / RECEIVED
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
+        """Store a notebook, which is moved from ``arrived``, as a learner's newest submission.
+
+        Raises TooManyError.
+        """
+        now = datetime.now(UTC)
+        folder = self.scratch() / lab / nfc(learner)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        today = f"{now:%Y%m%d}T"
+        if sum(one.name.startswith(today) for one in folder.iterdir()) >= MOST_A_DAY:
+            raise TooManyError(f"you have handed in {lab} {MOST_A_DAY} times today, which is all")
+        kept = folder / f"{now.strftime(FILE_STAMP)}.ipynb"
+        with arrived.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+        arrived.rename(kept)
+        _fsync(folder)
+        target = self._course.folder("submitted", nfc(learner), lab)
+        with replacing(target / TIMESTAMP) as fresh:
+            fresh.write_text(now.strftime(STAMP))
+        with replacing(target / f"{lab}.ipynb") as fresh:
+            shutil.copyfile(kept, fresh)
+            _fsync(fresh)
+        _fsync(target)
+        self._course.share(target.parent, target)
+        return Receipt(lab, now, size, digest, _is_late(rules, learner, lab, now))
+
+    def newest(self, rules: CourseFile | None, learner: str, lab: str) -> Receipt | None:
+        """Return the receipt of a learner's submission, however it came; None without one."""
+        folder = self._course.folder("submitted", nfc(learner), lab)
+        path = folder / f"{lab}.ipynb"
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        came, _ = read_timestamp(folder)
+        when = (came or datetime.fromtimestamp(path.stat().st_mtime, UTC)).replace(tzinfo=UTC)
+        return Receipt(lab, when, size, digest, _is_late(rules, learner, lab, when))
+
+
+def _is_late(rules: CourseFile | None, learner: str, lab: str, when: datetime) -> bool:
+    due = rules.due(lab, learner) if rules and lab in rules.labs else None
+    return bool(rules and due and when > due + rules.labs[lab].grace)
+
+
+def _fsync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

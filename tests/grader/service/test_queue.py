@@ -1,0 +1,107 @@
+"""The queue: whose turn it is, what is replaced, what a restart keeps, and how much may wait."""
+
+import time
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from grader.service import queue as module
+from grader.service.queue import Busy, Queue, State
+
+CELLS = [("twice_solution", "def twice(x): return x")]
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/gradebook.db"
+
+
+@pytest.fixture
+def queue(url):
+    return Queue(url, workers=2)
+
+
+def put(queue, learner, exercise="twice"):
+    return queue.put(learner, "99_tiny", exercise, CELLS)
+
+
+def end(queue, check, seconds=0.0):
+    """Store a verdict, as if the check had taken so long."""
+    queue.done(check, {"earned": 1.0, "most": 2.0}, {"text/plain": "card"})
+    with create_engine(str(queue._engine.url)).begin() as db:
+        moved = text("UPDATE service_check SET began = ended - :s WHERE id = :id")
+        db.execute(moved, {"s": seconds, "id": check.id})
+
+
+def test_first_come_first_served_among_those_who_asked_for_as_much(queue):
+    asked = [put(queue, learner) for learner in ("ana", "bo", "cy")]
+    assert [queue.take().id for _ in asked] == asked
+    assert queue.take() is None
+
+
+def test_a_newer_check_takes_the_place_of_one_that_waits(queue):
+    first, second = put(queue, "ana"), put(queue, "ana", "row_sums")
+    assert queue.look(first, "ana").state is State.REPLACED
+    assert queue.take().id == second
+    assert queue.take() is None
+
+
+def test_of_one_learners_checks_one_runs_at_a_time(queue):
+    running = put(queue, "ana")
+    check = queue.take()
+    assert check.id == running
+    waiting = put(queue, "ana")
+    assert queue.take() is None
+    end(queue, check)
+    assert queue.take().id == waiting
+
+
+def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
+    put(queue, "slow")
+    end(queue, queue.take(), seconds=60.0)
+    put(queue, "slow")
+    later = put(queue, "ana")
+    assert queue.take().id == later
+
+
+def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
+    for learner in ("ana", "bo", "cy", "di"):
+        last = put(queue, learner)
+    look = queue.look(last, "di")
+    assert (look.state, look.place, look.seconds) == (State.WAITING, 3, 2 * module.USUAL)
+    assert queue.look(last, "ana") is None
+    check = queue.take()
+    end(queue, check)
+    assert queue.look(check.id, "ana").card == {"text/plain": "card"}
+    [past] = queue.of("ana")
+    assert (past["exercise"], past["earned"], past["most"]) == ("twice", 1.0, 2.0)
+
+
+def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
+    first = put(queue, "ana")
+    queue.take()
+    again = Queue(url)
+    assert again.look(first, "ana").state is State.WAITING
+    assert again.take().cells == CELLS
+
+
+def test_too_many_are_told_when_to_come_back(queue, monkeypatch):
+    monkeypatch.setattr(module, "MOST_WAITING", 4)
+    for k in range(4):
+        put(queue, f"learner{k}")
+    with pytest.raises(Busy) as caught:
+        put(queue, "one more")
+    assert caught.value.seconds == pytest.approx(2.0)
+    put(queue, "learner3")  # in place of the one that waits
+    assert queue.load()["waiting"] == 4
+
+
+def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
+    put(queue, "ana")
+    before = time.time() - 1
+    end(queue, queue.take())
+    assert queue.since("ana", "twice", before) == 1
+    assert queue.since("ana", "row_sums", before) == queue.since("bo", "twice", before) == 0
+    assert queue.since("ana", "twice", time.time() + 1) == 0
+    with create_engine(url).connect() as db:
+        assert db.scalar(text("SELECT cells FROM service_check")) == ""

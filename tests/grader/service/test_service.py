@@ -1,0 +1,241 @@
+"""The service as a whole, over HTTP: verdicts, submissions, and what it does not do for whom."""
+
+import hashlib
+import json
+import socket
+import sqlite3
+import threading
+import time
+from datetime import datetime
+
+import nbformat
+import pytest
+
+from grader.service.app import BODY_SECONDS, MAX_BODY
+from tests.grader.service.serving import Service, asked, make_served
+from tests.grader.tiny import ANSWERS, LAB, nbgrader, released, solved, source_notebook
+
+pytestmark = [pytest.mark.slow(60), pytest.mark.usefixtures("sandbox")]
+RIGHT, SQUARED = ANSWERS["twice"], "def twice(x):\n    return x * x"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    found = Service(make_served(tmp_path_factory.mktemp("service") / "course"))
+    yield found
+    found.close()
+
+
+def test_a_verdict_comes_as_the_card_of_the_notebook(service):
+    said = service.check("ana", RIGHT)
+    assert said["state"] == "done"
+    assert said["card"]["text/plain"].startswith("twice: 2 of 2 points")
+    assert "<b>2 of 2 points</b>" in said["card"]["text/html"]
+    said = service.check("ana", SQUARED)
+    assert "You multiplied the tensor by itself." in said["card"]["text/plain"]
+    assert "for example" in said["card"]["text/plain"]
+
+
+def test_an_answer_that_is_not_there_is_asked_for(service):
+    body = {"exercise": "twice", "cells": [{"id": "setup", "source": "import torch"}]}
+    status, said, _ = service.ask("POST", "checks", "ana", body)
+    assert (status, said["detail"]) == (
+        422,
+        "run the cell with your answer first, then ask for its verdict",
+    )
+    status, said, _ = service.ask("POST", "checks", "ana", asked(RIGHT, "thrice"))
+    assert status == 404
+
+
+def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
+    body = asked(RIGHT, learner="bo", user="bo", name="bo")
+    _, said, _ = service.ask("POST", "checks", "ana", body)
+    assert service.ask("GET", f"checks/{said['id']}", "bo")[0] == 404
+    assert service.ask("GET", f"checks/{said['id']}", "ana")[0] == 200
+    assert said["id"] not in {one["id"] for one in service.ask("GET", "checks", "bo")[1]}
+    service.end_of("ana", said["id"])
+
+
+@pytest.mark.parametrize("path", ["checks", "labs", "queue", "grading", f"labs/{LAB}/notebook"])
+def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
+    assert service.ask("GET", path)[0] == 401
+    forged = {"Authorization": f"Bearer {service.token('ana')[:-1]}0"}
+    assert service.ask("GET", path, headers=forged)[0] in (403, 200)
+    assert service.ask("GET", path, headers={"Authorization": "Bearer YW5h.x"})[0] == 403
+    assert service.ask("GET", path, headers={"Authorization": "Basic YW5hOng="})[0] == 401
+
+
+def test_what_teachers_may_is_not_for_learners(service):
+    asks = [("GET", "queue"), ("GET", "grading"), ("POST", f"labs/{LAB}/grading")]
+    assert [service.ask(*ask, "ana")[0] for ask in asks] == [403, 403, 403]
+    status, said, _ = service.ask("GET", "queue", "marta")
+    assert (status, said["workers"]) == (200, 2)
+
+
+def test_too_large_and_malformed_bodies_are_refused(service):
+    large = asked("x" * (MAX_BODY + 1))
+    assert service.ask("POST", "checks", "ana", large)[0] == 413
+    many = {"exercise": "twice", "cells": [{"id": str(k), "source": ""} for k in range(501)]}
+    deep = b"[" * 100_000
+    for body in (many, deep, b"\xff", {"exercise": 3}, {"exercise": "twice", "cells": [[]]}, []):
+        assert service.ask("POST", "checks", "ana", body)[0] in (400, 422), body
+    surrogate = b'{"exercise": "twice", "cells": [{"id": "twice_solution", "source": "\\ud800"}]}'
+    assert service.ask("POST", "checks", "ana", surrogate)[0] in (202, 400, 422)
+    assert service.check("ana", RIGHT)["state"] == "done"
+
+
+def test_a_body_that_does_not_come_holds_nobody_up(service):
+    slow = []
+    for _ in range(40):
+        connection = socket.create_connection(("127.0.0.1", service.port))
+        head = "POST /checks HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
+        connection.sendall(head.encode())
+        slow.append(connection)
+    began = time.monotonic()
+    assert service.check("bo", RIGHT)["state"] == "done"
+    slow[0].settimeout(10 * BODY_SECONDS)
+    assert b" 408 " in slow[0].recv(1000)
+    assert time.monotonic() - began >= BODY_SECONDS / 2
+    for connection in slow:
+        connection.close()
+
+
+def test_hostile_answers_get_their_verdict_and_hold_up_nobody(service):
+    hostile = [
+        "while True: pass",
+        "import os; os._exit(1)",
+        "def twice(x):\n    while True: pass",
+        "print('<script>alert(1)</script>' * 10**6)",
+        "raise SystemExit",
+    ]
+    ids = []
+    for number, answer in enumerate(hostile):
+        status, said, _ = service.ask("POST", "checks", f"mallory{number}", asked(answer))
+        assert status == 202
+        ids.append((f"mallory{number}", said["id"]))
+    assert "2 of 2" in service.check("cy", RIGHT)["card"]["text/plain"]
+    for who, check in ids:
+        said = service.end_of(who, check)
+        assert said["state"] == "done"
+        assert "0 of 2" in said["card"]["text/plain"]
+        assert "<script>" not in said["card"]["text/html"]
+
+
+def test_a_newer_check_replaces_one_that_waits_and_a_flood_is_bounded(service):
+    ids = [service.ask("POST", "checks", "flo", asked(RIGHT))[1]["id"] for _ in range(20)]
+    states = [service.end_of("flo", check)["state"] for check in ids]
+    assert states[-1] == "done"
+    assert states.count("replaced") >= 10
+    assert set(states) == {"done", "replaced"}
+
+
+def notebook(**answers):
+    return nbformat.writes(solved(released(source_notebook()), **answers)).encode()
+
+
+def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teaches(service):
+    first, second = notebook(twice=SQUARED), notebook()
+    for data in (first, second):
+        status, said, _ = service.ask("PUT", f"labs/{LAB}/notebook", "ana", data)
+        assert (status, said["sha256"]) == (201, hashlib.sha256(data).hexdigest())
+    folder = service.root / "submitted" / "ana" / LAB
+    assert (folder / f"{LAB}.ipynb").read_bytes() == second
+    stamp = datetime.fromisoformat(said["received"]).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
+    assert (folder / "timestamp.txt").read_text() == stamp
+    kept = sorted((service.root / "received" / LAB / "ana").iterdir())
+    assert [path.read_bytes() for path in kept] == [first, second]
+
+    [lab] = service.ask("GET", "labs", "ana")[1]
+    assert (lab["received"]["sha256"], lab["points"]) == (said["sha256"], None)
+    assert service.ask("GET", f"labs/{LAB}/feedback", "ana")[0] == 404
+    status, grading, _ = service.ask("POST", f"labs/{LAB}/grading", "marta")
+    assert (status, grading["status"]) == (202, None)
+    while grading["status"] is None:
+        grading = service.ask("GET", "grading", "marta")[1]
+        time.sleep(0.2)
+    assert grading["status"] == 0, grading["said"]
+    assert service.ask("GET", "labs", "ana")[1][0]["points"] is None  # no feedback yet
+    done = nbgrader(service.root, "generate_feedback", LAB, "--force")
+    assert done.returncode == 0, done.stderr
+    lab = service.ask("GET", "labs", "ana")[1][0]
+    # a person has to mark the last exercise
+    assert (lab["points"], lab["most"], lab["final"]) == (7.0, 10.0, False)
+    status, page, headers = service.ask("GET", f"labs/{LAB}/feedback", "ana")
+    assert status == 200
+    assert b"<html" in page
+    assert headers["content-security-policy"].startswith("sandbox;")
+    assert service.ask("GET", f"labs/{LAB}/feedback", "bo")[0] == 404
+
+
+def test_a_lab_that_is_not_there_takes_and_gives_nothing(service):
+    for name in ("98_other", "..", "%2e%2e%2fsource", f"{LAB}%00"):
+        assert service.ask("PUT", f"labs/{name}/notebook", "ana", b"{}")[0] in (404, 405)
+        assert service.ask("GET", f"labs/{name}/notebook", "ana")[0] in (404, 405)
+    status, data, _ = service.ask("GET", f"labs/{LAB}/notebook", "ana")
+    assert status == 200
+    assert b"BEGIN HIDDEN" not in data
+    assert json.loads(data)["nbformat"] == 4
+
+
+@pytest.mark.parametrize("name", ["../bo", "a/b", ".hidden", "=1+1", "<b>x</b>"])
+def test_a_name_that_is_no_id_hands_in_nothing(service, name):
+    assert service.ask("PUT", f"labs/{LAB}/notebook", name, notebook())[0] == 403
+    assert not (service.root / "submitted" / name).exists()
+
+
+RULES = """
+labs:
+  99_tiny: {due: 2020-01-01, feedback: {misconceptions: never, examples: never, attempts: 2}}
+"""
+
+
+def test_the_class_s_rules_hold_at_once(service):
+    path = service.root / "course.yml"
+    path.write_text(RULES)
+    try:
+        said = service.check("dora", SQUARED)["card"]["text/plain"]
+        assert "multiplied" not in said
+        assert "for example" not in said
+        service.check("dora", RIGHT)
+        status, said, _ = service.ask("POST", "checks", "dora", asked(RIGHT))
+        assert status == 403
+        assert "2 verdicts on twice today" in said["detail"]
+        assert service.ask("PUT", f"labs/{LAB}/notebook", "dora", notebook())[1]["late"] is True
+        path.write_text(RULES.replace("due: 2020-01-01", "release: 2999-01-01"))
+        assert service.ask("POST", "checks", "dora", asked(RIGHT))[0] == 404
+        assert service.ask("GET", "labs", "dora")[1] == []
+        assert service.ask("GET", "labs", "marta")[1] != []
+    finally:
+        path.unlink()
+
+
+def test_an_answer_given_at_once_by_many_is_judged_for_each(service):
+    said = {}
+
+    def one(name):
+        said[name] = service.check(name, RIGHT if name[-1] in "02468" else SQUARED)
+
+    threads = [threading.Thread(target=one, args=(f"many{k}",)) for k in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    full = {name for name, one in said.items() if "2 of 2" in one["card"]["text/plain"]}
+    assert full == {f"many{k}" for k in range(0, 12, 2)}
+
+
+def test_what_was_accepted_outlives_a_kill(service):
+    body = asked("import time; time.sleep(1)\n" + RIGHT)
+    _, said, _ = service.ask("POST", "checks", "kim", body)
+    sent = [notebook(twice=f"twice = {k}") for k in range(5)]
+    receipts = [service.ask("PUT", f"labs/{LAB}/notebook", "kim", data)[1] for data in sent]
+    service.kill()
+    kept = (service.root / "received" / LAB / "kim").iterdir()
+    found = {hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
+    assert {one["sha256"] for one in receipts} <= found
+    assert (service.root / "submitted" / "kim" / LAB / f"{LAB}.ipynb").read_bytes() == sent[-1]
+    service.start()
+    assert "2 of 2" in service.end_of("kim", said["id"])["card"]["text/plain"]
+    with sqlite3.connect(service.root / "gradebook.db") as db:
+        [[left]] = db.execute("SELECT COUNT(*) FROM service_check WHERE cells <> ''")
+    assert left == 0

@@ -1,0 +1,219 @@
+"""Ask a class's service, where the course's checks are not on this machine.
+
+Where `OPEN_THE_HOOD_SERVICE` has the service's address, `check("view_strides")` sends the cells
+that this kernel has run and shows the card that comes back. In a notebook, learners also call
+
+- `labs()`: which labs are out, when each is due, what was handed in, and its points;
+- `fetch("01_tensors")`: get a lab's notebook;
+- `submit()`: hand in the notebook in which it is called;
+- `feedback("01_tensors")`: get the page of feedback.
+
+A token says who asks: JupyterHub's, which its servers have, or the one in `OPEN_THE_HOOD_TOKEN`
+that the instructor has handed out. What hinders a call is printed in a sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+from urllib.parse import quote
+
+from IPython import get_ipython
+from IPython.display import Markdown, display
+
+from utils.notebook import cell_clock
+from utils.notebook.course import ROOT, WORK
+
+ADDRESS = "OPEN_THE_HOOD_SERVICE"
+TOKENS = ("OPEN_THE_HOOD_TOKEN", "JUPYTERHUB_API_TOKEN")
+HELD = 20  # seconds that the service holds a question open
+PATIENCE = 600.0  # seconds until a verdict is given up
+SECONDS = 30.0  # for one request
+MOST_CELLS = 500
+FILE = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
+P = ParamSpec("P")
+
+_cells: dict[str, str] = {}  # id and text of what was run, in the order in which it was run last
+
+
+def address() -> str:
+    """Return the service's address, with a slash at its end; empty where there is no service."""
+    told = os.environ.get(ADDRESS, "").strip()
+    return told and told.rstrip("/") + "/"
+
+
+def remember(info: Any) -> None:
+    """Keep the text of a cell; IPython calls this before each cell. Later cells may need it."""
+    cell = info.cell_id or f"without-id-{len(_cells)}"
+    _cells.pop(cell, None)
+    _cells[cell] = info.raw_cell
+
+
+def install() -> None:
+    """Keep the cells that this kernel runs from now on, where there is a service to ask."""
+    shell = get_ipython()
+    if shell is not None and address():
+        shell.events.register("pre_run_cell", remember)
+
+
+class ServiceError(Exception):
+    """Why the service could not be asked, or what it refused, in a sentence."""
+
+
+def _told(call: Callable[P, None]) -> Callable[P, None]:
+    """Print why a call was refused, in place of a traceback."""
+
+    @wraps(call)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            call(*args, **kwargs)
+        except ServiceError as error:
+            print(error)
+
+    return wrapped
+
+
+@_told
+def show_verdict(name: str) -> None:
+    """Have the service judge the exercise `name`, and display its verdict below the cell."""
+    cells = [{"id": cell, "source": text} for cell, text in _cells.items()][-MOST_CELLS:]
+    cell_clock.say(f"checking {name}")
+    said = _json("checks", json.dumps({"exercise": name, "cells": cells}).encode())
+    end = time.monotonic() + PATIENCE
+    while said["state"] in ("waiting", "running") and time.monotonic() < end:
+        if said["state"] == "waiting" and said["place"]:
+            place, seconds = said["place"], said["seconds"]
+            cell_clock.say(f"checking {name}: {place} before yours, about {seconds:.0f} s")
+        said = _json(f"checks/{said['id']}?wait={HELD}")
+    if said["state"] == "replaced":
+        print("A newer check of yours took the place of this one.")
+    elif said["card"]:
+        display(said["card"], raw=True)
+    else:
+        print(f"There is no verdict after {PATIENCE:.0f} s. Try again later.")
+
+
+def show_solution(name: str) -> None:
+    """Say that a class's service shows no worked solutions."""
+    print(f"Where a class works, there is no worked solution of {name}.")
+
+
+@_told
+def labs() -> None:
+    """Show which labs are out, when each is due, what you handed in, and its points."""
+    rows = ["| lab | due | handed in | points |", "|---|---|---|---|"]
+    for lab in _json("labs"):
+        came = lab["received"]
+        late = ", late" if came and came["late"] else ""
+        handed_in = f"{_moment(came['received'])}{late}" if came else "not yet"
+        points = "" if lab["points"] is None else f"{lab['points']:g} of {lab['most']:g}"
+        so_far = "" if lab["final"] or not points else " so far"
+        rows.append(f"| {lab['name']} | {_moment(lab['due'])} | {handed_in} | {points}{so_far} |")
+    display(Markdown("\n".join(rows)))
+
+
+@_told
+def fetch(lab: str) -> None:
+    """Get the notebook of a lab such as `"01_tensors"` into `work/`; what is there stays."""
+    path = ROOT / WORK / lab / f"{lab}.ipynb"
+    if path.exists():
+        print(f"You have it already: {path.relative_to(ROOT)}.")
+        return
+    data = _ask(f"labs/{quote(lab, safe='')}/notebook")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    print(f"It is in {path.relative_to(ROOT)}.")
+
+
+@_told
+def submit(notebook: str = "") -> None:
+    """Hand in a notebook, by default the one in which this is called; show the receipt.
+
+    What is handed in is the file, so save it first: where cells that were run are not in the file
+    as they were run, nothing is sent.
+    """
+    path = Path(notebook or os.environ.get(FILE, ""))
+    try:
+        data = path.read_bytes()
+        saved = {cell.get("id"): cell["source"] for cell in json.loads(data)["cells"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise ServiceError(f"{path} can't be read as a notebook: save it, or name it.") from None
+    texts = {k: v if isinstance(v, str) else "".join(v) for k, v in saved.items()}
+    unsaved = [k for k, v in _cells.items() if k in texts and texts[k].strip() != v.strip()]
+    if unsaved and not notebook:
+        raise ServiceError(
+            f"Nothing was sent: {len(unsaved)} of the cells that you ran are not saved as you ran "
+            "them. Save the notebook (Ctrl+S) and run this cell again."
+        )
+    lab = path.stem
+    said = _json(f"labs/{quote(lab, safe='')}/notebook", data, "PUT")
+    if said["sha256"] != hashlib.sha256(data).hexdigest():
+        raise ServiceError("The service received other bytes than were sent: hand it in again.")
+    late = ", which is after the due date" if said["late"] else ""
+    print(f"{lab} was handed in on {_moment(said['received'])}{late}.")
+    print(f"Receipt: {said['bytes']:,} bytes, SHA-256 {said['sha256']}")
+
+
+@_told
+def feedback(lab: str) -> None:
+    """Get the page of feedback on a lab such as `"01_tensors"` into `work/`."""
+    data = _ask(f"labs/{quote(lab, safe='')}/feedback")
+    path = ROOT / WORK / lab / f"{lab}_feedback.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    print(f"It is in {path.relative_to(ROOT)}: open it in a new tab of JupyterLab.")
+
+
+def _moment(iso: str | None) -> str:
+    return datetime.fromisoformat(iso).astimezone().strftime("%d %B %Y, %H:%M") if iso else ""
+
+
+def _json(path: str, body: bytes | None = None, method: str | None = None) -> Any:
+    try:
+        return json.loads(_ask(path, body, method))
+    except ValueError:
+        raise ServiceError(f"{address()} is no service of this course.") from None
+
+
+def _ask(path: str, body: bytes | None = None, method: str | None = None) -> bytes:
+    """Return what the service answers. Raises ServiceError."""
+    token = next(filter(None, map(os.environ.get, TOKENS)), "")
+    if not (address() and token):
+        raise ServiceError(
+            f"There is no service to ask: {ADDRESS} has its address, and {TOKENS[0]} your token, "
+            "outside of a JupyterHub."
+        )
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(address() + path, body, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS) as reply:
+            return bytes(reply.read())
+    except urllib.error.HTTPError as error:
+        raise ServiceError(_why(error)) from None
+    except OSError as error:
+        raise ServiceError(
+            f"The service at {address()} could not be asked: {error}. Try again in a minute."
+        ) from None
+
+
+def _why(error: urllib.error.HTTPError) -> str:
+    """Return why the service refused, in its own words where it has some."""
+    try:
+        said = json.load(error)["detail"]
+    except (ValueError, KeyError, TypeError):
+        said = error.reason
+    again = error.headers.get("Retry-After")
+    later = f" Ask again in {again} s." if again else ""
+    return f"The service refused: {said}.{later}"
+
+
+install()
