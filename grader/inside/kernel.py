@@ -14,6 +14,7 @@ import asyncio
 import builtins
 import codecs
 import contextlib
+import errno
 import getpass
 import inspect
 import io
@@ -89,7 +90,17 @@ class Sender:
             data = messages.encode(head | left_out)
         with self._lock:
             for packet in messages.packets(data):
+                self._send(packet)
+
+    def _send(self, packet: bytes) -> None:
+        while True:
+            try:
                 self.end.send(packet)
+                return
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:  # macOS does not wait for room
+                    raise
+                time.sleep(0.001)
 
 
 def _cut(value: Any) -> Any:

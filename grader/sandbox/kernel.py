@@ -419,7 +419,10 @@ class UnsafeKernel(Kernel):
         self._looked, self._passed = time.monotonic(), 0.0
 
     def start(self) -> None:
-        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._end, theirs = socket.socketpair(socket.AF_UNIX, messages.KIND)
+        for end in (self._end, theirs):  # macOS has 2 KiB by default
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * messages.PACKET)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * messages.PACKET)
         self._end.setblocking(False)
         home = self._environment.get("HOME", "/")
         with theirs:
