@@ -1,4 +1,4 @@
-# demo · check · test · proof · lab · teach · build · site · bench · clean. Each sets up .venv itself, once: the
+# demo · check · test · proof · lab · teach · hub · build · site · bench · clean. Each sets up .venv itself, once: the
 # stamp's name holds the hash of what is installed and the build of PyTorch, so a finished set-up is
 # never repeated and a changed one is brought up to date.
 
@@ -32,7 +32,7 @@ export OMP_WAIT_POLICY := passive
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof types built lab teach build site bench lock clean help tools
+.PHONY: demo check test proof types built lab teach hub build site bench lock clean help tools
 .DEFAULT_GOAL := help
 
 help:
@@ -42,6 +42,7 @@ help:
 	@echo "make proof   everything there is, at full width: for a night or a release"
 	@echo "make lab     open JupyterLab on the start page"
 	@echo "make teach   open JupyterLab with nbgrader's menu and formgrader"
+	@echo "make hub     try a JupyterHub whose learners get verdicts from the service"
 	@echo "make build   turn the text in phases/ into notebooks"
 	@echo "make site    the course as a static site, build/site/html"
 	@echo "make lock    renew lock/ from pyproject.toml"
@@ -89,6 +90,10 @@ lab: $(STAMP)
 teach: $(STAMP)
 	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/marking/jupyter:$$JUPYTER_CONFIG_PATH" \
 	  python -m jupyter lab $(ALLOW_ROOT)
+
+# A JupyterHub with the service that gives verdicts, and learners' servers without checks, to try.
+hub: $(STAMP)
+	@$(RUN) python -m grader.service.hub
 
 build: $(STAMP)
 	@$(RUN) python -m grader build

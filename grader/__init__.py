@@ -46,6 +46,10 @@ nbgrader's commands, trusted; `autograde` and formgrader come in by preprocessor
 Jupyter's server (`make teach`), trusted
     marking                  pages on which people mark answers in words
 
+The service (`python -m grader serve`), trusted, beside a JupyterHub
+    service                 verdicts while learners work: its queue, and workers as in step 4;
+                            takes in submissions, which batch.command grades as ever
+
 What learners hand in passes `exchange`, `submission.zip_collect` and `.nbgrader_guard` before.
 `authoring` makes the notebooks from phases/, `site` the static site, `proof` tests the checks and
 makes the sample class, `answers` finds what gives a course away. `in_notebook` and `verify` judge

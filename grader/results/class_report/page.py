@@ -20,6 +20,7 @@ from grader.results.class_report.alike import ENOUGH, LEAST, MOST, Alike
 from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.tally import KINDS, SHOWN, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import ADVICE, GROUPS, todos, worth_a_look
+from grader.service.history import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its own
@@ -64,8 +65,15 @@ def render(
     tally: Tally, places: Places, now: datetime, alike: Alike, counts: ClassCounts | None = None
 ) -> str:
     """Return the whole page as HTML; with what counts where the class has rules of its own."""
-    about = _context(tally, places, now) | _alike(alike, places)
+    about = _context(tally, places, now) | _alike(alike, places) | _attempts(tally, places)
     return look.render(TEMPLATES, "page.html.j2", **about, counts=counts)
+
+
+def _attempts(tally: Tally, places: Places) -> dict[str, Any]:
+    """Return how many verdicts of the service each exercise took, where learners asked for any."""
+    found = attempts_of(places.course.directory.db_url, places.lab)
+    some = [(one, found[one.name]) for one in tally.exercises if one.name in found]
+    return {"attempts": some, "needed": (AT_ONCE, SOME, MANY, NOT_YET)}
 
 
 def _alike(alike: Alike, places: Places) -> dict[str, Any]:

@@ -6,6 +6,8 @@ prints, and all learners' servers run under this account. Replace it by your own
 """
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,19 +48,20 @@ HOMES = Path(os.environ["OPEN_THE_HOOD_HOMES"])
 
 
 def give_the_bundle(spawner: Any) -> None:
-    """Copy the bundle into a learner's folder, when they log in for the first time."""
-    import shutil
-
+    """Copy the bundle into a learner's folder, the first time, and refresh their copies of labs."""
     home = HOMES / spawner.user.name
     if not home.exists():
         shutil.copytree(BUNDLE, home)
     spawner.notebook_dir = str(home)
-    # all use one installation here, in which `utils` would be the project's
-    spawner.environment = spawner.environment | {"PYTHONPATH": str(home)}
+    # all use one installation here, in which `utils` and `grader` would be the project's
+    theirs = {"PYTHONPATH": str(home)}
+    spawner.environment = spawner.environment | theirs
+    subprocess.run([sys.executable, "-m", "grader.work"], cwd=home, env=os.environ | theirs)
 
 
 c.JupyterHub.spawner_class = "simple"
 c.Spawner.pre_spawn_hook = give_the_bundle
+c.Spawner.default_url = "/lab/tree/work/start.ipynb"
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--allow-root"] if os.geteuid() == 0 else []
 c.JupyterHub.authenticator_class = "dummy"

@@ -1,0 +1,1 @@
+"""A JupyterHub with the service: a sample of its settings, and what tries it on one machine."""

@@ -1,0 +1,39 @@
+"""How many verdicts an exercise took, from the checks that the service has stored."""
+
+import pytest
+
+from grader.service.history import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
+from grader.service.queue import Queue
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/gradebook.db"
+
+
+def ask(queue, learner, earned, *mistakes, exercise="twice", lab="99_tiny"):
+    queue.put(learner, lab, exercise, [])
+    said = dict.fromkeys(mistakes, "A sentence.")
+    queue.done(queue.take(), {"earned": earned, "most": 2.0, "explanations": said}, {})
+
+
+def test_learners_are_counted_by_the_verdicts_that_they_needed(url):
+    queue = Queue(url)
+    ask(queue, "ana", 2.0)
+    ask(queue, "ana", 0.0, "squared")  # afterwards, and so not counted
+    for points in (0.0, 1.0, 2.0):
+        ask(queue, "bo", points, *(["squared"] if points < 2 else []))
+    for points in (0.0, 0.0, 0.0, 2.0):
+        ask(queue, "cy", points, *(["half"] if points < 2 else []))
+    ask(queue, "di", 0.0, "squared")
+    ask(queue, "di", 2.0, lab="98_other", exercise="other")
+    found = attempts_of(url, "99_tiny")
+    assert found.keys() == {"twice"}
+    assert found["twice"].needed == {AT_ONCE: 1, SOME: 1, MANY: 1, NOT_YET: 1}
+    assert found["twice"].misconceptions == {"squared": 2, "half": 1}
+
+
+def test_where_nobody_asked_there_is_nothing(url):
+    assert attempts_of(url, "99_tiny") == {}
+    Queue(url)
+    assert attempts_of(url, "99_tiny") == {}
