@@ -24,9 +24,11 @@ from grader.in_notebook import VerdictCard
 from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.lesson_links import lesson_url, section_on_site
 from grader.preprocessors.feedback import without_paths
+from grader.sandbox.limits import Limits
 from grader.submission.rebuild import is_owned
 from grader.verdict import Verdict
 
+LEAST_SECONDS, PARTS = 10, 3  # of a cell's time limit
 NO_VERDICT = (
     "The service could not judge this, and that is no fault of your code. Try again; if it stays "
     "so, tell your instructor."
@@ -86,12 +88,16 @@ def exercise_alone(lab: LabFiles, exercise: str) -> Alone:
     """Return a lab with the graded cell of an exercise and what that may rest on.
 
     That is what learners write up to there, and the lab's locked cells; of other graded cells,
-    answers in words and examples none is run. Raises KeyError when the lab has no such exercise.
+    answers in words and examples none is run. A learner's cell has a third of its time, since
+    others wait. Raises KeyError when the lab has no such exercise.
     """
     for name, data in lab.notebooks.items():
         if exercise in _exercises(data):
             alone, asks = _alone(data, exercise)
-            return Alone(replace(lab, notebooks={name: alone}), asks)
+            config = copy.deepcopy(lab.config)
+            seconds = Limits.of(read_source(data).metadata).cell_seconds
+            config.Execute.max_cell_seconds = max(LEAST_SECONDS, seconds // PARTS)
+            return Alone(replace(lab, notebooks={name: alone}, config=config), asks)
     raise KeyError(exercise)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import secrets
 import threading
 import time
@@ -25,16 +26,21 @@ from sqlalchemy import (
     MetaData,
     Select,
     String,
+    Subquery,
     Table,
     Text,
     create_engine,
     func,
+    or_,
     select,
+    true,
 )
 from sqlalchemy.pool import NullPool
 
 MOST_WAITING = 1000  # checks of all learners together
 LATELY = 600.0  # seconds for which used time is held against a learner
+# Checks of learners who have used more, and those that run longer, have half of the workers.
+MUCH = 5.0  # seconds
 USUAL = 1.0  # seconds that a check takes, as long as none has been measured
 WAIT_FOR_DATABASE = 30.0  # seconds
 
@@ -191,7 +197,7 @@ class Queue:
         Of one learner's checks one runs at a time.
         """
         with self._writing() as db:
-            first = db.scalar(_in_order().limit(1))
+            first = db.scalar(self._order(db).limit(1))
             if first is None:
                 return None
             row = db.execute(select(CHECKS).where(CHECKS.c.id == first)).one()
@@ -217,7 +223,7 @@ class Queue:
                 return None
             state, usual = State(row.state), self._usual(db)
             if state is State.WAITING:
-                order = list(db.scalars(_in_order()))
+                order = list(db.scalars(_in_order(math.inf)))
                 place = order.index(check_id) if check_id in order else len(order)
                 return Look(state, place, (place // self._workers + 1) * usual)
         return Look(state, seconds=usual, card=json.loads(row.card or "{}"))
@@ -229,6 +235,16 @@ class Queue:
         with self._writing() as db:
             this = CHECKS.update().where(CHECKS.c.id == check.id)
             db.execute(this.values(**values, card=json.dumps(card)))
+
+    def _order(self, db: Connection) -> Select[str]:
+        """Ask for the ids of the checks that can be taken now, the next one first."""
+        began, now = CHECKS.c.began, time.time()
+        long = select(func.count()).where(CHECKS.c.state == State.RUNNING)
+        used = _used()
+        long = long.outerjoin_from(CHECKS, used, used.c.learner == CHECKS.c.learner)
+        long = long.where(or_(began < now - MUCH, used.c.seconds > MUCH))
+        half = max(1, self._workers // 2)
+        return _in_order(MUCH if (db.scalar(long) or 0) >= half else math.inf)
 
     def _usual(self, db: Connection) -> float:
         last = (
@@ -246,18 +262,25 @@ class Queue:
             yield db
 
 
-def _in_order() -> Select[str]:
-    """Ask for the ids of the checks that can be taken, the next one first."""
-    used = (
+def _used() -> Subquery:
+    """The seconds of workers that each learner has used lately."""
+    return (
         select(CHECKS.c.learner, func.sum(CHECKS.c.ended - CHECKS.c.began).label("seconds"))
         .where(CHECKS.c.ended > time.time() - LATELY, CHECKS.c.began.is_not(None))
         .group_by(CHECKS.c.learner)
         .subquery()
     )
+
+
+def _in_order(most: float) -> Select[str]:
+    """Ask for the ids of checks of learners who have used no more than ``most`` seconds lately."""
+    used = _used()
+    seconds = func.coalesce(used.c.seconds, 0.0)
     running = select(CHECKS.c.learner).where(CHECKS.c.state == State.RUNNING)
     return (
         select(CHECKS.c.id)
         .outerjoin(used, used.c.learner == CHECKS.c.learner)
         .where(CHECKS.c.state == State.WAITING, CHECKS.c.learner.not_in(running))
-        .order_by(func.coalesce(used.c.seconds, 0.0), CHECKS.c.received)
+        .where(true() if math.isinf(most) else seconds <= most)
+        .order_by(seconds, CHECKS.c.received)
     )

@@ -64,6 +64,20 @@ def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
     assert queue.take().id == later
 
 
+def test_half_of_the_workers_are_for_those_who_use_little(queue, monkeypatch):
+    for learner in ("slow1", "slow2"):
+        put(queue, learner)
+        end(queue, queue.take(), seconds=60.0)
+        put(queue, learner)
+    assert queue.take().learner == "slow1"
+    assert queue.take() is None  # the second worker waits for somebody else
+    quick = put(queue, "ana")
+    assert queue.take().id == quick
+    monkeypatch.setattr(module, "MUCH", -1.0)  # whatever runs is long now
+    put(queue, "bo")
+    assert queue.take() is None
+
+
 def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
     for learner in ("ana", "bo", "cy", "di"):
         last = put(queue, learner)
