@@ -4,6 +4,7 @@ FastAPI reads the annotations of the endpoints, which stand in a function, so he
 """
 
 import asyncio
+import logging
 import math
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -31,6 +32,7 @@ from grader.service.staff import Gradings
 from grader.service.told import feedback_page, is_out, lab_state
 from grader.submission.names import id_problem, nfc
 
+LOG = logging.getLogger(__name__)
 MAX_BODY = 1 << 20  # bytes of a request
 BODY_SECONDS = 10.0  # in which a request's body has to arrive
 MAX_NOTEBOOK = 20_000_000  # bytes
@@ -54,6 +56,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         413: "the body is too large",
         422: "the request is malformed",
         429: "too many",
+        503: "the course's settings can't be used",
     }.items()
 }
 
@@ -200,12 +203,20 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
         said = ascii(f"the request is malformed: {place}: {first['msg']}")[1:-1]
         return JSONResponse({"detail": said}, 422)
 
+    @app.exception_handler(UserError)
+    def unusable(_: Request, error: UserError) -> JSONResponse:
+        LOG.error("%s", error)
+        said = "something is wrong in this course's settings; its instructor can read what"
+        return JSONResponse({"detail": said}, 503)
+
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
     def who(given: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> Person:
         person = people.whose(given.credentials)
         if person is None:
             raise HTTPException(403, "this token is not one of this course's")
+        if problem := id_problem(nfc(person.name)):  # it names folders
+            raise HTTPException(403, f"your name can't be a learner's id: {problem}")
         return person
 
     def who_teaches(person: Annotated[Person, Depends(who)]) -> Person:
@@ -216,11 +227,7 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
     Who = Annotated[Person, Depends(who)]
     Teacher = Annotated[Person, Depends(who_teaches)]
 
-    @app.post(
-        f"{prefix}/checks",
-        status_code=202,
-        responses=REFUSALS,
-    )
+    @app.post(f"{prefix}/checks", status_code=202, responses=REFUSALS)
     def ask(asked: Asked, person: Who, response: Response) -> Progress:
         """Let a check wait for its turn, in place of an older one of the same person."""
         try:
@@ -255,12 +262,12 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
             raise HTTPException(404, "you have no check of this id")
         return Progress.of(check, found)
 
-    @app.get(f"{prefix}/checks")
+    @app.get(f"{prefix}/checks", responses=REFUSALS)
     def past(person: Who) -> list[PastCheck]:
         """List one's own last checks, the newest first."""
         return [PastCheck(**row) for row in desk.queue.of(person.name)]
 
-    @app.get(f"{prefix}/labs")
+    @app.get(f"{prefix}/labs", responses=REFUSALS)
     def labs(person: Who) -> list[LabShown]:
         """List the labs that are out: when each is due, what was handed in, and its points."""
         rules, course = read_course_file(desk.course.root), desk.course
@@ -281,8 +288,6 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
     async def hand_in(lab: str, person: Who, request: Request) -> ReceiptShown:
         """Take in a notebook as one's newest submission; the receipt says that it is stored."""
         rules = await asyncio.to_thread(_require, person, lab)
-        if problem := id_problem(nfc(person.name)):
-            raise HTTPException(403, f"your name can't be a learner's id: {problem}")
         arrived = inbox.scratch() / f".{secrets.token_hex(8)}.part"
         try:
             await _save(request, arrived)

@@ -63,6 +63,8 @@ class Desk:
         self._listeners: list[Callable[[str], None]] = []
 
     def __enter__(self) -> Desk:
+        for name in self.labs.names():
+            self.labs.lab(name)  # a lab that can't be used is said now
         for thread in self._threads:
             thread.start()
         return self
