@@ -3,12 +3,14 @@
 ``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` and
 ``proof``. ``check`` leaves out the tests marked ``slow`` and those marked ``full``, begins with
 those that are nearest to what has changed, and skips what it has not begun when its time is over.
-``test`` leaves out those marked ``full``. ``proof`` runs all, some of them with more data.
+``test`` leaves out those marked ``full``, and asks those marked ``of_labs`` of a few labs.
+``proof`` runs all, some of them with more data.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import secrets
 import signal
@@ -37,6 +39,12 @@ from utils.instruments.toolchain import inductor_lacks
 MANY_SEEDS = 20
 # The marks of the tests that do not run, by width.
 LEFT_OUT = {"check": ("slow", "full"), "test": ("full",), "proof": ()}
+# Kinds of labs besides plain ones: those that compile, and those that train or talk.
+OTHER_KINDS = (
+    ("05_custom_op", "06_compile"),
+    ("07_training", "08_transformer", "10_distributed"),
+)
+OWN = ("phases/", "source/", "release/")  # a lab's own files
 # Of ``check``: no test begins later after the start of pytest.
 CHECK_SECONDS = 35
 TOO_LATE = "not begun: the time of `make check` was over"
@@ -119,8 +127,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     ``check`` begins with those that are nearest to what has changed, other widths with the slowest.
     """
-    marks = LEFT_OUT[config.option.width]
-    left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
+    marks, labs = LEFT_OUT[config.option.width], drawn_labs(config)
+    left_out = [
+        item
+        for item in items
+        if any(map(item.get_closest_marker, marks))
+        or (item.get_closest_marker("of_labs") and lab_of(item.nodeid) not in labs)
+    ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     if config.option.width == "check":
@@ -128,6 +141,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -nearness(item.nodeid, paths))
     else:
         items.sort(key=lambda item: -_seconds(item))
+
+
+def lab_of(test: str) -> str:
+    """Return the lab that a test's parameters begin with, such as ``07_training``."""
+    found = re.search(r"\[(\d\d_[a-z_]+)", test)
+    assert found, f"{test}: its parameters do not begin with a lab"
+    return found[1]
+
+
+def drawn_labs(config: pytest.Config) -> set[str]:
+    """Return the labs of tests marked ``of_labs``: all in a proof, else those that have changed.
+
+    With them goes one lab of each kind, which the seed of the run draws.
+    """
+    every = {path.name for path in ROOT.glob("source/*")}
+    if config.option.width == "proof":
+        return every
+    chance = random.Random(f"labs {config.option.seed}")
+    plain = sorted(every.difference(*OTHER_KINDS))
+    some = {chance.choice(kind) for kind in (plain, *OTHER_KINDS)}
+    own = {path.split("/")[1] for path in changed(ROOT) if path.startswith(OWN)}
+    return some | own & every
 
 
 def _seconds(item: pytest.Item) -> float:

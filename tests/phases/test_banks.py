@@ -80,6 +80,7 @@ def test_reports_name_the_mistakes_of_wrong_answers_or_point_at_them(number, see
     assert sum(map(points_at_it, told)) >= POINTED_AT * len(told)
 
 
+@pytest.mark.of_labs
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("number", [of_lab(number) for number in BANKS])
 def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, seeds, full):
@@ -91,6 +92,7 @@ def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, 
     assert sum(not said[a] for a in counted) <= UNSEEN * len(counted)
 
 
+@pytest.mark.of_labs
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("number", [of_lab(number) for number in BANKS])
 def test_at_most_two_misconceptions_in_five_pass_all_visible_cells(number, seeds, full):

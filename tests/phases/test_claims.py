@@ -23,6 +23,7 @@ def plain(value):
     return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else None
 
 
+@pytest.mark.of_labs
 @pytest.mark.parametrize("phase", PHASES, ids=[phase.name for phase in PHASES])
 def test_what_is_always_the_same_is_declared_as_observed(phase, seeds, monkeypatch):
     found, names = collections.defaultdict(set), {}

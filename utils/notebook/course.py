@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the folder that holds utils/, note
 NOTHING: Mapping[int, str] = MappingProxyType({})
 CLASS = "class.json"  # beside them in a class's archive: what `grader bundle` says of its rules
 WORK = "work"  # in it, the folder with the learner's copies
-LESSON = re.compile(r"\d\d_\w+(\.[a-z]{2})?\.ipynb")
+LESSON = re.compile(r"\d\d_\w+\.ipynb")
 BACKQUOTED = re.compile(r"`([^`]+)`")
 FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)  # below a heading: a class may leave it out
 
@@ -47,14 +47,6 @@ class Phase:
 
     def lesson(self, root: Path = ROOT) -> Path | None:
         return next(iter(_places(root, PurePath("notebooks", f"{self.name}.ipynb"))), None)
-
-    def translations(self, root: Path = ROOT) -> dict[str, Path]:
-        """The translations of the lesson under `root`, by language such as "es"."""
-        found = sorted((root / "notebooks").glob(f"{self.name}.??.ipynb"))
-        return {
-            path.name.removesuffix(".ipynb")[-2:]: _places(root, path.relative_to(root))[0]
-            for path in found
-        }
 
     def labs(self, root: Path = ROOT) -> list[Path]:
         """Return where a learner may have solved the lab under `root`: their copy comes first."""
@@ -258,9 +250,8 @@ def _said(rules: Mapping[str, Any] | None) -> list[str]:
 
 
 def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
-    """Return (name, link from the start page) of the lesson, its translations and the lab."""
-    others = [(f"lesson ({code})", path) for code, path in item.translations(root).items()]
-    places = [("lesson", item.lesson(root)), *others, ("lab", item.lab(root))]
+    """Return (name, link from the start page) of the lesson and the lab."""
+    places = [("lesson", item.lesson(root)), ("lab", item.lab(root))]
     return [(name, link_from_start(path, root)) for name, path in places if path is not None]
 
 

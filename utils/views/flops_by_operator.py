@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
@@ -85,13 +84,15 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
 
 def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], int]:
     """The polynomial of degree two through the points, in whole numbers."""
-    curve = np.polynomial.Polynomial.fit(places, values, 2)
+    curve = np.poly1d(np.polyfit(places, values, 2))
     if any(round(curve(n)) != value for n, value in zip(places, values, strict=True)):
         raise ValueError("the FLOPs of this model do not grow as the square of the length, or less")
     return lambda n: round(curve(n))
 
 
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
+    from torch.utils.flop_counter import FlopCounterMode  # here, because it imports Triton
+
     # Fused attention would hide two products in an operator of another name.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as heard:
         model(tokens)

@@ -56,9 +56,9 @@ class Places:
         return found
 
     def lessons(self) -> dict[str, str]:
-        """Return the link to each lesson by its two digits; translations are left out."""
+        """Return the link to each lesson by its two digits."""
         found = sorted((self.course.root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-        return {path.stem[:2]: self.link(path) for path in found if "." not in path.stem}
+        return {path.stem[:2]: self.link(path) for path in found}
 
 
 def render(

@@ -31,6 +31,7 @@ def own_zygote() -> Iterator[None]:
     shut_down()
 
 
+@pytest.mark.of_labs
 @pytest.mark.parametrize(
     "lab", [phase.source for phase in phases() if phase.source.exists()], ids=lambda lab: lab.stem
 )

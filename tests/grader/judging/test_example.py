@@ -346,6 +346,7 @@ def test_the_report_holds_the_lines_unbroken():
 LABS = [phase for phase in choose(ROOT, []) if phase.checks]
 
 
+@pytest.mark.of_labs
 @pytest.mark.slow(8)
 @pytest.mark.parametrize("phase", LABS, ids=lambda phase: phase.name)
 def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):

@@ -9,7 +9,7 @@ from grader.proof.sample_class.lab import SampleExercise, SampleLab, find
 from utils.checks.answers import Candidate
 
 # Of one exercise, so many misconceptions are in a sample.
-SAMPLED = 3
+SAMPLED = 2
 
 
 def sampled(exercise: SampleExercise, seed: str) -> list[Candidate]:

@@ -1,17 +1,15 @@
 """Every lab through nbgrader: reference 100 %, untouched 0 %, each misconception as predicted.
 
 At full width every lab is graded, with the whole sample class and all that happens when a class
-hands in. Else three labs are, one of each kind, which the seed of the run draws, and those whose
-own files have changed since the commit before; with as few learners as hand in each alternate once,
-and each misconception that the seed draws. (In test_checks.py every run judges all of them, of all
-labs.) Each lab has a course of its own, so that several workers grade at once.
+hands in. Else a few are (``of_labs``, tests/conftest.py), with as few learners as hand in each
+alternate once, and each misconception that the seed draws. (In test_checks.py every run judges all
+of them, of all labs.) Each lab has a course of its own, so that several workers grade at once.
 """
 
 import json
 import re
 from functools import partial
 from html import unescape
-from random import Random
 
 import pytest
 
@@ -22,19 +20,14 @@ from grader.phase_paths import ROOT
 from grader.proof.sample_class import Learner, load_lab, make_class
 from grader.results.gradebook import read_class
 from grader.verdict import VERDICT_MIME, Cause
-from tests.conftest import changed
 from tests.grader.conftest import GradedCourse, run_demo
 from tests.grader.proof.sample import make_sample, sampled
 from tests.grader.proof.test_release_proof import SECRET
 from tests.grader.tiny import make_course
 
-pytestmark = pytest.mark.slow(150)
+pytestmark = [pytest.mark.slow(150), pytest.mark.of_labs]
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
-COMPILE = ("05_custom_op", "06_compile")
-TRAIN_OR_TALK = ("07_training", "08_transformer", "10_distributed")
-PLAIN = tuple(name for name in LABS if name not in COMPILE + TRAIN_OR_TALK)
-OWN = ("phases/", "source/", "release/")  # a lab's own files
 
 
 def grade_lab(root, name, full, seed) -> dict:
@@ -62,21 +55,8 @@ def graded_by_one_worker(root, module, *words, seed, **options):
     commands.run_module(root, module, *words, **options)
 
 
-def pytest_generate_tests(metafunc):
-    option = metafunc.config.option
-    names = LABS if option.width == "proof" else drawn(option.seed)
-    # the word before the colon names the group of tests that one worker runs
-    metafunc.parametrize("name", [pytest.param(name, id=f"{name}: {name}") for name in names])
-
-
-def drawn(seed: str) -> list[str]:
-    """Return one lab of each kind, and those that have changed since the commit before."""
-    chance = Random(f"labs {seed}")
-    some = {chance.choice(kind) for kind in (PLAIN, COMPILE, TRAIN_OR_TALK)}
-    own = {path.split("/")[1] for path in changed(ROOT) if path.startswith(OWN)}
-    return sorted(some | own & set(LABS))
-
-
+# the word before the colon names the group of tests that one worker runs
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"{name}: {name}") for name in LABS])
 def test_lab(name, tmp_path, full, seeds):
     root = tmp_path / "course"
     outcome = grade_lab(root, name, full, seeds[-1])

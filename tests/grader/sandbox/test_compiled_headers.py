@@ -143,7 +143,7 @@ def test_what_a_lab_says_decides_what_its_kernels_have_loaded(
     nb.cells.clear()
     nb.metadata.open_the_hood["compile"] = compiles
     step = Execute()
-    step.nb, step.resources, step._limits = nb, {}, Limits()
-    manager = step.create_kernel_manager()
-    loaded = (manager.headers == made, "tracer" in manager.preload)
+    step.nb, step._limits = nb, Limits()
+    kernel = step._new_kernel(None)
+    loaded = (kernel.headers == made, "tracer" in kernel.preload)
     assert loaded == (without if lacks else wanted)

@@ -46,12 +46,9 @@ def test_a_learners_copy_of_a_lab_goes_before_the_released_one(tmp_path):
 def test_a_learners_copy_of_a_lesson_goes_before_the_lesson_and_has_another_name(
     tmp_path, monkeypatch
 ):
-    for name in ("01_tensors", "01_tensors.es"):
-        touch(tmp_path / "notebooks" / f"{name}.ipynb")
+    touch(tmp_path / "notebooks" / "01_tensors.ipynb")
     mine = touch(tmp_path / "work" / "lesson_01_tensors.ipynb")
-    translated = touch(tmp_path / "work" / "lesson_01_tensors.es.ipynb")
     assert PHASES[1].lesson(tmp_path) == mine
-    assert PHASES[1].translations(tmp_path) == {"es": translated}
     assert '"../work/lesson_01_tensors.ipynb"' in contents_html(tmp_path)
     monkeypatch.chdir(tmp_path / "work")
     assert '"lesson_01_tensors.ipynb"' in contents_html(tmp_path)
@@ -100,20 +97,6 @@ def test_only_what_exists_is_linked_and_links_lead_there_from_the_start_page(tmp
     lines = contents_text(tmp_path).splitlines()
     assert lines[1].startswith("01 Tensors: storage and view (lesson 01_tensors.ipynb, lab ")
     assert lines[2] == "02 Autograd by hand (not written yet)"
-
-
-def test_translations_of_a_lesson_are_linked_behind_it(tmp_path):
-    for name in ("01_tensors", "01_tensors.es", "01_tensors.pt", "02_autograd", "01_tensors-old"):
-        touch(tmp_path / "notebooks" / f"{name}.ipynb")
-    html = contents_html(tmp_path)
-    assert re.findall(r'href="([^"]*)">([^<]*)<', html) == [
-        ("01_tensors.ipynb", "lesson"),
-        ("01_tensors.es.ipynb", "lesson (es)"),
-        ("01_tensors.pt.ipynb", "lesson (pt)"),
-        ("02_autograd.ipynb", "lesson"),
-    ]
-    text = contents_text(tmp_path).splitlines()[1]
-    assert "(lesson 01_tensors.ipynb, lesson (es) 01_tensors.es.ipynb, lesson (pt)" in text
 
 
 def test_the_table_says_how_far_somebody_is(tmp_path):
