@@ -288,7 +288,7 @@ def test_links_of_copies_lead_to_copies(root, capsys):
     )
     copied = lesson(root, new_markdown_cell(text, id="text"))
     nb = read(root / "notebooks" / "01_rows.ipynb")
-    page = '<a href="02_more.es.ipynb">x</a> <img src="data:image/png;base64,AA==">'
+    page = '<a href="02_more.ipynb">x</a> <img src="data:image/png;base64,AA==">'
     nb.cells[1].outputs = [new_output("display_data", {"text/html": page})]
     write(nb, root / "notebooks" / "01_rows.ipynb")
     lab = read(release(root))

@@ -59,7 +59,6 @@ def test_a_learners_copy_of_a_lesson_goes_before_the_lesson_and_has_another_name
     [
         ("notebooks/start.ipynb", "work/start.ipynb"),
         ("notebooks/06_compile.ipynb", "work/lesson_06_compile.ipynb"),
-        ("notebooks/06_compile.es.ipynb", "work/lesson_06_compile.es.ipynb"),
         ("release/06_compile/06_compile.ipynb", "work/06_compile/06_compile.ipynb"),
         ("notebooks/06_compile-Copy1.ipynb", None),
         ("notebooks/Untitled.ipynb", None),
