@@ -85,7 +85,9 @@ class Worker:
         status = self.process.wait()
         if status < 0:
             return f"its worker process was killed by {signal.Signals(-status).name}"
-        log = (self.folder / "log").read_text(errors="replace").strip().splitlines()
+        log: list[str] = []
+        with contextlib.suppress(FileNotFoundError):  # it was closed
+            log = (self.folder / "log").read_text(errors="replace").strip().splitlines()
         return f"its worker process ended with status {status}: {log[-1] if log else 'no output'}"
 
     def close(self) -> None:

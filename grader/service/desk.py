@@ -116,7 +116,11 @@ class Desk:
         return self.queue.look(check_id, person.name)
 
     def _serve(self) -> None:
-        self._warm_up()
+        try:
+            self._warm_up()
+        except Exception:  # the first check says it
+            if not self._stopped:
+                LOG.exception("a worker could not be warmed up")
         while not self._stopped:
             check = self.queue.take()
             if check is None:
@@ -127,10 +131,12 @@ class Desk:
             try:
                 self._make(check)
             except Exception:  # whatever it was, the next check must come to its turn
+                if self._stopped:  # its worker was ended with the service
+                    return
                 LOG.exception("the check %s of %s failed", check.id, check.exercise)
                 with contextlib.suppress(Exception):
                     self.queue.failed(check, {"text/plain": NO_VERDICT})
-            for tell in self._listeners:
+            for tell in self._listeners if not self._stopped else ():
                 tell(check.id)
 
     def _warm_up(self) -> None:

@@ -224,12 +224,13 @@ def test_an_answer_given_at_once_by_many_is_judged_for_each(service):
     assert full == {f"many{k}" for k in range(0, 12, 2)}
 
 
-def test_what_was_accepted_outlives_a_kill(service):
+@pytest.mark.parametrize("end", ["kill", "close"])
+def test_what_was_accepted_outlives_the_service(service, end):
     body = asked("import time; time.sleep(1)\n" + RIGHT)
     _, said, _ = service.ask("POST", "checks", "kim", body)
-    sent = [notebook(twice=f"twice = {k}") for k in range(5)]
+    sent = [notebook(twice=f"twice = {k}  # {end}") for k in range(5)]
     receipts = [service.ask("PUT", f"labs/{LAB}/notebook", "kim", data)[1] for data in sent]
-    service.kill()
+    getattr(service, end)()
     kept = (service.root / "received" / LAB / "kim").iterdir()
     found = {hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
     assert {one["sha256"] for one in receipts} <= found
