@@ -25,11 +25,11 @@ from grader import UserError
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.desk import Desk, RefusedError
-from grader.service.inbox import Inbox, TooManyError
+from grader.service.inbox import Inbox, Receipt, TooManyError
 from grader.service.people import People, Person
 from grader.service.queue import ENDED, Busy, Look, State
-from grader.service.staff import Gradings
-from grader.service.told import feedback_page, is_out, lab_state
+from grader.service.staff import Grading, Gradings
+from grader.service.told import LabState, feedback_page, is_out, lab_state
 from grader.submission.names import id_problem, nfc
 
 LOG = logging.getLogger(__name__)
@@ -95,26 +95,6 @@ class Progress(BaseModel):
         )
 
 
-class ReceiptShown(BaseModel):
-    """What is kept of a submission: when it came, and the SHA-256 of its bytes."""
-
-    received: datetime
-    bytes: int
-    sha256: str
-    late: bool
-
-
-class LabShown(BaseModel):
-    """A lab that is out, as one learner sees it; points where there is feedback."""
-
-    name: str
-    due: datetime | None = None
-    received: ReceiptShown | None = None
-    points: float | None = None
-    most: float | None = None
-    final: bool = False
-
-
 class PastCheck(BaseModel):
     """A check of one's own that has ended or waits."""
 
@@ -133,14 +113,6 @@ class QueueShown(BaseModel):
     running: int
     workers: int
     done_in_last_hour: int
-
-
-class GradingShown(BaseModel):
-    """How far the grading of a lab is; ``status`` is None while it runs."""
-
-    lab: str
-    status: int | None
-    said: str
 
 
 class Bells:
@@ -268,12 +240,11 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
         return [PastCheck(**row) for row in desk.queue.of(person.name)]
 
     @app.get(f"{prefix}/labs", responses=REFUSALS)
-    def labs(person: Who) -> list[LabShown]:
+    def labs(person: Who) -> list[LabState]:
         """List the labs that are out: when each is due, what was handed in, and its points."""
         rules, course = read_course_file(desk.course.root), desk.course
         found = [lab for lab in desk.labs.names() if _may_see(person, lab, rules)]
-        states = [lab_state(course, rules, inbox, person.name, lab) for lab in found]
-        return [LabShown.model_validate(state, from_attributes=True) for state in states]
+        return [lab_state(course, rules, inbox, person.name, lab) for lab in found]
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
     def notebook(lab: str, person: Who) -> FileResponse:
@@ -285,18 +256,17 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
         return FileResponse(path, media_type="application/x-ipynb+json")
 
     @app.put(f"{prefix}/labs/{{lab}}/notebook", status_code=201, responses=REFUSALS)
-    async def hand_in(lab: str, person: Who, request: Request) -> ReceiptShown:
+    async def hand_in(lab: str, person: Who, request: Request) -> Receipt:
         """Take in a notebook as one's newest submission; the receipt says that it is stored."""
         rules = await asyncio.to_thread(_require, person, lab)
         arrived = inbox.scratch() / f".{secrets.token_hex(8)}.part"
         try:
             await _save(request, arrived)
-            taken = await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
+            return await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
         except TooManyError as error:
             raise HTTPException(429, str(error)) from None
         finally:
             arrived.unlink(missing_ok=True)
-        return ReceiptShown.model_validate(taken, from_attributes=True)
 
     @app.get(f"{prefix}/labs/{{lab}}/feedback", responses=REFUSALS)
     def feedback(lab: str, person: Who) -> FileResponse:
@@ -313,20 +283,19 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
         return QueueShown(workers=desk.size, **desk.queue.load())
 
     @app.post(f"{prefix}/labs/{{lab}}/grading", status_code=202, responses=REFUSALS)
-    def grade(lab: str, _: Teacher) -> GradingShown:
+    def grade(lab: str, _: Teacher) -> Grading:
         """Start to grade what is new of a lab, with the command's own lock and records."""
         if lab not in desk.labs.names():
             raise HTTPException(404, f"there is no lab {lab}")
         try:
-            started = gradings.start(lab)
+            return gradings.start(lab)
         except UserError as error:
             raise HTTPException(409, str(error)) from None
-        return GradingShown.model_validate(started, from_attributes=True)
 
     @app.get(f"{prefix}/grading", responses=REFUSALS)
-    def grading(_: Teacher) -> GradingShown:
+    def grading(_: Teacher) -> Grading:
         """Tell how far the grading that was started last is, and what it wrote."""
-        return GradingShown.model_validate(gradings.now(), from_attributes=True)
+        return gradings.now()
 
     def _require(person: Person, lab: str) -> CourseFile | None:
         rules = read_course_file(desk.course.root)

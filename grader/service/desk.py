@@ -58,7 +58,7 @@ class Desk:
         self.size = workers
         self._workers = Workers()
         self._more = threading.Condition()  # a check came, or one has ended
-        self._stopped = False
+        self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
         self._listeners: list[Callable[[str], None]] = []
 
@@ -71,7 +71,7 @@ class Desk:
 
     def __exit__(self, *_: object) -> None:
         with self._more:
-            self._stopped = True
+            self._stopped.set()
             self._more.notify_all()
         for worker in list(self._workers.busy):
             worker.close()  # its check waits in the queue for the next start
@@ -119,24 +119,24 @@ class Desk:
         try:
             self._warm_up()
         except Exception:  # the first check says it
-            if not self._stopped:
+            if not self._stopped.is_set():
                 LOG.exception("a worker could not be warmed up")
-        while not self._stopped:
+        while not self._stopped.is_set():
             check = self.queue.take()
             if check is None:
                 with self._more:
-                    if not self._stopped:
+                    if not self._stopped.is_set():
                         self._more.wait(IDLE)
                 continue
             try:
                 self._make(check)
             except Exception:  # whatever it was, the next check must come to its turn
-                if self._stopped:  # its worker was ended with the service
+                if self._stopped.is_set():  # its worker was ended with the service
                     return
                 LOG.exception("the check %s of %s failed", check.id, check.exercise)
                 with contextlib.suppress(Exception):
                     self.queue.failed(check, {"text/plain": NO_VERDICT})
-            for tell in self._listeners if not self._stopped else ():
+            for tell in self._listeners if not self._stopped.is_set() else ():
                 tell(check.id)
 
     def _warm_up(self) -> None:
@@ -162,7 +162,7 @@ class Desk:
             result = self._workers.grade(job)
             if not result.retryable:
                 break
-        if self._stopped and result.retryable:
+        if self._stopped.is_set() and result.retryable:
             return  # its worker was ended with the service; it runs again with the next
         if result.hopeless:
             raise UserError(result.problem)
