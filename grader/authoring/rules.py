@@ -42,12 +42,11 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 PAGE_SETTINGS = {"title": (str,)}
 LAB_SETTINGS = PAGE_SETTINGS | {"points": (int, float), "cell_seconds": (int, float)}
 # `compile`: true if exercises compile C++, so that grading needs prepared headers; "trace" if they
-# only trace (Dynamo, AOTAutograd, fake tensors), which needs no compiler. `gpu`: grading needs a
-# GPU. `limits`: see grader/sandbox/limits.py. `examples`: false if learners get no failing
-# examples. `preload`: groups of modules that its kernels start with; see grader/inside/preload.py.
+# only trace (Dynamo, AOTAutograd, fake tensors), which needs no compiler. `limits`: see
+# grader/sandbox/limits.py. `examples`: false if learners get no failing examples. `preload`: groups
+# of modules that its kernels start with; see grader/inside/preload.py.
 OPTIONAL_SETTINGS = {
     "compile": (bool, str),
-    "gpu": (bool,),
     "limits": (dict,),
     "examples": (bool,),
     "preload": (list,),

@@ -91,20 +91,12 @@ class Cluster:
 
     def _submit(self, job: Job) -> Future:
         with self._reached():
-            if job.lab.gpu:
-                workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-                if not any(worker["resources"].get("GPU") for worker in workers):
-                    raise UserError(
-                        "the lab needs a GPU, and no worker of the cluster offers the resource "
-                        "GPU: start one with `dask worker ADDRESS --resources GPU=1`"
-                    )
             return self._client.submit(
                 grade_in_child,
                 job,
                 # A new key each time, because Dask would return the old result of a job that is
                 # sent again, by --regrade.
                 key=f"grade-{job.id}-{self._run}-{next(self._number)}",
-                resources={"GPU": 1} if job.lab.gpu else None,
                 retries=TRIES - 1,
                 pure=False,
             )

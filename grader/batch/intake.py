@@ -64,7 +64,6 @@ def read_lab(course: Course, name: str) -> LabFiles:
     parts = [_json([stem, _judged(stem, data, config)]) for stem, data in notebooks.items()]
     parts += [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in files.items()]
     of_lab, of_settings = digest_of([*parts, *theirs]), digest_of([_json(config)])
-    headers = [read_source(data).metadata.get(KEY, {}) for data in notebooks.values()]
     return LabFiles(
         name=name,
         notebooks=notebooks,
@@ -73,7 +72,6 @@ def read_lab(course: Course, name: str) -> LabFiles:
         config=config,
         version=graded_by,
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
-        gpu=any(header.get("gpu") for header in headers),
         can_compile=can_compile(notebooks),
     )
 

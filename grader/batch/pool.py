@@ -21,6 +21,7 @@ from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
 from grader.inside import cgroup
 from grader.phase_paths import ROOT, environment_with
+from grader.sandbox.warm_process import NO_GPU
 from grader.submission.bounds import ENDS, TOO_MUCH
 
 TRIES = 3
@@ -50,7 +51,7 @@ class Worker:
             with theirs, (self.folder / "log").open("wb") as log:
                 self.process = subprocess.Popen(
                     [*program, str(self.folder), *warm],
-                    env=environment_with(ROOT),
+                    env=environment_with(ROOT) | NO_GPU,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

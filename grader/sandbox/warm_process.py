@@ -41,6 +41,13 @@ main(int(sys.argv[2]))
 NEEDED = (6, 7, 18, 21)
 # User ids that no account has. If root runs the grader, each kernel gets one of them.
 FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
+# What judges asks as what is judged can: a sandbox has no GPU, so neither has a worker, and both
+# compare with a GPU's record on every machine.
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+# An empty file by this name: PyTorch finds it before NVIDIA's driver, and no driver in it. The
+# driver starts a thread in each process that counts GPUs, even where it may show none, and
+# autograd counts them before its first backward; the zygote must have no thread when it forks.
+DRIVER = Path("no-driver") / "libcuda.so.1"
 
 
 class CannotSandbox(UserError):
@@ -93,6 +100,8 @@ class Warm:
         stage = self.folder / "stage"
         try:
             make_stage(stage)
+            (self.folder / DRIVER).parent.mkdir()
+            (self.folder / DRIVER).touch()
         except OSError as error:  # such as a full disk or a limit on the size of files
             shutil.rmtree(self.folder, ignore_errors=True)
             # shutil.Error has a list of (source, target, reason), one for each file
@@ -233,8 +242,8 @@ def environment(folder: Path) -> dict[str, str]:
         # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # sandboxes have no devices, and what the zygote found would not hold there
-        "CUDA_VISIBLE_DEVICES": "",
+        **NO_GPU,
+        "LD_LIBRARY_PATH": str((folder / DRIVER).parent),
         # there is no network: what is not in a local folder is an error at once, not after retries
         "HF_HUB_OFFLINE": "1",
         # for the zygote's own probes; a kernel has another folder

@@ -1,7 +1,6 @@
 """The batch on a Dask cluster of two real worker processes."""
 
 import os
-from dataclasses import replace
 
 import pytest
 
@@ -26,12 +25,10 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scheduler():
-    """A cluster of two workers. The second claims to have a GPU."""
+    """A cluster of two workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as made:
-            made.new_spec["options"]["resources"] = {"GPU": 1}
-            made.scale(2)
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made:
             yield made
 
 
@@ -58,25 +55,6 @@ def test_the_command_grades_there(course, scheduler):
     status, text = run(course, *words)
     assert (status, count(text, "graded")) == (0, 2)
     assert marks(course.root, "ann", "hw")["test"] == 1.5
-
-
-def for_gpu(course):
-    [job] = answers(course, "score 1")
-    return replace(job, lab=replace(job.lab, gpu=True))
-
-
-def test_a_job_for_a_gpu_asks_for_one(course, scheduler, monkeypatch):
-    asked = []
-    with Cluster(scheduler.scheduler_address) as executor:
-        submit = executor._client.submit
-        monkeypatch.setattr(
-            executor._client,
-            "submit",
-            lambda *a, **k: asked.append(k["resources"]) or submit(*a, **k),
-        )
-        [(_, result)] = executor.run([for_gpu(course)])
-    assert asked == [{"GPU": 1}]
-    assert result.notebooks[0].scores["test"] == 1.0
 
 
 def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
@@ -110,8 +88,6 @@ def test_no_scheduler_is_said():
 def test_a_lost_scheduler_ends_the_run_with_a_message(course):
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**options) as lost, Cluster(lost.scheduler_address) as executor:
-        with pytest.raises(UserError, match="offers the resource GPU"):
-            list(executor.run([for_gpu(course)]))
         found = executor.run(answers(course, "score 1", "sleep 3600"))
         assert next(found)[0].student == "s0"
         lost.close()

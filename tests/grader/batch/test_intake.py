@@ -176,12 +176,6 @@ def say(course, told):
     path.write_text(text[:at] + metadata + text[at:].partition('"nbformat":')[2])
 
 
-def test_a_gpu_is_asked_for_where_the_lab_says_so(course):
-    assert not read_lab(course, HW).gpu
-    say(course, '{"gpu": true}')
-    assert read_lab(course, HW).gpu
-
-
 def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew(
     course, monkeypatch
 ):

@@ -51,6 +51,16 @@ def test_each_job_gets_its_own_result_whoever_dies_beside_it(course, tmp_path, m
     }
 
 
+def test_a_worker_sees_no_gpu_that_a_sandbox_lacks():
+    """Else it would ask a sandboxed answer to run on this machine's GPU, and refuse right ones."""
+    worker = module.Worker(sandbox=False)
+    try:
+        found = Path(f"/proc/{worker.process.pid}/environ").read_bytes().split(b"\0")
+    finally:
+        worker.close()
+    assert b"CUDA_VISIBLE_DEVICES=" in found
+
+
 def test_what_a_killed_worker_had_in_hand_is_said(course):
     with Pool(1, sandbox=False) as pool:
         [(_, result)] = pool.run(answers(course, "kill"))

@@ -6,6 +6,7 @@ import errno
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def test_its_user_outside_is_its_own_or_in_a_namespace(shared: Inmate) -> None:
         assert shared.value("__import__('os').getuid()") >= 1_000_000_000
     else:
         assert namespace != os.readlink("/proc/self/ns/user")
+
+
+def test_the_zygote_finds_no_driver_of_nvidias() -> None:
+    """The driver would start a thread in it, and a process with two does not fork."""
+    load = "import ctypes; ctypes.CDLL('libcuda.so.1')"
+    environment = Path(f"/proc/{warm().process.pid}/environ").read_text()
+    told = dict(one.split("=", 1) for one in environment.split("\0") if one)
+    done = subprocess.run([sys.executable, "-c", load], env=told, capture_output=True, text=True)
+    assert "libcuda.so.1: file too short" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["mnt", "pid", "net", "ipc", "uts"])

@@ -283,8 +283,9 @@ def test_what_is_no_line_of_a_dump(line):
 
 
 def some_operators():
-    """One operator in sixty of all that there are."""
-    return sorted(torch._C._dispatch_get_all_op_names())[::60]
+    """One operator in sixty of all that there are, but for three that PyTorch's own tests use."""
+    names = torch._C._dispatch_get_all_op_names()
+    return sorted(name for name in names if not name.startswith("_test::"))[::60]
 
 
 def test_every_line_of_a_table_is_read_and_every_kind_is_known():
