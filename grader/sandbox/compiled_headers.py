@@ -33,7 +33,7 @@ def prepared_headers() -> Path:
     the headers cannot be compiled, or a sandbox does not see the compiler.
     """
     compiler = cxx()
-    seen = ["/usr", "/bin", *environment_folders()]
+    seen = list(dict.fromkeys(["/usr", "/bin", *environment_folders()]))
     if not any(Path(compiler).is_relative_to(folder) for folder in seen):
         raise UserError(
             f"sandboxes see the compilers below {', '.join(seen)}, and this one is {compiler}: "
