@@ -84,14 +84,12 @@ def draw(found: Magnitudes, scale: int) -> Drawing:
     edges = np.arange(LOW, HIGH_POWER + 1)
     counts, _ = np.histogram(np.clip(found.powers + scale, LOW, HIGH_POWER - 1e-6), edges)
     half = format_of(torch.float16)
-    boxes, fills = [], []
     for power, count in zip(edges[:-1].tolist(), counts.tolist(), strict=True):
         if count:
             high = max(1.0, count / int(counts.max()) * PLOT)
             out = power + 1 <= math.log2(half.smallest) or power >= math.log2(half.largest)
-            boxes.append((px(power) + 0.5, top + PLOT - high, px(power + 1) - px(power) - 1, high))
-            fills.append(GRADIENT.colour if out else STORAGE.colour)
-    canvas.boxes(boxes, fills)
+            box = (px(power) + 0.5, top + PLOT - high, px(power + 1) - px(power) - 1, high)
+            canvas.box(box, GRADIENT.colour if out else STORAGE.colour)
     canvas.line([(LEFT, top + PLOT), (RIGHT, top + PLOT)], INK)
     for power in range(-40, HIGH_POWER, 10):
         canvas.line([(px(power), top), (px(power), key - 16)], line=0.8)

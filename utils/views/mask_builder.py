@@ -93,10 +93,9 @@ def draw(
     for row, fate in enumerate(fates):
         y, place = top + row * HIGH, keys - new + row
         canvas.text(LEFT - 10, y + HIGH / 2, f"{clipped(every[place])} {place}", ha="right")
-        cells = [(LEFT + key * CELL, y, CELL, HIGH) for key in range(keys)]
-        canvas.boxes(cells, [MARKS[one][2] for one in fate], edge=RULE)
         for key, one in enumerate(fate):
-            mark, ink, _ = MARKS[one]
+            mark, ink, fill = MARKS[one]
+            canvas.box((LEFT + key * CELL, y, CELL, HIGH), fill, edge=RULE)
             canvas.text(LEFT + (key + 0.5) * CELL, y + HIGH / 2, mark, ink, "center")
         sees = ", ".join(str(key) for key, one in enumerate(fate) if one == SEEN) or "nothing"
         parts.append(f"“{every[place]}” at place {place} sees {sees}.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
-from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._text_outlines import clipped
 from utils.views._view import choice, present
 
@@ -144,26 +144,26 @@ def draw(
 
 def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u: float) -> None:
     """The words that are left side by side on a line from 0 to 1, and u on it."""
-    x = float(MARGIN)
-    boxes: dict[bool, list[Box]] = {True: [], False: []}
+    x, narrow = float(MARGIN), False
+    canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
     for place in found.line:
         box = x, y, found.after[place] * INNER, 30.0
-        boxes[box[2] > EDGED].append(box)
+        # Hundreds of edges side by side would be nothing but edges.
+        if box[2] > EDGED:
+            canvas.box(box, VIEW.tint, edge=MUTED, line=0.8)
+        narrow |= box[2] <= EDGED
         if place == found.picked:
             lit = box
         if box[2] > 9.5 * len(words[place]) + 8:
             canvas.text(x + box[2] / 2, y + 15, words[place], ha="center")
         x += box[2]
-    # Hundreds of edges side by side would be nothing but edges.
-    canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
-    canvas.boxes(boxes[True], VIEW.tint, edge=MUTED, line=0.8)
     canvas.box(lit, GRADIENT.tint, edge=MUTED if lit[2] > EDGED else "none", line=0.8)
     x = MARGIN + u * INNER
     canvas.line([(x, y - 6), (x, y + 36)], GRADIENT.colour, 2.4)
     at, ha = (x - 6, "right") if u > 0.5 else (x + 6, "left")
     canvas.text(at, y - 13, f"u = {u:.2f}", GRADIENT.colour, ha)
     canvas.text(MARGIN, y + 47, "0", MUTED)
-    if boxes[False]:
+    if narrow:
         told = "grey: words too narrow for an edge of their own"
         canvas.text(WIDTH / 2, y + 47, told, MUTED, "center")
     canvas.text(RIGHT, y + 47, "1", MUTED, "right")
