@@ -1,7 +1,5 @@
 """A Triton kernel's lines beside the instructions that the compiler made of each."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The next word under temperature, top-k and top-p, and which one a uniform number picks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which of some tensors lie in the same bytes, and which are copies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
