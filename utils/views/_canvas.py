@@ -13,6 +13,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
 
 from utils.notebook.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
@@ -249,18 +250,16 @@ class Axes:
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], colour: str, line: float = 2) -> None:
         """A curve through the points, cut at the frame and broken where a value is not finite."""
-        pieces: list[list[Point]] = [[]]
-        for x, y in zip(xs, ys, strict=True):
-            if math.isfinite(y):
-                inside = min(max(self.py(y), self.top - 1), self.bottom + 1)
-                pieces[-1].append((self.px(x), inside))
-            elif pieces[-1]:
-                pieces.append([])
-        for piece in pieces:
-            if len(piece) > 1:
-                self.canvas.line(piece, colour, line)
-            elif piece:
-                x, y = piece[0]
+        finite = [math.isfinite(y) for y in ys]
+        inside = [
+            min(max(self.py(y), self.top - 1), self.bottom + 1) if ok else math.nan
+            for y, ok in zip(ys, finite, strict=True)
+        ]
+        points = list(zip(map(self.px, xs), inside, strict=True))
+        self.canvas.line(points, colour, line)
+        around = zip([False, *finite], finite, [*finite[1:], False], strict=False)
+        for (x, y), near in zip(points, around, strict=True):
+            if near == (False, True, False):  # nothing to draw a line to
                 self.canvas.box((x - 2, y - 2, 4, 4), colour)
 
 
@@ -281,9 +280,6 @@ def round_steps(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers from `low` to `high`, about so many: 0, 50, 100, ..."""
     if not low < high:
         return [low]
-    raw = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
+    ticks = MaxNLocator(about, steps=(1, 2, 5, 10), min_n_ticks=1).tick_values(low, high)
+    edge = 1e-9 * (high - low)
+    return [round(float(at), 12) for at in ticks if low - edge <= at <= high + edge]

@@ -1,9 +1,9 @@
 """The next word under temperature, top-k and top-p, and which one a uniform number picks."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
@@ -71,28 +71,19 @@ def read(logits: Sequence[float], temperature: float, k: int, p: float, u: float
     The words that are left lie on a line from 0 to 1 in the order of their ids, each as wide as
     its probability; u falls on one. Temperature 0 is the limit: everything on the likeliest.
     """
-    order = sorted(range(len(logits)), key=lambda word: (-logits[word], word))
+    row = torch.tensor(logits, dtype=torch.float64)
+    order = row.argsort(descending=True, stable=True)
+    before = (torch.arange(len(row)) == 0).double()
     if temperature:
-        high = logits[order[0]]
-        weights = [math.exp((logits[word] - high) / temperature) for word in order]
-    else:
-        weights = [1.0] + [0.0] * (len(order) - 1)
-    whole = math.fsum(weights)
-    before = [weight / whole for weight in weights]
-    left = before[: k or len(order)]
-    enough, reached, kept = p * math.fsum(left) - 1e-12, 0.0, 0
-    while kept < len(left) and (not kept or reached < enough):
-        reached += left[kept]
-        kept += 1
-    share = math.fsum(before[:kept])
-    after = [q / share if place < kept else 0.0 for place, q in enumerate(before)]
-    line = sorted(range(kept), key=order.__getitem__)
-    reached, picked = 0.0, line[0]
-    for picked in line:
-        reached += after[picked]
-        if u < reached:
-            break
-    return Choice(tuple(order), tuple(before), tuple(after), tuple(line), picked)
+        before = (row[order] / temperature).softmax(0)
+    reached = before[: k or None].cumsum(0)
+    kept = min(int((reached < p * reached[-1] - 1e-12).sum()) + 1, len(reached))
+    after = before / before[:kept].sum()
+    after[kept:] = 0
+    line = sorted(range(kept), key=order.tolist().__getitem__)
+    picked = line[min(int((after[line].cumsum(0) <= u).sum()), kept - 1)]
+    ids, shares, left = (tuple(some.tolist()) for some in (order, before, after))
+    return Choice(ids, shares, left, tuple(line), picked)
 
 
 def draw(
