@@ -2,8 +2,6 @@
 numbers that are not finite.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import re

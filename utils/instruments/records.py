@@ -1,7 +1,5 @@
 """Read what `python -m benchmarks.gpu` wrote on a real GPU."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ are measured on, whole: their tokens one after another, the length of each line,
 tokens are cues.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.numpy import save_file
 from torch import Tensor
 
 from utils.minigpt.config import MiniGPTConfig
@@ -21,7 +20,7 @@ from utils.minigpt.corpus import Corpus
 from utils.minigpt.dataset import IGNORED
 from utils.minigpt.spanish import SPANISH
 from utils.minigpt.tokenizer import DATA, PAD, Tokenizer, load_tokenizer
-from utils.minigpt.weights import MANIFEST, read_safetensors, write_safetensors
+from utils.minigpt.weights import MANIFEST, read_safetensors
 
 LINES = DATA / "lines.safetensors"
 TRAINING = 6_000  # lines of the training split, of more than 46,000
@@ -79,7 +78,7 @@ def save_lines(path: Path, data: Corpus, tokenizer: Tokenizer) -> None:
         arrays[f"{split}.tokens"] = np.array([i for row in ids for i in row], np.uint16)
         arrays[f"{split}.lengths"] = np.array([len(row) for row in ids], np.uint8)
         arrays[f"{split}.cues"] = np.array([line.cues for line in lines], np.uint8)
-    write_safetensors(path, arrays, {"corpus": data.sha256()})
+    save_file(arrays, path, {"corpus": data.sha256()})
 
 
 def _decoded(split: str) -> tuple[Tensor, Tensor]:

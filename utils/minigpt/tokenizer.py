@@ -4,8 +4,6 @@ Its file is JSON in the format of Hugging Face's `tokenizers` (a WordLevel model
 `PreTrainedTokenizerFast(tokenizer_file=...)` reads it as it is.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -1,7 +1,5 @@
 """Read and write MiniGPT's weights: one safetensors file, which also says the model's sizes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from utils.minigpt.config import MiniGPTConfig, parameter_shapes
 
@@ -19,8 +18,6 @@ DATA = Path(__file__).with_name("data")
 WEIGHTS = DATA / "weights.safetensors"
 WITHOUT_IMPERFECT = DATA / "without_imperfect" / WEIGHTS.name  # a smaller model, for fine-tuning
 MANIFEST = "manifest.json"  # beside the weights it belongs to
-
-DTYPES = {"F32": "<f4", "U16": "<u2", "U8": "|u1"}  # safetensors' names and NumPy's
 
 AGAIN = "restore it from the repository or write it again with `python -m utils.minigpt.train`"
 
@@ -51,23 +48,7 @@ def save_weights(
     """Write weights that fit `config`; the same arrays always give the same bytes."""
     _require_fit(weights, config, path)
     arrays = {name: weights[name].astype(np.float32) for name in parameter_shapes(config)}
-    write_safetensors(path, arrays, {"config": json.dumps(asdict(config))})
-
-
-def write_safetensors(
-    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
-) -> None:
-    """Write arrays in their order, which safetensors' own function changes."""
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    body = b""
-    for name, array in arrays.items():
-        dtype = next(key for key, numpy in DTYPES.items() if np.dtype(numpy) == array.dtype)
-        place = [len(body), len(body) + array.nbytes]
-        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": place}
-        body += array.astype(DTYPES[dtype]).tobytes()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # so that the numbers begin at a multiple of 8
-    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+    save_file(arrays, path, {"config": json.dumps(asdict(config))})
 
 
 def sha256(path: Path) -> str:

@@ -5,8 +5,6 @@ compiled (`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted vers
 any `@triton.jit` kernel at any time, and restores the language afterwards.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import threading
@@ -15,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -125,8 +124,6 @@ def _storages(
 def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
     """Call ``note("loads" or "stores", places, mask)`` before each access of a program."""
     builder = interpreter.interpreter_builder
-    names = "create_masked_load", "create_masked_store"
-    before = {name: vars(builder).get(name) for name in names}
     load, store = builder.create_masked_load, builder.create_masked_store
 
     def noted_load(places: Any, mask: Any, other: Any, *rest: Any) -> Any:
@@ -139,15 +136,11 @@ def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
         places = _as_wide(places, places)
         return store(places, _as_wide(value, places), _as_wide(mask, places, bool), *rest)
 
-    builder.create_masked_load, builder.create_masked_store = noted_load, noted_store
-    try:
+    with (
+        mock.patch.object(builder, "create_masked_load", noted_load),
+        mock.patch.object(builder, "create_masked_store", noted_store),
+    ):
         yield
-    finally:
-        for name, function in before.items():
-            if function is None:
-                delattr(builder, name)  # the class's own show again
-            else:
-                setattr(builder, name, function)
 
 
 def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[None]:

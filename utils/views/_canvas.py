@@ -4,8 +4,6 @@ One axes covers the whole figure, so an x or y of a view is a pixel at 100 % zoo
 line up exactly.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -15,6 +13,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
 
 from utils.notebook.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
@@ -33,6 +32,7 @@ Box = tuple[float, float, float, float]
 Point = tuple[float, float]
 Drawing = tuple[Figure, str]
 Kind = tuple[Any, ...]  # of a legend: a name, its fill, and if it has one the edge as `box` has it
+Shape = tuple[Path, str, str, float, Any]  # a path, its fill, its edge's colour, width and dashes
 
 
 class Canvas:
@@ -45,8 +45,8 @@ class Canvas:
     def __init__(self, title: str) -> None:
         self.title = title
         self.figure = Figure(dpi=CSS_DPI, facecolor=CARD)
-        self._letters: list[Path] = []
-        self._inks: list[str] = []
+        self._shapes: list[Shape] = []
+        self._letters: list[Shape] = []
         self.unseen = text_only()
         lines = wrap(title, INNER, size=TITLE)
         self.top: float = MARGIN + 8 + LEADING * len(lines)
@@ -71,8 +71,8 @@ class Canvas:
         """One line of text with the middle of its digits at y; text lies over everything else."""
         if not self.unseen:
             baseline = y + MIDDLE * size
-            self._letters.append(text_path(x, baseline, words, size=size, mono=mono, ha=ha))
-            self._inks.append(colour)
+            letters = text_path(x, baseline, words, size=size, mono=mono, ha=ha)
+            self._letters.append((letters, colour, "none", 0, "solid"))
 
     def note(self, x: float, y: float, words: str, ha: str = "left") -> None:
         """A small label in the muted colour."""
@@ -83,23 +83,18 @@ class Canvas:
         for row, line in enumerate(wrap(words, INNER, size=TEXT)[:lines]):
             self.text(MARGIN, y + LINE * row, cut(line, INNER), colour)
 
-    def box(self, box: Box, fill: str, **how: Any) -> None:
-        """One rectangle, as in `boxes`."""
-        self.boxes([box], fill, **how)
-
-    def boxes(
+    def box(
         self,
-        boxes: Sequence[Box],
-        fills: str | Sequence[str],
+        box: Box,
+        fill: str,
         *,
         edge: str = "none",
         line: float = 1,
         radius: float = 0,
         dashed: bool = False,
     ) -> None:
-        """Rectangles (x, y, width, height): square ones for storage, round ones for a view."""
-        if not self.unseen:
-            self._add([_box(*box, radius) for box in boxes], fills, edge, line, dashed)
+        """A rectangle (x, y, width, height): a square one for storage, a round one for a view."""
+        self._add(_box(*box, radius), fill, edge, line, dashed)
 
     def legend(
         self, x: float, y: float, kinds: Sequence[Kind], step: float = 0, size: float = TEXT
@@ -123,25 +118,19 @@ class Canvas:
 
     def polygon(self, corners: Sequence[Point], fill: str) -> None:
         """A filled shape with straight sides."""
-        self._add([Path([*corners, corners[0]], closed=True)], fill, "none", 0, False)
+        self._add(Path([*corners, corners[0]], closed=True), fill)
 
     def line(
         self, path: Sequence[Point], colour: str = RULE, line: float = 1, *, dashed: bool = False
     ) -> None:
         """A path along straight pieces."""
-        self.lines([path], colour, line, dashed=dashed)
-
-    def lines(
-        self, paths: Sequence[Sequence[Point]], colour: str, line: float, *, dashed: bool = False
-    ) -> None:
-        """Many paths in one colour, drawn at once."""
-        self._add([Path(path) for path in paths], "none", colour, line, dashed)
+        self._add(Path(path), "none", colour, line, dashed)
 
     def wires(self, ways: Sequence[Sequence[Point]], colour: str = INK, line: float = 1.6) -> None:
         """Paths with rounded bends, cased in the ground so that they read over what they cross."""
-        paths = [_rounded(way, 5) for way in ways]
-        self._add(paths, "none", CARD, line + 3, False)
-        self._add(paths, "none", colour, line, False)
+        for edge, wide in ((CARD, line + 3), (colour, line)):
+            for way in ways:
+                self._add(_rounded(way, 5), "none", edge, wide)
 
     def marker(
         self, x: float, y: float, marker: str, size: float, fill: str, edge: str = "none"
@@ -150,37 +139,32 @@ class Canvas:
         style = MarkerStyle(marker)
         path = style.get_path().transformed(style.get_transform())
         vertices: Any = path.vertices
-        self._add([Path(vertices * (size, -size) + (x, y), path.codes)], fill, edge, 1.2, False)
+        self._add(Path(vertices * (size, -size) + (x, y), path.codes), fill, edge, 1.2)
 
     def finish(self, height: float, alt: str) -> Drawing:
         """Return the figure, `height` CSS pixels high, and its alternative text."""
         self.figure.set_size_inches(WIDTH / CSS_DPI, height / CSS_DPI)
         if not self.unseen:
             self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))
-        self._add(self._letters, self._inks, "none", 0, False)
+            # In one go: what a redraw costs is the number of collections.
+            paths, fills, edges, lines, dashes = zip(*self._shapes, *self._letters, strict=True)
+            drawn = PathCollection(
+                paths,
+                facecolors=fills,
+                edgecolors=edges,
+                linewidths=lines,
+                linestyles=dashes,
+                clip_on=False,
+            )
+            self._axes.add_collection(drawn, autolim=False)
         return self.figure, alt
 
     def _add(
-        self,
-        paths: Sequence[Path],
-        fills: str | Sequence[str],
-        edge: str,
-        line: float,
-        dashed: bool,
+        self, path: Path, fill: str, edge: str = "none", line: float = 0, dashed: bool = False
     ) -> None:
-        if paths and not self.unseen:
-            self._axes.add_collection(
-                PathCollection(
-                    paths,
-                    facecolors=[fills] if isinstance(fills, str) else fills,
-                    edgecolors=edge,
-                    linewidths=points(line),
-                    linestyles=DASHES if dashed else "solid",
-                    zorder=len(self._axes.collections),
-                    clip_on=False,
-                ),
-                autolim=False,
-            )
+        if not self.unseen:
+            wide = 0 if edge == "none" else points(line)
+            self._shapes.append((path, fill, edge, wide, DASHES if dashed else "solid"))
 
 
 def _box(x: float, y: float, width: float, height: float, radius: float) -> Path:
@@ -266,18 +250,16 @@ class Axes:
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], colour: str, line: float = 2) -> None:
         """A curve through the points, cut at the frame and broken where a value is not finite."""
-        pieces: list[list[Point]] = [[]]
-        for x, y in zip(xs, ys, strict=True):
-            if math.isfinite(y):
-                inside = min(max(self.py(y), self.top - 1), self.bottom + 1)
-                pieces[-1].append((self.px(x), inside))
-            elif pieces[-1]:
-                pieces.append([])
-        for piece in pieces:
-            if len(piece) > 1:
-                self.canvas.line(piece, colour, line)
-            elif piece:
-                x, y = piece[0]
+        finite = [math.isfinite(y) for y in ys]
+        inside = [
+            min(max(self.py(y), self.top - 1), self.bottom + 1) if ok else math.nan
+            for y, ok in zip(ys, finite, strict=True)
+        ]
+        points = list(zip(map(self.px, xs), inside, strict=True))
+        self.canvas.line(points, colour, line)
+        around = zip([False, *finite], finite, [*finite[1:], False], strict=False)
+        for (x, y), near in zip(points, around, strict=True):
+            if near == (False, True, False):  # nothing to draw a line to
                 self.canvas.box((x - 2, y - 2, 4, 4), colour)
 
 
@@ -298,9 +280,6 @@ def round_steps(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers from `low` to `high`, about so many: 0, 50, 100, ..."""
     if not low < high:
         return [low]
-    raw = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
+    ticks = MaxNLocator(about, steps=(1, 2, 5, 10), min_n_ticks=1).tick_values(low, high)
+    edge = 1e-9 * (high - low)
+    return [round(float(at), 12) for at in ticks if low - edge <= at <= high + edge]

@@ -1,7 +1,5 @@
 """How the views of the dispatcher show what a slot holds: a colour and a mark for each kind."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,31 +72,16 @@ def operators(start: str, names: Sequence[str]) -> Control:
     return choice("operator", start, names, [name.removeprefix("aten::") for name in names])
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A small coloured label: its left end, its middle, its words and how it looks."""
-
-    x: float
-    y: float
-    words: str
-    look: Look
-
-    def width(self, size: float) -> float:
-        return chip_width(self.words, size=size)
-
-
 def chip_width(words: str, *, size: float) -> float:
-    """How wide a chip with these words is."""
+    """How wide a small coloured label with these words is."""
     return text_width(words, size=size) + 2 * PAD
 
 
-def draw_chips(canvas: Canvas, chips: Sequence[Chip], *, size: float) -> None:
-    """All at once: what a redraw costs is the number of separate drawings."""
-    high = size + 8
-    for dashed, edge in ((False, "none"), (True, MUTED)):
-        some = [chip for chip in chips if chip.look.dashed == dashed]
-        boxes = [(chip.x, chip.y - high / 2, chip.width(size), high) for chip in some]
-        fills = [chip.look.fill for chip in some]
-        canvas.boxes(boxes, fills, edge=edge, radius=4, dashed=dashed)
-    for chip in chips:
-        canvas.text(chip.x + PAD, chip.y, chip.words, chip.look.ink, size=size)
+def draw_chip(canvas: Canvas, x: float, y: float, words: str, kind: Look, *, size: float) -> float:
+    """A label that begins at x, with its middle at y; return where it ends."""
+    wide, high = chip_width(words, size=size), size + 8
+    edge = MUTED if kind.dashed else "none"
+    box = (x, y - high / 2, wide, high)
+    canvas.box(box, kind.fill, edge=edge, radius=4, dashed=kind.dashed)
+    canvas.text(x + PAD, y, words, kind.ink, size=size)
+    return x + wide

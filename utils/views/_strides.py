@@ -1,7 +1,5 @@
 """Where a view's elements lie in its storage. No drawing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,14 +61,7 @@ class Geometry:
         spans = accumulate(((n - 1) * s for s, n in dims), initial=0)
         if self.empty or all(step > span for (step, _), span in zip(dims, spans, strict=False)):
             return False  # each dimension steps over all that the smaller ones reach
-        reached = 1  # its bit n: the element n after the first is reached
-        for step, size in dims:
-            made = 1
-            while made < size:
-                more = min(made, size - made)
-                reached |= reached << more * step
-                made += more
-        return reached.bit_count() < math.prod(size for _, size in dims)
+        return len(self.reached(0, self.length)) < math.prod(size for _, size in dims)
 
 
 def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:

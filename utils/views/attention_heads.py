@@ -1,7 +1,5 @@
 """One head's attention over a sentence: the whole map, and where one word of it looks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.colors import LinearSegmentedColormap, to_hex
@@ -62,12 +60,10 @@ def draw(words: Sequence[str], shares: Sequence[Sequence[float]], name: str, pla
     lit = f"“{clipped(words[place])}” looks most at {at}, {row[most]:.2f}"
     canvas = Canvas(f"{name.capitalize()}: {lit}.")
     top, cell, left = canvas.top + 30, MAP / count, MARGIN + LABEL
-    boxes, fills = [], []
     for i, look in enumerate(shares):
         for j, share in enumerate(look):
-            boxes.append((left + j * cell, top + i * cell, cell, cell))
-            fills.append(to_hex(SHADES(min(share, 1.0))) if j <= i or share > 0 else IDLE)
-    canvas.boxes(boxes, fills, edge=RULE, line=0.6)
+            fill = to_hex(SHADES(min(share, 1.0))) if j <= i or share > 0 else IDLE
+            canvas.box((left + j * cell, top + i * cell, cell, cell), fill, edge=RULE, line=0.6)
     canvas.box((left, top + place * cell, MAP, cell), "none", edge=GRADIENT.colour, line=2.2)
     canvas.text(left, top - 16, "looks at place", MUTED)
     canvas.text(RIGHT - 8, top - 16, "share of the lit row", MUTED, "right")

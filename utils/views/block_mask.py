@@ -1,7 +1,5 @@
 """How programs of one block each cover n elements, and which places the mask turns off."""
 
-from __future__ import annotations
-
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count
@@ -80,11 +78,12 @@ def _draw_program(canvas: Canvas, y: float, program: int, block: int, on: int) -
     canvas.marker(MARGIN + 8, middle, KERNEL.marker, 15, KERNEL.colour)
     canvas.text(MARGIN + 24, middle, f"program {program:,}")
     if cell >= NARROW:
-        cells = [(left + k * cell, y, cell, HIGH) for k in range(block)]
-        canvas.boxes(cells[:on], STORAGE.tint, edge=STORAGE.colour)
-        canvas.boxes(cells[on:], IDLE, edge=MUTED, dashed=True)
-        for k, (x, *_) in enumerate(cells):
-            ink, size = INK if k < on else MUTED, 14 if cell >= 36 else 13
+        for k in range(block):
+            x, size = left + k * cell, 14 if cell >= 36 else 13
+            fill, edge, ink = (
+                (STORAGE.tint, STORAGE.colour, INK) if k < on else (IDLE, MUTED, MUTED)
+            )
+            canvas.box((x, y, cell, HIGH), fill, edge=edge, dashed=k >= on)
             canvas.text(x + cell / 2, middle, f"{first + k}", ink, "center", size=size)
     else:
         if on < block:

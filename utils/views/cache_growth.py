@@ -1,7 +1,5 @@
 """A cache of keys and values as a strip that grows word by word, with its bytes and FLOPs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -105,8 +103,8 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
             (range(prompt, words), STORAGE.colour),
             (newest, VIEW.colour),
         ):
-            boxes = [(LEFT + k * cell, y + 1, cell, ROW - 2) for k in some]
-            canvas.boxes(boxes, fill, edge=RULE, line=0.6)
+            for k in some:
+                canvas.box((LEFT + k * cell, y + 1, cell, ROW - 2), fill, edge=RULE, line=0.6)
     low = top + 2 * strip.layers * ROW + GAP
     x, span = (0.5, context + 0.5), (strip.with_cache[0] / 2, 2 * strip.without[-1])
     plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=span, log="y")

@@ -3,8 +3,6 @@
 Of one of them it is told at which keys it was dispatched, to which kernels, and from which files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,7 @@ from utils.instruments.dispatch import COMPOSITE, Call
 from utils.notebook.style import CARD, IDLE, INK, MUTED, PARAMETER, RULE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
 from utils.views._numbers import count, listed
-from utils.views._slots import LAYERS, OPENED, Chip, chip_width, draw_chips, held, layer
+from utils.views._slots import LAYERS, OPENED, chip_width, draw_chip, held, layer
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import present, slider, will_move
 
@@ -101,22 +99,18 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
     top = canvas.top + 38
     shown = bars(calls[first:], depth)
     used = {layer(entry) for _, call in every for entry in call.path}
-    x, chips = float(MARGIN), []
+    x = float(MARGIN)
     for kind in LAYERS:
         if kind in used:
-            chips.append(Chip(x, top - 22, kind.name, kind))
-            x += chips[-1].width(SMALL) + 10
-    draw_chips(canvas, chips, size=SMALL)
+            x = draw_chip(canvas, x, top - 22, kind.name, kind, size=SMALL) + 10
     tops = _tops(shown, top)
-    for level in range(1 + max(bar.depth for bar in shown)):
-        some = [k for k, bar in enumerate(shown) if bar.depth == level]
-        boxes, ground = [_box(shown, tops, k) for k in some], IDLE if level % 2 else CARD
-        fills = [PARAMETER.tint if _opened(shown[k].call) else ground for k in some]
-        canvas.boxes(boxes, fills, edge=RULE, radius=4)
+    for k, bar in enumerate(shown):  # what lies in a call comes after it
+        fill = PARAMETER.tint if _opened(bar.call) else IDLE if bar.depth % 2 else CARD
+        canvas.box(_box(shown, tops, k), fill, edge=RULE, radius=4)
     lit = min(lit, len(shown) - 1)
     x, y, wide, _ = _box(shown, tops, lit)
     canvas.box((x, y, wide, BAR), "none", edge=INK, line=2, radius=4)
-    chips, told = [], []
+    told = []
     widest = max(
         sum(chip_width(entry.key, size=SMALL) + GAP for entry in call.path) for _, call in every
     )
@@ -126,14 +120,12 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
         _draw_call(canvas, bar, x, y + BAR / 2, chips_x - 10 - x)
         slots = []
         for entry in bar.call.path:
-            chips.append(Chip(at, y + BAR / 2, entry.key, layer(entry)))
-            at += chips[-1].width(SMALL) + GAP
+            at = GAP + draw_chip(canvas, at, y + BAR / 2, entry.key, layer(entry), size=SMALL)
             opened = f" ({COMPOSITE})" if layer(entry) is OPENED else ""
             slots.append(f"{entry.key}{opened}")
         name = f"Level {bar.depth + 1}: {bar.call.name} {bar.shapes}".rstrip()
         hidden = f"{bar.hidden} more inside" if bar.hidden else ""
         told.append(f"{', '.join(filter(None, (name, ' to '.join(slots), hidden)))}.")
-    draw_chips(canvas, chips, size=SMALL)
     after = len(calls) - first - sum(bar.depth == 0 for bar in shown)
     words = [f"{first} before"] * bool(first) + [f"+ {after} more"] * bool(after > 0)
     if words:
@@ -188,16 +180,15 @@ def _draw_lit(canvas: Canvas, call: Call, y: float) -> str:
     canvas.text(MARGIN, y, cut(words, INNER, size=TOLD), size=TOLD)
     kinds_x = MARGIN + 62 + max(chip_width(e.key, size=SMALL) for e in call.path)
     files_x = kinds_x + 16 + max(text_width(held(e)) for e in call.path)
-    chips, slots = [], []
+    slots = []
     for number, entry in enumerate(call.path):
         y += LINE
         canvas.text(MARGIN, y, "then" if number else "wins", MUTED)
-        chips.append(Chip(MARGIN + 48, y, entry.key, layer(entry)))
+        draw_chip(canvas, MARGIN + 48, y, entry.key, layer(entry), size=SMALL)
         canvas.text(kinds_x, y, held(entry))
         place = f"{entry.file}:{entry.line}"
         canvas.text(files_x, y, cut(place, RIGHT - files_x), MUTED)
         slots.append(f"{entry.key} ({held(entry)}, {place})")
-    draw_chips(canvas, chips, size=SMALL)
     return f"{words} {', then '.join(slots)}."
 
 

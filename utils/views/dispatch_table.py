@@ -1,13 +1,11 @@
 """A piece of the dispatch table: operators down, keys across, a colour for what a slot holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 from utils.instruments import dispatch
-from utils.notebook.style import CARD, INK, MUTED, RULE
-from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Canvas, Drawing
+from utils.notebook.style import CARD, INK, MUTED
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing
 from utils.views._numbers import count, listed, require
 from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, held, look, operators
 from utils.views._text_outlines import cut, text_width, wrap
@@ -60,25 +58,18 @@ def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> Drawing:
             kinds.setdefault(held(entry), []).append(one)
         told = "; ".join(f"{kind} at {listed(at)}" for kind, at in kinds.items())
         parts.append(f"{name}: {told}.")
-    cells = [
-        (left + wide * j, top + ROW * k, wide - 2, ROW - 2, look(entry))
-        for k, row in enumerate(slots.values())
-        for j, entry in enumerate(row)
-    ]
-    _draw_cells(canvas, cells)
+        for j, entry in enumerate(slots[name]):
+            _draw_cell(canvas, (left + wide * j, top + ROW * k, wide - 2, ROW - 2), look(entry))
     box = (left + wide * lit[1] - 2, top + ROW * lit[0] - 2, wide + 2, ROW + 2)
     canvas.box(box, "none", edge=INK, line=2.2, radius=3)
     legend = top + ROW * len(ops) + 26
     shown = [*KINDS.values(), FALLS_THROUGH, NOTHING]
-    if any(cell[4] is OTHER for cell in cells):
+    if any(look(entry) is OTHER for row in slots.values() for entry in row):
         shown.append(OTHER)
-    places = [
-        (MARGIN + INNER / 4 * (k % 4), legend + LEGEND * (k // 4) - 9, 22, 18, kind)
-        for k, kind in enumerate(shown)
-    ]
-    _draw_cells(canvas, places)
-    for x, y, _, _, kind in places:
-        canvas.text(x + 29, y + 9, kind.name)
+    for k, kind in enumerate(shown):
+        x, y = MARGIN + INNER / 4 * (k % 4), legend + LEGEND * (k // 4)
+        _draw_cell(canvas, (x, y - 9, 22, 18), kind)
+        canvas.text(x + 29, y, kind.name)
     told_at = legend + LEGEND * (-(-len(shown) // 4)) + 12
     told = in_words(op, key)
     for k, line in enumerate(wrap(told, INNER, size=TOLD)[:LINES]):
@@ -93,24 +84,21 @@ def _draw_heads(
     """The names of the keys as a staircase: each over its column, the highest at the top."""
     xs = [left + wide * (k + 0.5) - 1 for k in range(len(keys))]
     ys = [top - 10 - HEAD * (len(keys) - k) + HEAD / 2 for k in range(len(keys))]
-    canvas.lines([[(x, y + 8), (x, top - 2)] for x, y in zip(xs, ys, strict=True)], RULE, 1)
-    grounds = []
+    for x, y in zip(xs, ys, strict=True):
+        canvas.line([(x, y + 8), (x, top - 2)])
     for k, (x, y, key) in enumerate(zip(xs, ys, keys, strict=True)):
         room = text_width(key)
         start = min(x - 6, RIGHT - room)
         if start < x - 6:  # it reaches back over the lines of other columns
-            grounds.append((start - 3, y - 8, room + 6, 16))
+            canvas.box((start - 3, y - 8, room + 6, 16), CARD)
         canvas.text(start, y, key, INK if k == lit else MUTED)
-    canvas.boxes(grounds, CARD)
 
 
-def _draw_cells(canvas: Canvas, cells: Sequence[tuple[float, float, float, float, Look]]) -> None:
-    for dashed, edge in ((False, "none"), (True, MUTED)):
-        some = [cell for cell in cells if cell[4].dashed == dashed]
-        fills = [cell[4].fill for cell in some]
-        canvas.boxes([cell[:4] for cell in some], fills, edge=edge, line=0.8, dashed=dashed)
-    for x, y, wide, high, kind in cells:
-        canvas.text(x + wide / 2, y + high / 2, kind.mark, kind.ink, "center")
+def _draw_cell(canvas: Canvas, box: Box, kind: Look) -> None:
+    edge = MUTED if kind.dashed else "none"
+    canvas.box(box, kind.fill, edge=edge, line=0.8, dashed=kind.dashed)
+    x, y, wide, high = box
+    canvas.text(x + wide / 2, y + high / 2, kind.mark, kind.ink, "center")
 
 
 def in_words(op: str, key: str) -> str:

@@ -1,7 +1,5 @@
 """What a layer with two modes does to some numbers, in training and in eval."""
 
-from __future__ import annotations
-
 import torch
 from matplotlib.colors import to_hex, to_rgb
 from torch import Tensor, nn
@@ -63,24 +61,20 @@ def draw(x: Tensor, out: Tensor, training: bool) -> Drawing:
     told = []
     for label, name, row, part in rows:
         canvas.text(MARGIN, y + HIGH / 2, label, size=12)
-        solid, fills, dropped = [], [], []
         for j, value in enumerate(row.tolist()):
             box = (MARGIN + LABEL_W + j * wide, y, wide - 3, HIGH)
             gone = bool(value == 0 and x[j] != 0)
             if gone:
-                dropped.append(box)
+                canvas.box(box, CARD, edge=MUTED, radius=3, dashed=True)
             else:
-                solid.append(box)
                 share = 0.08 + DARKEST * min(abs(value) / most, 1.0)
                 pairs = zip(to_rgb(IDLE), to_rgb(part.colour), strict=True)
                 red, green, blue = (a + (b - a) * share for a, b in pairs)
-                fills.append(to_hex((red, green, blue)))
+                canvas.box(box, to_hex((red, green, blue)), radius=3)
             if wide > 24:
                 text = "0" if gone else short(round(value, 2 if wide > ROOMY else 1), 4)
                 middle = box[0] + box[2] / 2, y + HIGH / 2
                 canvas.text(*middle, text, MUTED if gone else INK, "center", size=10)
-        canvas.boxes(solid, fills, line=0, radius=3)
-        canvas.boxes(dropped, CARD, edge=MUTED, radius=3, dashed=True)
         told.append(f"{name} {', '.join(short(round(v, 2), 4) for v in row.tolist())}")
         y += ROW
     key = "darker: larger; dashed: dropped" if training else "darker: larger"

@@ -1,14 +1,12 @@
 """One number in several floating-point dtypes: its bits, and the ruler on which it must land."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
 import torch
 
 from utils.notebook.style import CARD, INK, MUTED, RULE, STORAGE
-from utils.views._canvas import MARGIN, SMALL, Box, Canvas, Drawing
+from utils.views._canvas import MARGIN, SMALL, Canvas, Drawing
 from utils.views._floats import Stored, store
 from utils.views._numbers import listed, number
 from utils.views._view import Control, present
@@ -93,8 +91,6 @@ def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
 
 def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
     """The bits from the left, so that a dtype that is another one cut short lies below it."""
-    boxes: list[Box] = []
-    fills: list[str] = []
     x = float(LEFT)
     fields = (
         (row.sign, INK, "#ffffff"),
@@ -103,14 +99,12 @@ def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
     )
     for digits, fill, ink in fields:
         for digit in digits:
-            boxes.append((x, y, cell, BIT_H))
-            fills.append(fill)
+            canvas.box((x, y, cell, BIT_H), fill, edge=CARD, line=0.8)
             if cell >= 9:
                 at = x + cell / 2, y + BIT_H / 2
                 canvas.text(*at, digit, ink, "center", size=SMALL, mono=True)
             x += cell
         x += FIELD_GAP
-    canvas.boxes(boxes, fills, edge=CARD, line=0.8)
 
 
 def _draw_rulers(
@@ -135,15 +129,17 @@ def _draw_rulers(
         if count > DENSE:
             canvas.box((LEFT, top, WIDE, TICK_H), STORAGE.tint)
         else:
-            ticks = [middle + (form.number(low + n) - value) * scale for n in range(count)]
-            line = 1.4 if count < 60 else 0.8
-            canvas.lines([[(x, top), (x, base)] for x in ticks], STORAGE.colour, line)
+            for n in range(count):
+                x = middle + (form.number(low + n) - value) * scale
+                line = 1.4 if count < 60 else 0.8
+                canvas.line([(x, top), (x, base)], STORAGE.colour, line)
         told = f"{count:,}" if count < 10**6 else number(count, 2)
         canvas.text(GAP_X, top + TICK_H / 2, told, MUTED, "right", size=12, mono=True)
         if abs(row.error) <= reach:
             landed.append((middle + row.error * scale - 4.5, base - 4.5, 9, 9))
     canvas.line([(middle, y - 10), (middle, bottom)], INK, 1.2, dashed=True)
-    canvas.boxes(landed, STORAGE.colour, edge=INK, line=1.2)
+    for box in landed:
+        canvas.box(box, STORAGE.colour, edge=INK, line=1.2)
     for x, sign, ha in ((LEFT, "−", "left"), (LEFT + WIDE, "+", "right")):
         canvas.line([(x, bottom - 2), (x, bottom + 4)], RULE)
         canvas.note(x, bottom + 12, f"{sign} {number(reach, 3)}", ha)

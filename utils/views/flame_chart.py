@@ -1,7 +1,5 @@
 """The learner's own trace as a flame chart: who calls whom, for how long, and what is its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -170,9 +168,12 @@ def _draw_bars(
                 strips.append(((a, y + BAR - 3 - STRIP, b - a, STRIP), look.colour))
         if right - left > 52:
             canvas.text(left + 4, y + 10, cut(short_name(node.name), right - left - 8))
-    canvas.boxes([(x, y, max(0.6, end - x), BAR - 3) for x, end, y in runs], RULE)
-    canvas.boxes([box for box, _ in bars], [fill for _, fill in bars], edge=CARD, line=0.7)
-    canvas.boxes([box for box, _ in strips], [fill for _, fill in strips])
+    for left, right, y in runs:
+        canvas.box((left, y, max(0.6, right - left), BAR - 3), RULE)
+    for box, fill in bars:
+        canvas.box(box, fill, edge=CARD, line=0.7)
+    for box, fill in strips:
+        canvas.box(box, fill)
     deeper = max(node.depth for node in nodes) + 1 - ROWS
     if deeper > 0:
         words = f"{count(deeper, 'row')} more below"

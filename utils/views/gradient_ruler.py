@@ -1,10 +1,9 @@
 """Where a model's gradients lie on the rulers of 16-bit dtypes, under a scale that moves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -30,24 +29,23 @@ FATES = {
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """How many gradients there are, how many are 0 or not finite, and log2 of the others' size."""
+    """How many gradients there are, how many are 0 or not finite, and the sizes of the others."""
 
     count: int
     zeros: int
     wild: int
-    powers: np.ndarray
+    sizes: Tensor
+
+    @cached_property
+    def powers(self) -> np.ndarray:
+        return self.sizes.log2().numpy()
 
     def fates(self, scale: int, dtype: torch.dtype) -> dict[str, float]:
         """Shares of the non-zero, finite gradients that become 0, subnormal, normal or infinite."""
-        form = format_of(dtype)
-        at = self.powers + scale
-        # Rounding: below half the smallest is 0, from half a gap above the largest it overflows.
-        largest = math.log2(form.largest * (1 + 2.0 ** -(form.fraction + 2)))
-        lost = at <= math.log2(form.smallest) - 1
-        over = at >= largest
-        below = (at < math.log2(form.smallest_normal)) & ~lost
-        parts = (lost, below, ~(lost | over | below), over)
-        return {name: float(part.sum()) / len(at) for name, part in zip(FATES, parts, strict=True)}
+        kept = (self.sizes * 2.0**scale).to(dtype)
+        lost, over, few = kept == 0, kept.isinf(), kept < torch.finfo(dtype).smallest_normal
+        parts = (lost, few & ~lost, ~(few | over), over)
+        return {name: part.double().mean().item() for name, part in zip(FATES, parts, strict=True)}
 
 
 def gradient_ruler(gradients: Iterable[Tensor]) -> None:
@@ -68,7 +66,7 @@ def read(gradients: Iterable[Tensor]) -> Magnitudes:
     if not len(sizes):
         raise ValueError("gradient_ruler needs a gradient that is finite and not 0: call backward")
     zeros = int((finite == 0).sum())
-    return Magnitudes(len(flat), zeros, len(flat) - len(finite), sizes.log2().numpy())
+    return Magnitudes(len(flat), zeros, len(flat) - len(finite), sizes)
 
 
 def draw(found: Magnitudes, scale: int) -> Drawing:
@@ -84,14 +82,12 @@ def draw(found: Magnitudes, scale: int) -> Drawing:
     edges = np.arange(LOW, HIGH_POWER + 1)
     counts, _ = np.histogram(np.clip(found.powers + scale, LOW, HIGH_POWER - 1e-6), edges)
     half = format_of(torch.float16)
-    boxes, fills = [], []
     for power, count in zip(edges[:-1].tolist(), counts.tolist(), strict=True):
         if count:
             high = max(1.0, count / int(counts.max()) * PLOT)
             out = power + 1 <= math.log2(half.smallest) or power >= math.log2(half.largest)
-            boxes.append((px(power) + 0.5, top + PLOT - high, px(power + 1) - px(power) - 1, high))
-            fills.append(GRADIENT.colour if out else STORAGE.colour)
-    canvas.boxes(boxes, fills)
+            box = (px(power) + 0.5, top + PLOT - high, px(power + 1) - px(power) - 1, high)
+            canvas.box(box, GRADIENT.colour if out else STORAGE.colour)
     canvas.line([(LEFT, top + PLOT), (RIGHT, top + PLOT)], INK)
     for power in range(-40, HIGH_POWER, 10):
         canvas.line([(px(power), top), (px(power), key - 16)], line=0.8)

@@ -3,8 +3,6 @@
 A version is a graph with its guards.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A Triton kernel's lines beside the instructions that the compiler made of each."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Sequence
@@ -90,9 +88,9 @@ def draw(text: Sequence[str], found: Sequence[Instruction], line: int) -> Drawin
     canvas.note(right, top - 20, "the instructions of one thread, and the line of each")
     lit = [row for row, one in enumerate(found) if one.line == line]
     wide, begin = RIGHT - right + 8, top + (line - 1) * ROW
-    boxes = [(MARGIN, begin - HIGH / 2, LEFT, HIGH)]
-    boxes += [(right - 8, top + row * ROW - HIGH / 2, wide, HIGH) for row in lit]
-    canvas.boxes(boxes, KERNEL.tint, radius=4)
+    canvas.box((MARGIN, begin - HIGH / 2, LEFT, HIGH), KERNEL.tint, radius=4)
+    for row in lit:
+        canvas.box((right - 8, top + row * ROW - HIGH / 2, wide, HIGH), KERNEL.tint, radius=4)
     from_x, to_x = MARGIN + LEFT, right - 34
     firsts = [row for row in lit if row - 1 not in lit]
     lasts = [row for row in lit if row + 1 not in lit]

@@ -1,7 +1,5 @@
 """Each load and store of a Triton kernel, one after the other, on the memory that it goes to."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ import torch
 
 from utils.instruments.accesses import Access, accesses
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE
-from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import present, slider
@@ -150,15 +148,12 @@ def _draw_lanes(canvas: Canvas, owner: Memory, access: Access, y: float) -> None
         "off": (IDLE, MUTED, MUTED),
         "beside": (GRADIENT.colour, GRADIENT.on, GRADIENT.colour),
     }
-    lanes: dict[str, list[Box]] = {name: [] for name in looks}
     for k, (element, on) in enumerate(some):
         place, x = owner.offset + element, MARGIN + LANES_X + k * wide
-        kind = "off" if not on else "beside" if place in strange else "on"
-        lanes[kind].append((x, y, wide, LANE))
+        fill, ink, edge = looks["off" if not on else "beside" if place in strange else "on"]
+        canvas.box((x, y, wide, LANE), fill, edge=edge, dashed=not on)
         if text_width(str(place)) < wide - 2:
-            canvas.text(x + wide / 2, middle, str(place), looks[kind][1], "center")
-    for kind, (fill, _, edge) in looks.items():
-        canvas.boxes(lanes[kind], fill, edge=edge, dashed=kind == "off")
+            canvas.text(x + wide / 2, middle, str(place), ink, "center")
 
 
 def _draw_memory(
@@ -176,9 +171,6 @@ def _draw_memory(
 
     lit = set(one.places(now)) if now else set()
     past = {place for access in before for place in one.places(access)}
-    boxes: list[Box] = []
-    fills: list[str] = []
-    untouched: list[Box] = []
     for place in range(one.shown):
         x, top = corner(place)
         stranger = place not in one.inside
@@ -186,20 +178,17 @@ def _draw_memory(
         ink = STORAGE.on if place in lit else INK
         if stranger and place not in lit | past:
             ink = MUTED
-            untouched.append((x, top, CELL, CELL))
+            canvas.box((x, top, CELL, CELL), IDLE, edge=RULE, dashed=True)
         else:
-            boxes.append((x, top, CELL, CELL))
-            fills.append(part.colour if place in lit else part.tint if place in past else CARD)
+            fill = part.colour if place in lit else part.tint if place in past else CARD
+            canvas.box((x, top, CELL, CELL), fill, edge=RULE)
         if text_width(str(place), size=13) < CELL:
             canvas.text(x + CELL / 2, top + CELL / 2, str(place), ink, "center", size=13)
-    canvas.boxes(untouched, IDLE, edge=RULE, dashed=True)
-    canvas.boxes(boxes, fills, edge=RULE)
-    frames = []
     for sector in one.sectors(now) if now else []:
         if 0 <= sector * one.sector < one.shown:
             x, top = corner(sector * one.sector)
-            frames.append((x - 2, top - 2, one.sector * CELL + 4, CELL + 4))
-    canvas.boxes(frames, "none", edge=INK, line=2, radius=3)
+            frame = (x - 2, top - 2, one.sector * CELL + 4, CELL + 4)
+            canvas.box(frame, "none", edge=INK, line=2, radius=3)
     if one.shown < one.length:
         told = f"the first {one.shown} of {one.length:,}"
         canvas.text(RIGHT, y + 10, told, MUTED, "right")

@@ -1,7 +1,5 @@
 """Which dispatch key wins a call, who brought each, and what would have to change for another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,9 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.instruments import dispatch
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
-from utils.views._canvas import INNER, MARGIN, RIGHT, TEXT, TITLE, Box, Canvas, Drawing
+from utils.views._canvas import INNER, MARGIN, RIGHT, TEXT, TITLE, Canvas, Drawing
 from utils.views._numbers import listed
-from utils.views._slots import Chip, Look, draw_chips, held, look, operators
+from utils.views._slots import Look, draw_chip, held, look, operators
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import choice, present, switch
 
@@ -303,48 +301,41 @@ def draw(tensor: Tensor, now: Situation) -> Drawing:
 
 def _draw_rows(canvas: Canvas, top: float, rows: list[KeyRow], runs: KeyOutcome) -> None:
     at = {row.key: top + ROW * (k + 0.5) for k, row in enumerate(rows)}
-    rules = [[(MARGIN, y + ROW / 2), (RIGHT, y + ROW / 2)] for y in at.values()]
-    canvas.lines(rules, RULE, 0.6)
+    for y in at.values():
+        canvas.line([(MARGIN, y + ROW / 2), (RIGHT, y + ROW / 2)], RULE, 0.6)
     if runs.first is not None and runs.first.key in at:
         box = (MARGIN, at[runs.first.key] - ROW / 2 + 1, INNER, ROW - 2)
         canvas.box(box, IDLE, edge=INK, line=1.6, radius=6)
     for mark, entry in (("▶", runs.first), ("▷", runs.then)):
         if entry is not None and entry.key in at:
             canvas.text(MARGIN + 6, at[entry.key], mark)
-    brought = [row for row in rows if row.tensor]
-    dots = [(TENSOR_X - 4.5, at[row.key] - 4.5, 9, 9) for row in brought]
-    canvas.boxes(dots, [INK if row.left else MUTED for row in brought], radius=4.5)
-    struck = []
-    chips = []
     for row in rows:
         y, ink = at[row.key], INK if row.left else MUTED
+        if row.tensor:
+            canvas.box((TENSOR_X - 4.5, y - 4.5, 9, 9), ink, radius=4.5)
         if row.excluded and (row.tensor or row.added):
             end = NAME_X + 2 + text_width(row.key, size=NAME, mono=True)
-            struck.append([(NAME_X - 2, y), (end, y)])
+            canvas.line([(NAME_X - 2, y), (end, y)], INK, 1.4)
         canvas.text(NAME_X, y, row.key, ink, size=NAME, mono=True)
         thread = "takes away" if row.excluded else "adds" if row.added else ""
         canvas.text(THREAD_X, y, thread, INK if row.tensor or row.added else MUTED)
-        chips.append(Chip(SLOT_X, y, held(row.slot), look(row.slot) if row.left else UNASKED))
+        kind = look(row.slot) if row.left else UNASKED
+        draw_chip(canvas, SLOT_X, y, held(row.slot), kind, size=TEXT)
         if row.slot is not None:
             name = cut(file_name(row.slot), RIGHT - FILE_X - 4)
             canvas.text(FILE_X, y, name, INK if row.key in runs.keys else MUTED)
-    canvas.lines(struck, INK, 1.4)
-    draw_chips(canvas, chips, size=TEXT)
 
 
 def _draw_switches(
     canvas: Canvas, top: float, others: list[tuple[str, KeyOutcome]], runs: KeyOutcome
 ) -> None:
     wide = INNER / 3
-    boxes: dict[bool, list[Box]] = {False: [], True: []}
     for k, (words, then) in enumerate(others):
         x, y, moved = MARGIN + wide * (k % 3), top + CELL * (k // 3), then != runs
-        boxes[moved].append((x, y, wide - 8, CELL - 6))
-        ink = INK if moved else MUTED
+        fill, edge, ink = (KERNEL.tint, KERNEL.colour, INK) if moved else (IDLE, "none", MUTED)
+        canvas.box((x, y, wide - 8, CELL - 6), fill, edge=edge, radius=5)
         canvas.text(x + 8, y + 12, words, ink)
         canvas.text(x + wide - 16, y + 28, str(then) if moved else "the same", ink, "right")
-    canvas.boxes(boxes[False], IDLE, radius=5)
-    canvas.boxes(boxes[True], KERNEL.tint, edge=KERNEL.colour, radius=5)
 
 
 def file_name(entry: dispatch.Entry) -> str:

@@ -1,7 +1,5 @@
 """Who may look where: the mask of some queries over their keys, and what hides each pair."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW
@@ -93,10 +91,9 @@ def draw(
     for row, fate in enumerate(fates):
         y, place = top + row * HIGH, keys - new + row
         canvas.text(LEFT - 10, y + HIGH / 2, f"{clipped(every[place])} {place}", ha="right")
-        cells = [(LEFT + key * CELL, y, CELL, HIGH) for key in range(keys)]
-        canvas.boxes(cells, [MARKS[one][2] for one in fate], edge=RULE)
         for key, one in enumerate(fate):
-            mark, ink, _ = MARKS[one]
+            mark, ink, fill = MARKS[one]
+            canvas.box((LEFT + key * CELL, y, CELL, HIGH), fill, edge=RULE)
             canvas.text(LEFT + (key + 0.5) * CELL, y + HIGH / 2, mark, ink, "center")
         sees = ", ".join(str(key) for key, one in enumerate(fate) if one == SEEN) or "nothing"
         parts.append(f"“{every[place]}” at place {place} sees {sees}.")

@@ -1,12 +1,11 @@
 """The bytes that a profiled step holds, moment by moment, and who is alive under the cursor."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+
+import numpy as np
 
 from utils.instruments.traces import Allocation, Event
 from utils.notebook.style import MUTED
@@ -112,9 +111,7 @@ def _maker(nodes: Sequence[Node], starts: Sequence[int], at: int) -> tuple[str, 
 
 def place_of(memory: Memory, at: float) -> int:
     """The first place of the slider at which `at` has come."""
-    share = (at - memory.start) / max(1, memory.end - memory.start)
-    place = min(STEPS, max(0, int(share * STEPS)))
-    return place if memory.at(place) >= at or place == STEPS else place + 1
+    return next((place for place in range(STEPS) if memory.at(place) >= at), STEPS)
 
 
 def draw(memory: Memory, place: int) -> Drawing:
@@ -158,18 +155,16 @@ def _draw_stack(canvas: Canvas, axes: Axes, memory: Memory) -> None:
     """The bytes of each phase, one upon the other, as areas with steps."""
     length = max(1, memory.end - memory.start)
     xs = [axes.px((memory.end - memory.start) * k / COLUMNS) for k in range(COLUMNS + 1)]
-    below = [0.0] * (COLUMNS + 1)
+    below = np.zeros(COLUMNS + 1)
     for phase, look in LOOKS.items():
-        change = [0.0] * (COLUMNS + 1)
+        change = np.zeros(COLUMNS + 1)
         for block in memory.blocks:
-            if block.phase == phase:
-                for time, sign in ((block.start, 1), (block.end, -1)):
-                    if time is not None:  # the first column at which it has come
-                        column = min(COLUMNS, -(-(time - memory.start) * COLUMNS // length))
-                        change[column] += sign * block.bytes / 2**20
-        own = list(accumulate(change))
-        if any(own):
-            above = [low + more for low, more in zip(below, own, strict=True)]
+            for time, sign in ((block.start, 1), (block.end, -1)):
+                if block.phase == phase and time is not None:  # the first column where it has come
+                    column = min(COLUMNS, -(-(time - memory.start) * COLUMNS // length))
+                    change[column] += sign * block.bytes / 2**20
+        above = below + change.cumsum()
+        if (above != below).any():
             edges = [list(zip(xs, map(axes.py, each), strict=True)) for each in (above, below)]
             canvas.polygon([*edges[0], *reversed(edges[1])], look.colour)
             below = above

@@ -1,7 +1,5 @@
 """Messages between ranks as lines in space and time; what waits for ever is red."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -110,13 +108,11 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
         canvas.text(MARGIN, py(rank), f"rank {rank}")
         canvas.line([(px(0), py(rank)), (px(lines.seconds), py(rank))], RULE, 1.2)
     # Computing as blue bars, waiting as amber ones; sends and receives are lines of their own.
-    for waits, fill, high in ((False, STORAGE.colour, BAR), (True, KERNEL.colour, BAR / 2)):
-        boxes = [
-            (px(s.start), py(s.rank) - high / 2, px(s.end) - px(s.start), high)
-            for s in lines.spans
-            if (s.waits if waits else s.does == "computes")
-        ]
-        canvas.boxes(boxes, fill, edge=CARD, line=0.8)
+    for s in lines.spans:
+        if s.waits or s.does == "computes":
+            fill, high = (KERNEL.colour, BAR / 2) if s.waits else (STORAGE.colour, BAR)
+            box = (px(s.start), py(s.rank) - high / 2, px(s.end) - px(s.start), high)
+            canvas.box(box, fill, edge=CARD, line=0.8)
     _draw_messages(axes, lines)
     last = py(lines.world - 1)
     if lines.seconds:
@@ -142,12 +138,10 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
 def _draw_messages(axes: Axes, lines: Lines) -> None:
     """A slanted line from where a message leaves to where it comes; a bar for a collective."""
     canvas, px, py = axes.canvas, axes.px, axes.py
-    ways = [
-        [(px(m.start), py(m.source)), (px(max(m.end, m.awaited)), py(m.to))] for m in lines.messages
-    ]
-    canvas.lines(ways, INK, 1.6)
-    for start, end in ways:
-        canvas.polygon(_head(start, end), INK)
+    for m in lines.messages:
+        _draw_arrow(
+            canvas, (px(m.start), py(m.source)), (px(max(m.end, m.awaited)), py(m.to)), INK, 1.6
+        )
     edge = 0.0
     for one in lines.collectives:
         x = px(one.end)
@@ -162,16 +156,16 @@ def _draw_messages(axes: Axes, lines: Lines) -> None:
         x = px(lines.seconds) + 14 + 12 * (place % 6)
         for other in whom:
             start, end = (x, py(rank)), (x, py(other) - (5 if other > rank else -5))
-            canvas.line([start, end], red, 1.8)
-            canvas.polygon(_head(start, end), red)
+            _draw_arrow(canvas, start, end, red, 1.8)
 
 
-def _head(start: Point, end: Point) -> list[Point]:
-    """The head of an arrow that ends a little before the middle of a rank's line."""
+def _draw_arrow(canvas: Canvas, start: Point, end: Point, colour: str, line: float) -> None:
+    canvas.line([start, end], colour, line)
     length = math.dist(start, end) or 1.0
     ux, uy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
     back = end[0] - 9 * ux, end[1] - 9 * uy
-    return [end, (back[0] - 4 * uy, back[1] + 4 * ux), (back[0] + 4 * uy, back[1] - 4 * ux)]
+    sides = (back[0] - 4 * uy, back[1] + 4 * ux), (back[0] + 4 * uy, back[1] - 4 * ux)
+    canvas.polygon([end, *sides], colour)
 
 
 def in_seconds(seconds: float) -> str:

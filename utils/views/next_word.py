@@ -1,15 +1,13 @@
 """The next word under temperature, top-k and top-p, and which one a uniform number picks."""
 
-from __future__ import annotations
-
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
-from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._text_outlines import clipped
 from utils.views._view import choice, present
 
@@ -73,28 +71,19 @@ def read(logits: Sequence[float], temperature: float, k: int, p: float, u: float
     The words that are left lie on a line from 0 to 1 in the order of their ids, each as wide as
     its probability; u falls on one. Temperature 0 is the limit: everything on the likeliest.
     """
-    order = sorted(range(len(logits)), key=lambda word: (-logits[word], word))
+    row = torch.tensor(logits, dtype=torch.float64)
+    order = row.argsort(descending=True, stable=True)
+    before = (torch.arange(len(row)) == 0).double()
     if temperature:
-        high = logits[order[0]]
-        weights = [math.exp((logits[word] - high) / temperature) for word in order]
-    else:
-        weights = [1.0] + [0.0] * (len(order) - 1)
-    whole = math.fsum(weights)
-    before = [weight / whole for weight in weights]
-    left = before[: k or len(order)]
-    enough, reached, kept = p * math.fsum(left) - 1e-12, 0.0, 0
-    while kept < len(left) and (not kept or reached < enough):
-        reached += left[kept]
-        kept += 1
-    share = math.fsum(before[:kept])
-    after = [q / share if place < kept else 0.0 for place, q in enumerate(before)]
-    line = sorted(range(kept), key=order.__getitem__)
-    reached, picked = 0.0, line[0]
-    for picked in line:
-        reached += after[picked]
-        if u < reached:
-            break
-    return Choice(tuple(order), tuple(before), tuple(after), tuple(line), picked)
+        before = (row[order] / temperature).softmax(0)
+    reached = before[: k or None].cumsum(0)
+    kept = min(int((reached < p * reached[-1] - 1e-12).sum()) + 1, len(reached))
+    after = before / before[:kept].sum()
+    after[kept:] = 0
+    line = sorted(range(kept), key=order.tolist().__getitem__)
+    picked = line[min(int((after[line].cumsum(0) <= u).sum()), kept - 1)]
+    ids, shares, left = (tuple(some.tolist()) for some in (order, before, after))
+    return Choice(ids, shares, left, tuple(line), picked)
 
 
 def draw(
@@ -144,26 +133,26 @@ def draw(
 
 def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u: float) -> None:
     """The words that are left side by side on a line from 0 to 1, and u on it."""
-    x = float(MARGIN)
-    boxes: dict[bool, list[Box]] = {True: [], False: []}
+    x, narrow = float(MARGIN), False
+    canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
     for place in found.line:
         box = x, y, found.after[place] * INNER, 30.0
-        boxes[box[2] > EDGED].append(box)
+        # Hundreds of edges side by side would be nothing but edges.
+        if box[2] > EDGED:
+            canvas.box(box, VIEW.tint, edge=MUTED, line=0.8)
+        narrow |= box[2] <= EDGED
         if place == found.picked:
             lit = box
         if box[2] > 9.5 * len(words[place]) + 8:
             canvas.text(x + box[2] / 2, y + 15, words[place], ha="center")
         x += box[2]
-    # Hundreds of edges side by side would be nothing but edges.
-    canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
-    canvas.boxes(boxes[True], VIEW.tint, edge=MUTED, line=0.8)
     canvas.box(lit, GRADIENT.tint, edge=MUTED if lit[2] > EDGED else "none", line=0.8)
     x = MARGIN + u * INNER
     canvas.line([(x, y - 6), (x, y + 36)], GRADIENT.colour, 2.4)
     at, ha = (x - 6, "right") if u > 0.5 else (x + 6, "left")
     canvas.text(at, y - 13, f"u = {u:.2f}", GRADIENT.colour, ha)
     canvas.text(MARGIN, y + 47, "0", MUTED)
-    if boxes[False]:
+    if narrow:
         told = "grey: words too narrow for an edge of their own"
         canvas.text(WIDTH / 2, y + 47, told, MUTED, "center")
     canvas.text(RIGHT, y + 47, "1", MUTED, "right")

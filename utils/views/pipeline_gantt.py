@@ -1,12 +1,10 @@
 """The schedule of a pipeline as a Gantt chart: what each stage does when, and how long it rests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE
-from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Box, Canvas, Drawing, round_steps
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
 from utils.views._numbers import count, listed, require
 from utils.views._view import choice, present, slider
 
@@ -155,16 +153,12 @@ def draw(name: str, chart: Chart, rows: int) -> Drawing:
         own = " ".join(f"{job.kind}{job.micro}" for job in chart.jobs if job.stage == stage)
         batches = count(most, "micro-batch").replace("batchs", "batches")
         told.append(f"Stage {stage}: {own}; it remembers at most {batches}.")
-    for kind, look in (("F", STORAGE), ("B", GRADIENT)):
-        boxes: list[Box] = []
-        for job in chart.jobs:
-            if job.kind == kind:
-                y, left, wide = top + ROW * job.stage, px(job.start), px(job.end) - px(job.start)
-                boxes.append((left, y, wide, BAR))
-                if wide >= 9 * len(str(job.micro)) + 3:
-                    at = left + wide / 2, y + BAR / 2
-                    canvas.text(*at, str(job.micro), look.on, "center")
-        canvas.boxes(boxes, look.colour, edge=CARD)
+    for job in chart.jobs:
+        y, left, wide = top + ROW * job.stage, px(job.start), px(job.end) - px(job.start)
+        look = STORAGE if job.kind == "F" else GRADIENT
+        canvas.box((left, y, wide, BAR), look.colour, edge=CARD)
+        if wide >= 9 * len(str(job.micro)) + 3:
+            canvas.text(left + wide / 2, y + BAR / 2, str(job.micro), look.on, "center")
     for stage, _, _ in chart.stuck:
         since = max((job.end for job in chart.jobs if job.stage == stage), default=0.0)
         y = top + ROW * stage + BAR / 2

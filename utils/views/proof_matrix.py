@@ -1,7 +1,5 @@
 """Versions of an operator against proofs of it: which proof refuses which version, and how."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings
@@ -91,14 +89,13 @@ def draw(table: Refusals, version: str, proof: str) -> Drawing:
         y = top + ROW * row
         middle = y + ROW / 2 - 1
         canvas.text(MARGIN, middle, cut(name, LABEL_W - 10), INK if name == version else MUTED)
-        said = [table[name][one] for one in proofs]
-        cells = [(x + 1 - wide / 2, y, wide - 2, ROW - 2) for x in xs]
-        canvas.boxes(cells, [GRADIENT.colour if one else VIEW.tint for one in said])
-        for x, words in zip(xs, said, strict=True):
-            passes = words is None
-            ink = INK if passes else GRADIENT.on
-            told = "passes" if passes else "refuses"
-            canvas.text(x, middle, told, ink, "center", size=SMALL)
+        for x, one in zip(xs, proofs, strict=True):
+            cell = "passes", VIEW.tint, INK
+            if table[name][one] is not None:
+                cell = "refuses", GRADIENT.colour, GRADIENT.on
+            words, fill, ink = cell
+            canvas.box((x + 1 - wide / 2, y, wide - 2, ROW - 2), fill)
+            canvas.text(x, middle, words, ink, "center", size=SMALL)
         found = _refusing(table, name)
         parts.append(f"{name}: {f'refused by {listed(found)}' if found else 'passes all'}.")
     at = left + wide * proofs.index(proof) - 2, top + ROW * names.index(version) - 2

@@ -1,7 +1,5 @@
 """An all-reduce around a ring, step by step: whose numbers are in each chunk of each rank."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ import torch
 from torch import Tensor
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, STORAGE, VIEW
-from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import human_bytes, require, short
 from utils.views._view import present, slider
 
@@ -110,22 +108,16 @@ def draw(ring: Ring, step: int) -> Drawing:
         canvas.text(x + wide / 2, y - 26, f"rank {rank}", ha="center")
     for chunk in range(world):
         canvas.text(MARGIN, y + HIGH / 2, f"chunk {chunk}", MUTED)
-        boxes: dict[str, list[Box]] = {VIEW.name: [], STORAGE.name: []}
-        strips: list[Box] = []
-        fills = []
         for x, own in zip(xs, ring.states[step], strict=True):
             cell = own[chunk]
             look = VIEW if len(cell.of) == world else STORAGE
-            boxes[look.name].append((x, y, wide, HIGH))
+            canvas.box((x, y, wide, HIGH), look.tint, edge=look.colour)
             words = _written(cell.total, places)
             canvas.text(x + wide / 2, y + (HIGH - STRIP) / 2, words, ha="center")
             for other in range(world):
-                left = x + wide / world * other
-                strips.append((left, y + HIGH - STRIP, wide / world, STRIP))
-                fills.append(look.colour if other in cell.of else IDLE)
-        for look in (VIEW, STORAGE):
-            canvas.boxes(boxes[look.name], look.tint, edge=look.colour)
-        canvas.boxes(strips, fills, edge=CARD, line=0.6)
+                strip = (x + wide / world * other, y + HIGH - STRIP, wide / world, STRIP)
+                fill = look.colour if other in cell.of else IDLE
+                canvas.box(strip, fill, edge=CARD, line=0.6)
         canvas.line([(MARGIN, y + ROW - 5), (RIGHT, y + ROW - 5)], RULE, 0.5)
         for rank, x in enumerate(xs):
             if step and ring.moved[step - 1][rank] == chunk:

@@ -1,7 +1,5 @@
 """Which of some tensors lie in the same bytes, and which are copies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -145,8 +143,8 @@ def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: P
     # Bytes too fine to draw one by one: a pale bar says that the tensor only touches some of them.
     fill = VIEW.tint if len(spans) == 1 and not tensor.dense else VIEW.colour
     radius = 6 if len(spans) == 1 and spans[0][1] > 14 else 2
-    bars = [(x, y, w, BAR_H) for x, w in spans]
-    canvas.boxes(bars, fill, edge=VIEW.colour, radius=radius)
+    for x, w in spans:
+        canvas.box((x, y, w, BAR_H), fill, edge=VIEW.colour, radius=radius)
     facts = f"{tensor.layout.shape}  strides {tensor.layout.stride}"
     size = min(11.0, 11 * (FACTS_W - 18) / text_width(facts, size=11))
     canvas.text(LEFT + WIDE + 18, middle, facts, MUTED, size=size)

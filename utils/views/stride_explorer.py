@@ -1,7 +1,5 @@
 """A storage as a strip of memory, a view as a grid, and the sum that leads from it to there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
-from utils.views._canvas import INNER, MARGIN, SMALL, Box, Canvas, Drawing
+from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
 from utils.views._numbers import count, human_bytes, short
 from utils.views._strides import (
     Geometry,
@@ -196,12 +194,11 @@ class _Sheet:
         # Long addresses stand over every second or fourth cell.
         wide = text_width(str(self.strip.stop * layout.itemsize), size=SMALL) + 8
         every = 1 if wide <= CELL_W else 2 if wide <= 2 * CELL_W else 4
-        boxes, fills = [], []
         for k in self.strip:
             x, top = self._strip_xy(k)
             lit = k == self.lit
-            boxes.append((x, top, CELL_W, CELL_H))
-            fills.append(STORAGE.colour if lit else STORAGE.tint if k in reached else IDLE)
+            fill = STORAGE.colour if lit else STORAGE.tint if k in reached else IDLE
+            canvas.box((x, top, CELL_W, CELL_H), fill, edge=CARD)
             near = self.lit is not None and 0 < abs(k - self.lit) < every
             if lit or k % every == 0 and not near:
                 address, ink = str(k * layout.itemsize), INK if lit else MUTED
@@ -209,7 +206,6 @@ class _Sheet:
             if values is not None:
                 colour = STORAGE.on if lit else INK if k in reached else MUTED
                 self._value(x, top, values[k - self.strip.start], colour)
-        canvas.boxes(boxes, fills, edge=CARD)
 
     def _draw_facts(self) -> None:
         canvas, layout, y = self.canvas, self.layout, self.grid_y + 8
@@ -227,21 +223,16 @@ class _Sheet:
         kept = self._windows()[3 - min(3, len(layout.shape)) :]
         place: Any = (*self.leading, *(slice(w.start, w.stop) for w in kept))
         block = plain(self.tensor[place])
-        same: list[Box] = []
-        boxes: list[Box] = []
-        fills = []
         for at, place in enumerate(product(*self._windows())):
             index = (*self.leading, *place[3 - min(3, len(layout.shape)) :])
             x, top = self._grid_xy(place)
             lit = index == self.index
-            boxes.append((x, top, CELL_W, CELL_H))
-            fills.append(VIEW.colour if lit else VIEW.tint)
+            box = (x, top, CELL_W, CELL_H)
+            canvas.box(box, VIEW.colour if lit else VIEW.tint, edge=CARD, radius=7)
             if not lit and layout.element(index) == self.lit:
-                same.append(boxes[-1])
+                canvas.box(box, "none", edge=VIEW.colour, line=2, radius=7)
             if block is not None:
                 self._value(x, top, block[at], VIEW.on if lit else INK)
-        canvas.boxes(boxes, fills, edge=CARD, radius=7)
-        canvas.boxes(same, "none", edge=VIEW.colour, line=2, radius=7)
         for plane in self.planes:
             self._draw_headers(plane)
 

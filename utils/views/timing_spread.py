@@ -1,7 +1,5 @@
 """The timings of two runs as two clouds of points, their quartiles, and their order in time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -97,10 +95,7 @@ def _draw_cloud(
     left, x, right = (axes.px(min(each, high)) for each in quarters)
     canvas.box((left, top + 8, right - left, ROW - 16), look.tint, edge=look.colour)
     # Spread downward in a fixed pattern, so that points of like time do not hide each other.
-    boxes = [
-        (axes.px(min(t, high)) - 2.5, top + 13.5 + (11 * j) % (ROW - 32), 5.0, 5.0)
-        for j, t in enumerate(times)
-    ]
-    fills = ["none" if t > high else look.colour for t in times]
-    canvas.boxes(boxes, fills, edge=look.colour, radius=2)
+    for j, t in enumerate(times):
+        box = (axes.px(min(t, high)) - 2.5, top + 13.5 + (11 * j) % (ROW - 32), 5.0, 5.0)
+        canvas.box(box, "none" if t > high else look.colour, edge=look.colour, radius=2)
     canvas.line([(x, top + 4), (x, top + ROW - 4)], INK, 2.4)

@@ -1,12 +1,10 @@
 """Host and device side by side: what each does at a moment, and what is launched and waits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from utils.instruments.traces import Event
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
-from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Box, Canvas, Drawing
+from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Canvas, Drawing
 from utils.views._numbers import count
 from utils.views._text_outlines import cut
 from utils.views._trace import lanes_of, ms, short_name
@@ -131,8 +129,8 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
         if not event.on_device and event.correlation in device:
             (ax, ay), (bx, by) = starts[id(event)], starts[id(device[event.correlation])]
             ties.append([(ax + 1, ay + BAR - 2), (bx + 1, by + 2)])
-    if len(ties) <= 40:
-        canvas.lines(ties, MUTED, 0.8)
+    for tie in ties if len(ties) <= 40 else ():
+        canvas.line(tie, MUTED, 0.8)
     x = axes.px(at)
     canvas.line([(x, top - 6), (x, y - GAP + 4)], INK, 1.8, dashed=True)
     canvas.text(left, y, "0", MUTED)
@@ -149,8 +147,6 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
 def _draw_lane(axes: Axes, events: Sequence[Event], top: float) -> dict[int, tuple[float, float]]:
     """The bars of a lane; return where each event begins."""
     canvas, px = axes.canvas, axes.px
-    boxes: list[Box] = []
-    fills: list[str] = []
     starts: dict[int, tuple[float, float]] = {}
     labelled = [0] * len(KINDS)  # where the last label of each row ends, in time
     for event in outside_in(events):
@@ -158,12 +154,10 @@ def _draw_lane(axes: Axes, events: Sequence[Event], top: float) -> dict[int, tup
         y, wide = top + BAR * row, px(event.end) - left
         low = event.name.lower()
         colour = next((c for some, c in WORDS if any(w in low for w in some)), STORAGE.colour)
-        boxes.append((left, y + 2, max(1.2, wide), BAR - 4))
-        fills.append(colour)
+        canvas.box((left, y + 2, max(1.2, wide), BAR - 4), colour, edge=CARD, line=0.6)
         starts[id(event)] = (left, y)
         if wide > 44 and event.start >= labelled[row]:
             labelled[row] = event.end
             ink = INK if colour == KERNEL.colour else CARD
             canvas.text(left + 4, y + BAR / 2, cut(short_name(event.name), wide - 8), ink)
-    canvas.boxes(boxes, fills, edge=CARD, line=0.6)
     return starts

@@ -1,7 +1,5 @@
 """The graphs that Dynamo captures, and the guards that it keeps with them."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import inspect

@@ -1,7 +1,5 @@
 """What Inductor puts into one pass, and the code that it writes."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

@@ -4,8 +4,6 @@ It is read by the Chrome trace that the profiler writes, a format that stays. Ti
 nanoseconds.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile

@@ -3,8 +3,6 @@
 ``python -m utils.instruments.traces.record`` records it again.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 from dataclasses import asdict, dataclass
