@@ -5,6 +5,8 @@ that applies is reported, because each makes the later ones meaningless. Nothing
 before it is compared.
 """
 
+from __future__ import annotations
+
 import numbers
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence

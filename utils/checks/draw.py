@@ -1,5 +1,7 @@
 """Seeded random inputs for checks: the same seed draws the same shapes, numbers and layouts."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 import random

@@ -21,6 +21,8 @@ process. So a case sends values (tensors, arrays, numbers, strings, containers o
 examines the values that come back.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field

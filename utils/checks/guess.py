@@ -5,6 +5,8 @@ value. It is not made if chance alone would often produce the relation: the righ
 enough different values, and the relation must hold for all elements.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Iterator

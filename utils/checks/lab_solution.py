@@ -1,5 +1,7 @@
 """Take a lab's own solution into its checks, whose answers are edits of it."""
 
+from __future__ import annotations
+
 import ast
 import linecache
 import re

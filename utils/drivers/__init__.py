@@ -12,6 +12,8 @@ graphs there were, is a claim of the learner's process. So :func:`driver` declar
 what a driver returns, which of the two it is, and a verdict lists the claims.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

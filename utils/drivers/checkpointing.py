@@ -1,5 +1,7 @@
 """The driver of lab 02: what a checkpoint computes, what it keeps, and what it refuses."""
 
+from __future__ import annotations
+
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Drivers of lab 06: backends that are handed graphs, and functions that are compiled."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import math

@@ -1,5 +1,7 @@
 """Drivers of lab 05: kernels that write into tensors, and operators of one's own."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import functools

@@ -1,5 +1,7 @@
 """Drivers of lab 04: modes, a dispatcher and a tensor subclass, tried with plain values."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import re

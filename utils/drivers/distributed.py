@@ -1,5 +1,7 @@
 """Drivers of lab 10: models at the ranks of a world, and pipelines that follow a plan."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import lru_cache

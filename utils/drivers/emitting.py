@@ -1,5 +1,7 @@
 """Driver of lab 06 for functions that get the code that Inductor wrote for a call."""
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import functools

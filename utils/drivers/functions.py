@@ -1,5 +1,7 @@
 """Drivers of plain functions: what their results do not show."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -13,6 +13,8 @@ A plan is a dict: the names of a module's parts, and what each of them is.
 asks it questions.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Mapping
 from operator import attrgetter

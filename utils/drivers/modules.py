@@ -1,5 +1,7 @@
 """Drivers of lab 03: what becomes of a module that is made on meta, copied, frozen or tied."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -2,6 +2,8 @@
 numbers that are not finite.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import re

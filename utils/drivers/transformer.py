@@ -1,5 +1,7 @@
 """Drivers of lab 08: attention modules, a decoder to generate with, folders to load from."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import io

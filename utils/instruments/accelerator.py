@@ -4,6 +4,8 @@ PyTorch finds a device's dispatch key (CUDA, MPS) by its type. NVIDIA's and AMD'
 type in PyTorch, ``cuda``; which of the two it is depends on how PyTorch was built.
 """
 
+from __future__ import annotations
+
 import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

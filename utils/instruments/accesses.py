@@ -1,5 +1,7 @@
 """Record what a Triton kernel touches in the interpreter: each load and store of a program."""
 
+from __future__ import annotations
+
 import inspect
 from dataclasses import dataclass
 from typing import Any

@@ -9,6 +9,8 @@ Two methods of ``torch.autograd.profiler.profile`` are wrapped for it, which is 
 that ``torch.profiler.profile`` leaves its results to. `states` looks at two more of them.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

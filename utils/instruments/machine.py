@@ -3,6 +3,8 @@
 Nothing here names the machine, its user or a path, so a report can be published.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib.metadata
 import importlib.util

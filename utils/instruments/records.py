@@ -1,5 +1,7 @@
 """Read what `python -m benchmarks.gpu` wrote on a real GPU."""
 
+from __future__ import annotations
+
 import gzip
 import json
 from dataclasses import dataclass

@@ -7,6 +7,8 @@ get the same answer. ``python -m utils.instruments.toolchain`` says it, and ends
 something is missing.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys

@@ -21,6 +21,8 @@ depends on whether words can do without it:
   free sentences. That tuve is what tener, past and yo give *together* is for the model to find.
 """
 
+from __future__ import annotations
+
 import hashlib
 import random
 from collections.abc import Iterable

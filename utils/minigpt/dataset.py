@@ -1,5 +1,7 @@
 """Lines of the corpus as tensors."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 
 import torch

@@ -5,6 +5,8 @@ future (I will speak), progressive (I am speaking), perfect (I have spoken). Eng
 imperfect of its own. Five persons; *you* is the same in the singular and the plural.
 """
 
+from __future__ import annotations
+
 from functools import cache
 
 from utils.minigpt.language import PERSONS, Combination, Language, Words

@@ -4,6 +4,8 @@ Perplexity stands beside that of an n-gram baseline on the same sentences. Conju
 the combinations of verb, tense and person that were kept out of training (`utils.minigpt.corpus`).
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import math

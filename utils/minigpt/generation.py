@@ -1,5 +1,7 @@
 """Use MiniGPT: conjugate, complete, and show where it looks."""
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ It switches the hub off, whether `transformers` is imported before it or after: 
 local folder is an error at once.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What English and Spanish have in common for the grammar corpus: persons, tenses, sentences."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -5,6 +5,8 @@ are measured on, whole: their tokens one after another, the length of each line,
 tokens are cues.
 """
 
+from __future__ import annotations
+
 import json
 from functools import cache
 from pathlib import Path

@@ -3,6 +3,8 @@
 Shapes: B sequences of T tokens, D channels, H heads of D/H channels, F = MLP width, V words.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import partial

@@ -7,6 +7,8 @@ positions are learned.
 Shapes: B sequences of T tokens, D channels, H heads of D/H channels, F = MLP width, V words.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

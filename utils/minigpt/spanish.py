@@ -5,6 +5,8 @@ Six tenses, by the names that both languages share: present (hablo), past, which
 Five persons; the second person plural is *ustedes*, which takes the third person's forms.
 """
 
+from __future__ import annotations
+
 from functools import cache
 
 from utils.minigpt.language import Language, Words

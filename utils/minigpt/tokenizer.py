@@ -4,6 +4,8 @@ Its file is JSON in the format of Hugging Face's `tokenizers` (a WordLevel model
 `PreTrainedTokenizerFast(tokenizer_file=...)` reads it as it is.
 """
 
+from __future__ import annotations
+
 import difflib
 import json
 import re

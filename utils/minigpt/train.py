@@ -7,6 +7,8 @@ The same seed gives the same bits on the same machine and torch version: everyth
 from the seed, and one thread adds numbers in one order.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import math

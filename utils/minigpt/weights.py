@@ -1,5 +1,7 @@
 """Read and write MiniGPT's weights: one safetensors file, which also says the model's sizes."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping

@@ -4,6 +4,8 @@ The build, the site and the grader each set a variable in the environment of the
 start. Without one of them a person sits in front of the notebook.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 

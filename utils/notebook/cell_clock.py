@@ -4,6 +4,8 @@ What imports this module has asked for the clock: `utils.views`, for lessons, an
 labs. Where nobody waits, as in a build or while a class is graded, there is none.
 """
 
+from __future__ import annotations
+
 import contextvars
 import sys
 import threading

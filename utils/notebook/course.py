@@ -4,6 +4,8 @@ The start page draws the path and its links from here. A phase without a noteboo
 without a link, so that the page shows what exists and what is planned.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -4,6 +4,8 @@ They never broadcast. They compare type, shape and dtype before values, and they
 mismatches. Labs call them; a learner may call them on anything.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
 from typing import Any

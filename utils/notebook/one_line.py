@@ -4,6 +4,8 @@ Two errors have nothing to trace: a stub that nobody has filled in, and a compil
 that can't compile. The cell still ends in an error, for Run All and Validate.
 """
 
+from __future__ import annotations
+
 import os
 import traceback
 from typing import Any

@@ -5,6 +5,8 @@ its stub was replaced, and as passing if every visible check below it ran after 
 ended in an error, and a verdict below the graded cell, if there is one, grants all points.
 """
 
+from __future__ import annotations
+
 import ast
 import json
 import re

@@ -1,5 +1,7 @@
 """A progress bar with the time left, for cells of a lesson or lab that take more than seconds."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Collection, Iterator
 from html import escape

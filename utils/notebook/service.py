@@ -12,6 +12,8 @@ A token says who asks: JupyterHub's, which its servers have, or the one in `OPEN
 that the instructor has handed out. What hinders a call is printed in a sentence.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os

@@ -11,6 +11,8 @@ The hues follow Okabe and Ito's colour-blind-safe set, darkened until white text
 Importing this module changes no matplotlib setting.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 INK = "#1f2a37"  # text and the chosen thing

@@ -6,6 +6,8 @@ copy of the course that has the checks, such as a clone, else judges the exercis
 a copy without them, such as a class's bundle, says so.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.util
 import os

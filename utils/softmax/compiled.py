@@ -1,5 +1,7 @@
 """Compile kernels on any machine, and return what the compiler writes; it needs no GPU."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import re

@@ -5,6 +5,8 @@ compiled (`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted vers
 any `@triton.jit` kernel at any time, and restores the language afterwards.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import threading

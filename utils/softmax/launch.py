@@ -4,6 +4,8 @@
 choices on the GPU at hand and prints rules in the form of this file.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,5 +1,7 @@
 """The softmax as a PyTorch operator: schema, fake, autograd, vmap, a kernel for each device."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """From tensors to a launched kernel: layout, allocation, and the choice of the device."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

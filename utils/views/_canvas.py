@@ -4,6 +4,8 @@ One axes covers the whole figure, so an x or y of a view is a pixel at 100 % zoo
 line up exactly.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """How a floating-point dtype stores a number: its bits, its gaps, its range. No drawing."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import lru_cache

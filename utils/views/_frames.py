@@ -4,6 +4,8 @@ Where all places together are few, each has its picture. Else long ranges are th
 of what is still too many those come first that move one control from where it starts.
 """
 
+from __future__ import annotations
+
 import base64
 import io
 import itertools

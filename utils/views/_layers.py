@@ -1,5 +1,7 @@
 """Lays a graph without cycles out in rows: what uses a node lies above it. No drawing."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter

@@ -1,5 +1,7 @@
 """Numbers written short enough for a cell, and bytes in units a person reads."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """How the views of the dispatcher show what a slot holds: a colour and a mark for each kind."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Where a view's elements lie in its storage. No drawing."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ matplotlib lays out each string on its own, about a millisecond apiece; a view h
 and is redrawn while a slider moves. Outlines of one string are made once and drawn as filled paths.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from itertools import chain
 

@@ -3,6 +3,8 @@
 For the site, which has no kernel, pictures of it are made beforehand (`_frames`).
 """
 
+from __future__ import annotations
+
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

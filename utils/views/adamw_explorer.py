@@ -1,5 +1,7 @@
 """What AdamW makes of the gradients of one weight: two averages, and the step that they give."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """One head's attention over a sentence: the whole map, and where one word of it looks."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from matplotlib.colors import LinearSegmentedColormap, to_hex

@@ -1,5 +1,7 @@
 """The graph that autograd hung on a tensor: its nodes, what they saved, and the leaves below."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Backward through a small calculation with numbers, one node at a time."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """How programs of one block each cover n elements, and which places the mask turns off."""
 
+from __future__ import annotations
+
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
 from utils.views._numbers import count

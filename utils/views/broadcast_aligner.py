@@ -1,5 +1,7 @@
 """Shapes under one another, aligned on the right: what broadcasting repeats, where it clashes."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """A cache of keys and values as a strip that grows word by word, with its bytes and FLOPs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """The course as a path: what each phase needs, what is done, where one is."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 
 from utils.notebook.course import Phase

@@ -3,6 +3,8 @@
 Of one of them it is told at which keys it was dispatched, to which kernels, and from which files.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """A piece of the dispatch table: operators down, keys across, a colour for what a slot holds."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

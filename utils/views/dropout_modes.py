@@ -1,5 +1,7 @@
 """What a layer with two modes does to some numbers, in training and in eval."""
 
+from __future__ import annotations
+
 import torch
 from matplotlib.colors import to_hex, to_rgb
 from torch import Tensor, nn

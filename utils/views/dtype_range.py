@@ -1,5 +1,7 @@
 """How far the floating-point dtypes reach, and how fine they are, on one logarithmic line."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

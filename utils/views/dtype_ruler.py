@@ -1,5 +1,7 @@
 """One number in several floating-point dtypes: its bits, and the ruler on which it must land."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

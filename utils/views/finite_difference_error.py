@@ -1,5 +1,7 @@
 """How wrong a finite difference is, for every step from far too large to far too small."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """A line while it is fitted: the points it learns from, those it has not seen, and both losses."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

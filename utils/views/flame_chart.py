@@ -1,5 +1,7 @@
 """The learner's own trace as a flame chart: who calls whom, for how long, and what is its own."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -168,8 +170,8 @@ def _draw_bars(
                 strips.append(((a, y + BAR - 3 - STRIP, b - a, STRIP), look.colour))
         if right - left > 52:
             canvas.text(left + 4, y + 10, cut(short_name(node.name), right - left - 8))
-    for left, right, y in runs:
-        canvas.box((left, y, max(0.6, right - left), BAR - 3), RULE)
+    for x, end, y in runs:
+        canvas.box((x, y, max(0.6, end - x), BAR - 3), RULE)
     for box, fill in bars:
         canvas.box(box, fill, edge=CARD, line=0.7)
     for box, fill in strips:

@@ -1,5 +1,7 @@
 """FLOPs of a model's matrix products by operator, against the length of the sequence."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Lines of Python beside the passes that the compiler makes of them, with the bytes of each."""
 
+from __future__ import annotations
+
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Where a model's gradients lie on the rulers of 16-bit dtypes, under a scale that moves."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

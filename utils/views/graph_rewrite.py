@@ -1,5 +1,7 @@
 """An FX graph before and after a rewrite, node by node."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher

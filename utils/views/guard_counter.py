@@ -3,6 +3,8 @@
 A version is a graph with its guards.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

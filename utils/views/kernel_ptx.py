@@ -1,5 +1,7 @@
 """A Triton kernel's lines beside the instructions that the compiler made of each."""
 
+from __future__ import annotations
+
 import inspect
 import re
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Each load and store of a Triton kernel, one after the other, on the memory that it goes to."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass

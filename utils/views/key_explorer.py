@@ -1,5 +1,7 @@
 """Which dispatch key wins a call, who brought each, and what would have to change for another."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace

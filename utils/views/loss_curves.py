@@ -1,5 +1,7 @@
 """The losses of runs over their steps, with levels to beat, or how far apart they may lie."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 

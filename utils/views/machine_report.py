@@ -1,5 +1,7 @@
 """What runs when a cell runs: four ways from a line of code to the device of this machine."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from utils.instruments.machine import Machine, this_machine

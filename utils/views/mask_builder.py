@@ -1,5 +1,7 @@
 """Who may look where: the mask of some queries over their keys, and what hides each pair."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW

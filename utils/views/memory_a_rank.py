@@ -1,5 +1,7 @@
 """What each rank holds of a model in training: all of it, or its share, part by part."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,5 +1,7 @@
 """What a training step keeps in memory, stacked to scale."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from itertools import cycle
 

@@ -1,5 +1,7 @@
 """The bytes that a profiled step holds, moment by moment, and who is alive under the cursor."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """Messages between ranks as lines in space and time; what waits for ever is red."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

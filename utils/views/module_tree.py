@@ -1,5 +1,7 @@
 """A module as a tree: what each part holds, how many numbers and bytes, and what is shared."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 

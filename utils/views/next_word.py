@@ -1,5 +1,7 @@
 """The next word under temperature, top-k and top-p, and which one a uniform number picks."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """The schedule of a pipeline as a Gantt chart: what each stage does when, and how long it rests."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Where a port leaves its original: the difference after each stage of a forward pass."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Versions of an operator against proofs of it: which proof refuses which version, and how."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import warnings

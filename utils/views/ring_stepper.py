@@ -1,5 +1,7 @@
 """An all-reduce around a ring, step by step: whose numbers are in each chunk of each rank."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Memory's slope and compute's ceiling, and where an op lies under them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

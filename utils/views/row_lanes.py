@@ -1,5 +1,7 @@
 """One row in a block of a power of two: the lanes that hold a number, and those that idle."""
 
+from __future__ import annotations
+
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, STORAGE
 from utils.softmax.launch import power_of_two
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing

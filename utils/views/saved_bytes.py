@@ -1,5 +1,7 @@
 """What a function keeps for its backward, in eager mode and however the joint graph is cut."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

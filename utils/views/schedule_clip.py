@@ -1,5 +1,7 @@
 """A learning-rate schedule and a clip laid over the gradient norms of a run."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """Which of some tensors lie in the same bytes, and which are copies."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

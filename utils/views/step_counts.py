@@ -1,5 +1,7 @@
 """Operators, bytes and numbers asked for of two versions of a step, over the size of its input."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

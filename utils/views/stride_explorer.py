@@ -1,5 +1,7 @@
 """A storage as a strip of memory, a view as a grid, and the sum that leads from it to there."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

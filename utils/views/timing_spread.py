@@ -1,5 +1,7 @@
 """The timings of two runs as two clouds of points, their quartiles, and their order in time."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 import numpy as np

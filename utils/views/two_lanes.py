@@ -1,5 +1,7 @@
 """Host and device side by side: what each does at a moment, and what is launched and waits."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 from utils.instruments.traces import Event

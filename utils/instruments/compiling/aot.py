@@ -1,5 +1,7 @@
 """The joint graph that AOTAutograd makes, and what a partitioner saves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

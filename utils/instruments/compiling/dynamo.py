@@ -1,5 +1,7 @@
 """The graphs that Dynamo captures, and the guards that it keeps with them."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import inspect

@@ -1,5 +1,7 @@
 """What Inductor puts into one pass, and the code that it writes."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 import re

@@ -3,6 +3,8 @@
 Nothing here was measured; the durations are of the size that a present GPU has.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 import random

@@ -4,6 +4,8 @@ It is read by the Chrome trace that the profiler writes, a format that stays. Ti
 nanoseconds.
 """
 
+from __future__ import annotations
+
 import gzip
 import json
 import tempfile

@@ -3,6 +3,8 @@
 ``python -m utils.instruments.traces.record`` records it again.
 """
 
+from __future__ import annotations
+
 import json
 import platform
 from dataclasses import asdict, dataclass

@@ -1,5 +1,7 @@
 """What has happened in a world: messages, collectives and computing, as plain values."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -4,6 +4,8 @@ Processes are forked, use one thread each, find each other through a folder, and
 Where gloo can't run, as in a container without a loopback interface, that is said in words.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import shutil

@@ -1,5 +1,7 @@
 """The network: resumes the programs of all ranks, carries tensors, and notes what happened."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import math

@@ -4,6 +4,8 @@ For what no rank's program asks for: DistributedDataParallel, fully_shard, DTens
 Everything ends with the call: what hangs is ended after a time.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import socket
