@@ -74,9 +74,9 @@ class Asker:
         """Ask for a verdict, and note how long it took."""
         began = time.monotonic()
         try:
-            said = self.ask("checks", {"exercise": exercise, "cells": cells})
+            said = self.ask("jobs", {"exercise": exercise, "cells": cells})
             while said["state"] not in ENDED:
-                said = self.ask(f"checks/{said['id']}?wait=20")
+                said = self.ask(f"jobs/{said['id']}?wait=20")
         except (OSError, urllib.error.HTTPError) as error:
             figures.others[str(error)] += 1
             return

@@ -122,7 +122,7 @@ class Hub:
     def checks(self, course: Path) -> list[tuple[str, str]]:
         """Who asked for what in a course, in the order of asking."""
         with sqlite3.connect(course / "gradebook.db") as db:
-            asked = "SELECT learner, exercise FROM service_check ORDER BY received"
+            asked = "SELECT learner, exercise FROM service_job ORDER BY received"
             return db.execute(asked).fetchall()
 
 
@@ -238,7 +238,7 @@ def test_three_learners_and_an_instructor(hub, log_in):
     nb.cells.insert(0, calls(other))
     nb.cells += [
         calls("try: service._json('queue')", "except service.ServiceError as error: print(error)"),
-        calls("print([one['exercise'] for one in service._json('checks')])"),
+        calls("print([one['exercise'] for one in service._json('jobs')])"),
     ]
     done = runs(hub, cleo, "cleo", nb, f"work/{LAB}/{LAB}.ipynb")
     assert "row_major_strides: 3 of 3 points" in shown(done, "row_major_strides")

@@ -29,7 +29,7 @@ def end(queue, check, seconds=0.0):
     """Store a verdict, as if the check had taken so long."""
     queue.done(check, {"earned": 1.0, "most": 2.0}, {"text/plain": "card"})
     with create_engine(str(queue._engine.url)).begin() as db:
-        moved = text("UPDATE service_check SET began = ended - :s WHERE id = :id")
+        moved = text("UPDATE service_job SET began = ended - :s WHERE id = :id")
         db.execute(moved, {"s": seconds, "id": check.id})
 
 
@@ -118,4 +118,4 @@ def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
     assert queue.since("ana", "row_sums", before) == queue.since("bo", "twice", before) == 0
     assert queue.since("ana", "twice", time.time() + 1) == 0
     with create_engine(url).connect() as db:
-        assert db.scalar(text("SELECT cells FROM service_check")) == ""
+        assert db.scalar(text("SELECT cells FROM service_job")) == ""

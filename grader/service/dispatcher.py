@@ -1,4 +1,4 @@
-"""Take checks from the queue, have them graded in sandboxes, and tell who waits for them."""
+"""Take jobs from the queue, have them graded in sandboxes, and tell who waits for them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from grader.service.alone import (
     seed_of,
     verdict_of,
 )
+from grader.service.lab_state import is_out
 from grader.service.people import Person, service_key
-from grader.service.queue import Check, Look, Queue
-from grader.service.told import is_out
+from grader.service.queue import Look, Queue, QueuedJob
 
 LOG = logging.getLogger(__name__)
 TRIES = 2
@@ -41,11 +41,11 @@ class RefusedError(Exception):
         self.status = status
 
 
-class Desk:
+class Dispatcher:
     """The service of one course. Use it as a context manager: then its workers run.
 
     Args:
-        workers: how many checks are made at once.
+        workers: how many jobs are judged at once.
         sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
     """
 
@@ -57,12 +57,12 @@ class Desk:
         self._sandbox = sandbox
         self.size = workers
         self._workers = Workers()
-        self._more = threading.Condition()  # a check came, or one has ended
+        self._more = threading.Condition()  # a job came, or one has ended
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
         self._listeners: list[Callable[[str], None]] = []
 
-    def __enter__(self) -> Desk:
+    def __enter__(self) -> Dispatcher:
         for name in self.labs.names():
             self.labs.lab(name)  # a lab that can't be used is said now
         for thread in self._threads:
@@ -74,18 +74,18 @@ class Desk:
             self._stopped.set()
             self._more.notify_all()
         for worker in list(self._workers.busy):
-            worker.close()  # its check waits in the queue for the next start
+            worker.close()  # its job waits in the queue for the next start
         for thread in self._threads:
             thread.join()
         for worker in self._workers.idle:
             worker.close()
 
     def when_ended(self, tell: Callable[[str], None]) -> None:
-        """Have ``tell`` called, in a worker's thread, with the id of each check that has ended."""
+        """Have ``tell`` called, in a worker's thread, with the id of each job that has ended."""
         self._listeners.append(tell)
 
     def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
-        """Let somebody's check wait; return its id.
+        """Let somebody's check wait as a job; return its id.
 
         Raises RefusedError when there is nothing to check, or not for this person now, and Busy.
         """
@@ -111,33 +111,33 @@ class Desk:
             self._more.notify()
         return new
 
-    def look(self, person: Person, check_id: str) -> Look | None:
-        """Return how far somebody's check is; None when there is none of theirs with this id."""
-        return self.queue.look(check_id, person.name)
+    def look(self, person: Person, job_id: str) -> Look | None:
+        """Return how far somebody's job is; None when there is none of theirs with this id."""
+        return self.queue.look(job_id, person.name)
 
     def _serve(self) -> None:
         try:
             self._warm_up()
-        except Exception:  # the first check says it
+        except Exception:  # the first job says it
             if not self._stopped.is_set():
                 LOG.exception("a worker could not be warmed up")
         while not self._stopped.is_set():
-            check = self.queue.take()
-            if check is None:
+            job = self.queue.take()
+            if job is None:
                 with self._more:
                     if not self._stopped.is_set():
                         self._more.wait(IDLE)
                 continue
             try:
-                self._make(check)
-            except Exception:  # whatever it was, the next check must come to its turn
+                self._make(job)
+            except Exception:  # whatever it was, the next job must come to its turn
                 if self._stopped.is_set():  # its worker was ended with the service
                     return
-                LOG.exception("the check %s of %s failed", check.id, check.exercise)
+                LOG.exception("the job %s of %s failed", job.id, job.exercise)
                 with contextlib.suppress(Exception):
-                    self.queue.failed(check, {"text/plain": NO_VERDICT})
+                    self.queue.failed(job, {"text/plain": NO_VERDICT})
             for tell in self._listeners if not self._stopped.is_set() else ():
-                tell(check.id)
+                tell(job.id)
 
     def _warm_up(self) -> None:
         """Have a worker import what judges, so that no learner waits for that."""
@@ -148,34 +148,34 @@ class Desk:
                 self._workers.grade(Job(alone, "", nothing, "warm-up", sandbox=self._sandbox))
                 return
 
-    def _make(self, check: Check) -> None:
-        """Have a check graded, and store its verdict."""
-        whole = self.labs.lab(check.lab)
-        lab = exercise_alone(whole, check.exercise).lab
+    def _make(self, job: QueuedJob) -> None:
+        """Have a queued job graded, and store its verdict."""
+        whole = self.labs.lab(job.lab)
+        lab = exercise_alone(whole, job.exercise).lab
         [name] = lab.notebooks
-        submission = handed_in(lab, whole.notebooks[name], check.cells)
+        submission = handed_in(lab, whole.notebooks[name], job.cells)
         rules = read_course_file(self.course.root)
         now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
-        seed = seed_of(self._key, check.learner, check.exercise, now.date())
-        job = Job(lab, check.learner, submission, check.id, seed=seed, sandbox=self._sandbox)
+        seed = seed_of(self._key, job.learner, job.exercise, now.date())
+        work = Job(lab, job.learner, submission, job.id, seed=seed, sandbox=self._sandbox)
         for _ in range(TRIES):
-            result = self._workers.grade(job)
+            result = self._workers.grade(work)
             if not result.retryable:
                 break
         if self._stopped.is_set() and result.retryable:
             return  # its worker was ended with the service; it runs again with the next
         if result.hopeless:
             raise UserError(result.problem)
-        verdict = verdict_of(result, check.exercise)
+        verdict = verdict_of(result, job.exercise)
         if verdict is None:
-            LOG.error("no verdict on %s: %s", check.exercise, result.problem)
-            self.queue.failed(check, {"text/plain": NO_VERDICT})
+            LOG.error("no verdict on %s: %s", job.exercise, result.problem)
+            self.queue.failed(job, {"text/plain": NO_VERDICT})
             return
         shows = {
             what: not rules
-            or check.lab not in rules.labs
-            or rules.shows(what, check.lab, check.learner, now)
+            or job.lab not in rules.labs
+            or rules.shows(what, job.lab, job.learner, now)
             for what in ("misconceptions", "examples")
         }
         card = card_of(verdict, self.course.root, shows)
-        self.queue.done(check, verdict.to_json() | {"most": verdict.most}, card)
+        self.queue.done(job, verdict.to_json() | {"most": verdict.most}, card)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader import UserError
 from grader.course import Course
-from grader.results.coursefile.marks import told
+from grader.results.coursefile.marks import told as told_of
 from grader.results.coursefile.schema import CourseFile
 from grader.results.gradebook import Results
 from grader.service.inbox import Inbox, Receipt
@@ -55,7 +55,7 @@ def lab_state(
     if feedback_page(course, learner, lab) is None:
         return state
     try:
-        if counted := told(course.root, lab, learner, datetime.now(UTC)).counted:
+        if counted := told_of(course.root, lab, learner, datetime.now(UTC)).counted:
             found = counted.counts, counted.most, counted.is_final
         else:
             [one] = Results(course, lab).read(only=[nfc(learner)])
