@@ -26,7 +26,7 @@ from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
 from grader.service.inbox import Inbox, Receipt, TooManyError
-from grader.service.lab_state import LabState, feedback_page, is_out, lab_state
+from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
 from grader.service.people import People, Person
 from grader.service.queue import ENDED, Busy, Look, State
 from grader.service.staff import Grading, Gradings
@@ -104,6 +104,29 @@ class PastJob(BaseModel):
     received: datetime
     earned: float | None = None
     most: float | None = None
+
+
+class OwnRequest(BaseModel):
+    """One's own request for a regrade, as it was graded."""
+
+    lab: str
+    exercise: str
+    why: str
+    answered: bool
+
+
+class RequestShown(OwnRequest):
+    """A learner's request for a regrade, for those who teach.
+
+    ``earlier`` and ``now`` are what the verdict gave before it and gives now; ``earlier_time``
+    says whether nothing else is new, so that the earlier time counts.
+    """
+
+    learner: str
+    name: str
+    earlier: str
+    now: str
+    earlier_time: bool
 
 
 class QueueShown(BaseModel):
@@ -277,6 +300,38 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         if path is None:
             raise HTTPException(404, f"there is no feedback on {lab} for you yet")
         return FileResponse(path, media_type="text/html", headers=SEALED)
+
+    @app.get(f"{prefix}/requests", responses=REFUSALS)
+    def own_requests(person: Who) -> list[OwnRequest]:
+        """List one's own requests for a regrade in the labs that are out."""
+        rules = read_course_file(dispatcher.course.root)
+        return [
+            OwnRequest(lab=lab, exercise=one.exercise, why=one.why, answered=one.answered)
+            for lab in dispatcher.labs.names()
+            if _may_see(person, lab, rules)
+            for _, one in requests_in(dispatcher.course, lab, only=[nfc(person.name)])
+        ]
+
+    @app.get(f"{prefix}/labs/{{lab}}/requests", responses=REFUSALS)
+    def requests(lab: str, _: Teacher) -> list[RequestShown]:
+        """List all requests for a regrade in a lab, those that are answered last."""
+        if lab not in dispatcher.labs.names():
+            raise HTTPException(404, f"there is no lab {lab}")
+        found = [
+            RequestShown(
+                lab=lab,
+                exercise=one.exercise,
+                why=one.why,
+                answered=one.answered,
+                learner=graded.student,
+                name=graded.name,
+                earlier=one.earlier,
+                now=one.now,
+                earlier_time=one.asks_alone,
+            )
+            for graded, one in requests_in(dispatcher.course, lab)
+        ]
+        return sorted(found, key=lambda one: one.answered)
 
     @app.get(f"{prefix}/queue", responses=REFUSALS)
     def queue(_: Teacher) -> QueueShown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from grader import UserError
 from grader.course import Course
 from grader.results.coursefile.marks import told as told_of
 from grader.results.coursefile.schema import CourseFile
-from grader.results.gradebook import Results
+from grader.results.gradebook import Graded, Request, Results
 from grader.service.inbox import Inbox, Receipt
 from grader.submission.names import nfc
 
@@ -44,6 +45,20 @@ def feedback_page(course: Course, learner: str, lab: str) -> Path | None:
     """Return the page of feedback that was made for a learner; None where there is none yet."""
     path = course.folder("feedback", nfc(learner), lab) / f"{lab}.html"
     return path if path.is_file() else None
+
+
+def requests_in(
+    course: Course, lab: str, only: Collection[str] | None = None
+) -> list[tuple[Graded, Request]]:
+    """Return the requests for a regrade in a lab as it was graded; none before that.
+
+    Args:
+        only: the learners who are asked for; by default all.
+    """
+    try:
+        return list(Results(course, lab).requests(only))
+    except UserError:  # nothing is graded yet
+        return []
 
 
 def lab_state(

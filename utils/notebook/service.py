@@ -6,7 +6,8 @@ that this kernel has run and shows the card that comes back. In a notebook, lear
 - `labs()`: which labs are out, when each is due, what was handed in, and its points;
 - `fetch("01_tensors")`: get a lab's notebook;
 - `submit()`: hand in the notebook in which it is called;
-- `feedback("01_tensors")`: get the page of feedback.
+- `feedback("01_tensors")`: get the page of feedback;
+- `requests()`: which regrades were asked for, and whether each has been answered.
 
 A token says who asks: JupyterHub's, which its servers have, or the one in `OPEN_THE_HOOD_TOKEN`
 that the instructor has handed out. What hinders a call is printed in a sentence.
@@ -171,6 +172,16 @@ def feedback(lab: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     print(f"It is in {path.relative_to(ROOT)}: open it in a new tab of JupyterLab.")
+
+
+@_says_why
+def requests() -> None:
+    """Show your requests for a regrade, as far as they have been graded, and which are answered."""
+    for one in (found := _json("requests")):
+        state = "answered" if one["answered"] else "not answered yet"
+        print(f"{one['lab']}, {one['exercise']}: {one['why']!r}: {state}")
+    if not found:
+        print("No request for a regrade of yours has been graded yet.")
 
 
 def _moment(iso: str | None) -> str:

@@ -79,6 +79,8 @@ def test_what_may_be_asked_is_listed(app):
         "PUT /labs/{lab}/notebook",
         "GET /labs/{lab}/feedback",
         "POST /labs/{lab}/grading",
+        "GET /labs/{lab}/requests",
+        "GET /requests",
         "GET /grading",
         "GET /queue",
     }

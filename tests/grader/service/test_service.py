@@ -56,7 +56,9 @@ def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
     service.end_of("ana", said["id"])
 
 
-@pytest.mark.parametrize("path", ["jobs", "labs", "queue", "grading", f"labs/{LAB}/notebook"])
+@pytest.mark.parametrize(
+    "path", ["jobs", "labs", "queue", "grading", "requests", f"labs/{LAB}/notebook"]
+)
 def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
     assert service.ask("GET", path)[0] == 401
     forged = {"Authorization": f"Bearer {service.token('ana')[:-1]}0"}
@@ -66,8 +68,9 @@ def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
 
 
 def test_what_teachers_may_is_not_for_learners(service):
-    asks = [("GET", "queue"), ("GET", "grading"), ("POST", f"labs/{LAB}/grading")]
-    assert [service.ask(*ask, "ana")[0] for ask in asks] == [403, 403, 403]
+    posts, gets = [f"labs/{LAB}/grading"], ["queue", "grading", f"labs/{LAB}/requests"]
+    asks = [("POST", path) for path in posts] + [("GET", path) for path in gets]
+    assert {service.ask(*ask, "ana")[0] for ask in asks} == {403}
     status, said, _ = service.ask("GET", "queue", "marta")
     assert (status, said["workers"]) == (200, 2)
 
@@ -134,7 +137,11 @@ def notebook(**answers):
 
 
 def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teaches(service):
-    first, second = notebook(twice=SQUARED), notebook()
+    asking = solved(released(source_notebook()))
+    place = [one.id for one in asking.cells].index("twice_solution") + 1
+    why = "<b>mine</b> is right"
+    asking.cells.insert(place, nbformat.v4.new_markdown_cell(f"REGRADE: {why}"))
+    first, second = notebook(twice=SQUARED), nbformat.writes(asking).encode()
     for data in (first, second):
         status, said, _ = service.ask("PUT", f"labs/{LAB}/notebook", "ana", data)
         assert (status, said["sha256"]) == (201, hashlib.sha256(data).hexdigest())
@@ -154,6 +161,12 @@ def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teache
         grading = service.ask("GET", "grading", "marta")[1]
         time.sleep(0.2)
     assert grading["status"] == 0, grading["said"]
+    own = {"lab": LAB, "exercise": "twice", "why": why, "answered": False}
+    assert service.ask("GET", "requests", "ana")[1] == [own]
+    assert service.ask("GET", "requests", "bo")[1] == []
+    now = {"earlier": "", "now": "2 of 2 points", "earlier_time": False}
+    shown = own | now | {"learner": "ana", "name": "ana"}
+    assert service.ask("GET", f"labs/{LAB}/requests", "marta")[1] == [shown]
     assert service.ask("GET", "labs", "ana")[1][0]["points"] is None  # no feedback yet
     done = nbgrader(service.root, "generate_feedback", LAB, "--force")
     assert done.returncode == 0, done.stderr
