@@ -8,6 +8,8 @@ The service runs in the course's folder, under an account that learners do not h
     the web application: who may ask for what, within which limits, and what it answers.
 :mod:`.people`
     who asks, by the token alone: JupyterHub's, or one that the instructor handed out.
+:mod:`.marking`
+    the pages on which those who teach mark answers in words, behind the service's login.
 :mod:`.queue`
     the jobs that wait and those that are done, in the gradebook's database.
 :mod:`.alone`

@@ -27,7 +27,8 @@ from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
 from grader.service.inbox import Inbox, Receipt, TooManyError
 from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
-from grader.service.people import People, Person
+from grader.service.marking import NOT_YOURS, marking_pages
+from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Busy, Look, State
 from grader.service.staff import Grading, Gradings
 from grader.submission.names import id_problem, nfc
@@ -204,6 +205,13 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         said = "something is wrong in this course's settings; its instructor can read what"
         return JSONResponse({"detail": said}, 503)
 
+    @app.exception_handler(AskAgainError)
+    def unknown(_: Request, error: AskAgainError) -> JSONResponse:
+        LOG.error("%s", error)
+        said = "the hub could not be asked who you are; try again in a minute"
+        return JSONResponse({"detail": said}, 503, {"Retry-After": "60"})
+
+    app.include_router(marking_pages(dispatcher.course.root, people, prefix))
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
     def who(given: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> Person:
@@ -216,7 +224,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
 
     def who_teaches(person: Annotated[Person, Depends(who)]) -> Person:
         if not person.teaches:
-            raise HTTPException(403, "only those who teach may do this")
+            raise HTTPException(403, NOT_YOURS)
         return person
 
     Who = Annotated[Person, Depends(who)]
@@ -372,7 +380,8 @@ class Bounded:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] == "PUT":  # `hand_in` sees to its own
+        handed_in = scope.get("method") == "PUT" and scope["path"].endswith("/notebook")
+        if scope["type"] != "http" or handed_in:  # `hand_in` sees to its own
             await self._app(scope, receive, send)
             return
         try:
