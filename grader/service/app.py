@@ -6,7 +6,6 @@ FastAPI reads the annotations of the endpoints, which stand in a function, so he
 import asyncio
 import logging
 import math
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -182,6 +181,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
             loop.call_soon_threadsafe(bells.ring, job)
 
         dispatcher.when_ended(tell)
+        await asyncio.to_thread(inbox.finish)
         await asyncio.to_thread(dispatcher.__enter__)
         try:
             yield
@@ -291,7 +291,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
     async def hand_in(lab: str, person: Who, request: Request) -> Receipt:
         """Take in a notebook as one's newest submission; the receipt says that it is stored."""
         rules = await asyncio.to_thread(_require, person, lab)
-        arrived = inbox.scratch() / f".{secrets.token_hex(8)}.part"
+        arrived = inbox.arriving()
         try:
             await _save(request, arrived)
             return await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)

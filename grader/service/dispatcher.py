@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -26,10 +27,13 @@ from grader.service.alone import (
 )
 from grader.service.lab_state import is_out
 from grader.service.people import Person, service_key
-from grader.service.queue import Look, Queue, QueuedJob
+from grader.service.queue import SHORT_TURN, Look, Queue, QueuedJob
+from grader.verdict import Cause
 
 LOG = logging.getLogger(__name__)
 TRIES = 2
+NICE = 13  # of long turns: their share of a processor is a twentieth of a short one's
+CUT_SHORT = {Cause.TIMEOUT, Cause.NO_REPLY, Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
 IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
 
 
@@ -45,7 +49,7 @@ class Dispatcher:
     """The service of one course. Use it as a context manager: then its workers run.
 
     Args:
-        workers: how many jobs are judged at once.
+        workers: how many jobs have a short turn at once; half as many have a long one beside.
         sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
     """
 
@@ -56,10 +60,13 @@ class Dispatcher:
         self._key = service_key(course.root)
         self._sandbox = sandbox
         self.size = workers
-        self._workers = Workers()
+        self._workers = {False: Workers(), True: Workers(NICE)}  # by whether a turn is long
         self._more = threading.Condition()  # a job came, or one has ended
         self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
+        turns = [False] * workers + [True] * ((workers + 1) // 2)
+        self._threads = [
+            threading.Thread(target=self._serve, args=[long], daemon=True) for long in turns
+        ]
         self._listeners: list[Callable[[str], None]] = []
 
     def __enter__(self) -> Dispatcher:
@@ -73,12 +80,14 @@ class Dispatcher:
         with self._more:
             self._stopped.set()
             self._more.notify_all()
-        for worker in list(self._workers.busy):
-            worker.close()  # its job waits in the queue for the next start
+        for workers in self._workers.values():
+            for worker in list(workers.busy):
+                worker.close()  # its job waits in the queue for the next start
         for thread in self._threads:
             thread.join()
-        for worker in self._workers.idle:
-            worker.close()
+        for workers in self._workers.values():
+            for worker in workers.idle:
+                worker.close()
 
     def when_ended(self, tell: Callable[[str], None]) -> None:
         """Have ``tell`` called, in a worker's thread, with the id of each job that has ended."""
@@ -107,22 +116,26 @@ class Dispatcher:
                     "gives in a day; from tomorrow on there are new ones",
                 )
         new = self.queue.put(person.name, lab.name, exercise, cells)
-        with self._more:
-            self._more.notify()
+        self._wake()
         return new
 
     def look(self, person: Person, job_id: str) -> Look | None:
         """Return how far somebody's job is; None when there is none of theirs with this id."""
         return self.queue.look(job_id, person.name)
 
-    def _serve(self) -> None:
+    def _wake(self) -> None:
+        with self._more:
+            self._more.notify_all()
+
+    def _serve(self, long: bool) -> None:
         try:
-            self._warm_up()
+            if not long:  # these workers start when they are needed
+                self._warm_up()
         except Exception:  # the first job says it
             if not self._stopped.is_set():
                 LOG.exception("a worker could not be warmed up")
         while not self._stopped.is_set():
-            job = self.queue.take()
+            job = self.queue.take(long)
             if job is None:
                 with self._more:
                     if not self._stopped.is_set():
@@ -145,13 +158,14 @@ class Dispatcher:
             for exercise in lab_exercises(lab):
                 alone = exercise_alone(lab, exercise).lab
                 nothing = handed_in(alone, next(iter(alone.notebooks.values())), ())
-                self._workers.grade(Job(alone, "", nothing, "warm-up", sandbox=self._sandbox))
+                work = Job(alone, "", nothing, "warm-up", sandbox=self._sandbox)
+                self._workers[False].grade(work)
                 return
 
     def _make(self, job: QueuedJob) -> None:
         """Have a queued job graded, and store its verdict."""
         whole = self.labs.lab(job.lab)
-        lab = exercise_alone(whole, job.exercise).lab
+        lab = exercise_alone(whole, job.exercise, None if job.long else SHORT_TURN).lab
         [name] = lab.notebooks
         submission = handed_in(lab, whole.notebooks[name], job.cells)
         rules = read_course_file(self.course.root)
@@ -159,7 +173,8 @@ class Dispatcher:
         seed = seed_of(self._key, job.learner, job.exercise, now.date())
         work = Job(lab, job.learner, submission, job.id, seed=seed, sandbox=self._sandbox)
         for _ in range(TRIES):
-            result = self._workers.grade(work)
+            began = time.monotonic()
+            result = self._workers[job.long].grade(work)
             if not result.retryable:
                 break
         if self._stopped.is_set() and result.retryable:
@@ -170,6 +185,11 @@ class Dispatcher:
         if verdict is None:
             LOG.error("no verdict on %s: %s", job.exercise, result.problem)
             self.queue.failed(job, {"text/plain": NO_VERDICT})
+            return
+        seconds = time.monotonic() - began
+        if not job.long and seconds > SHORT_TURN and CUT_SHORT & verdict.causes:
+            self.queue.again(job)
+            self._wake()
             return
         shows = {
             what: not rules

@@ -2,13 +2,15 @@
 
 A learner has at most one job that waits; a newer one takes its place. Who has used less of the
 workers' time lately comes first, and of those alike who has waited longest.
+
+A job begins with a short turn. If that was not enough, it waits for a long one, and workers of
+their own make those. A learner whose last job needed a long turn begins with one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import secrets
 import threading
 import time
@@ -19,7 +21,9 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Column,
+    ColumnElement,
     Connection,
     Float,
     Index,
@@ -30,17 +34,17 @@ from sqlalchemy import (
     Table,
     Text,
     create_engine,
+    false,
     func,
+    not_,
     or_,
     select,
-    true,
 )
 from sqlalchemy.pool import NullPool
 
 MOST_WAITING = 1000  # jobs of all learners together
 LATELY = 600.0  # seconds for which used time is held against a learner
-# Checks of learners who have used more, and those that run longer, have half of the workers.
-MUCH = 5.0  # seconds
+SHORT_TURN = 3  # seconds
 USUAL = 1.0  # seconds that a job takes, as long as none has been measured
 WAIT_FOR_DATABASE = 30.0  # seconds
 
@@ -66,6 +70,7 @@ JOBS = Table(
     Column("exercise", String(255), nullable=False),
     Column("state", String(16), nullable=False),
     Column("cells", Text, nullable=False),  # JSON; empty when the job has ended
+    Column("long", Boolean, nullable=False),  # whether a short turn was not enough
     Column("received", Float, nullable=False),  # this and the next two by `time.time`
     Column("began", Float),
     Column("ended", Float),
@@ -93,6 +98,7 @@ class QueuedJob:
     lab: str
     exercise: str
     cells: Sequence[tuple[str, str]]  # id and source of each cell, as they were run last
+    long: bool = False  # whether its turn is a long one
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class Queue:
 
     Args:
         db_url: the gradebook's database. Tables of the queue's own are made in it.
-        workers: how many jobs are judged at once, for estimates.
+        workers: how many short turns there are at once, for estimates.
     """
 
     def __init__(self, db_url: str, workers: int = 1):
@@ -151,6 +157,7 @@ class Queue:
                     lab=lab,
                     exercise=exercise,
                     state=State.WAITING,
+                    long=False,
                     cells=json.dumps(cells),
                     received=time.time(),
                 )
@@ -191,20 +198,35 @@ class Queue:
             "done_in_last_hour": done,
         }
 
-    def take(self) -> QueuedJob | None:
-        """Return the job that is next, which from now on runs; None where none waits.
+    def take(self, long: bool = False) -> QueuedJob | None:
+        """Return the job whose turn is next, which from now on runs; None where none waits.
 
         Of one learner's jobs one runs at a time.
+
+        Args:
+            long: which turns are asked for.
         """
         with self._writing() as db:
-            first = db.scalar(self._order(db).limit(1))
+            first = db.scalar(_in_order(_needs_long() if long else not_(_needs_long())).limit(1))
             if first is None:
                 return None
             row = db.execute(select(JOBS).where(JOBS.c.id == first)).one()
             chosen = JOBS.update().where(JOBS.c.id == first)
             db.execute(chosen.values(state=State.RUNNING, began=time.time()))
         cells = [(str(name), str(source)) for name, source in json.loads(row.cells)]
-        return QueuedJob(row.id, row.learner, row.lab, row.exercise, cells)
+        return QueuedJob(row.id, row.learner, row.lab, row.exercise, cells, long)
+
+    def again(self, job: QueuedJob) -> None:
+        """Let a job whose short turn was not enough wait for a long one, if no newer one waits."""
+        with self._writing() as db:
+            newer = (JOBS.c.learner == job.learner, JOBS.c.state == State.WAITING)
+            this = JOBS.update().where(JOBS.c.id == job.id)
+            if db.scalar(select(func.count()).where(*newer)):
+                db.execute(
+                    this.values(state=State.REPLACED, ended=time.time(), cells="", long=True)
+                )
+            else:
+                db.execute(this.values(state=State.WAITING, began=None, long=True))
 
     def done(self, job: QueuedJob, verdict: Mapping[str, Any], card: Mapping[str, Any]) -> None:
         """Store a verdict, and what its learner sees of it."""
@@ -223,7 +245,7 @@ class Queue:
                 return None
             state, usual = State(row.state), self._usual(db)
             if state is State.WAITING:
-                order = list(db.scalars(_in_order(math.inf)))
+                order = list(db.scalars(_in_order()))
                 place = order.index(job_id) if job_id in order else len(order)
                 return Look(state, place, (place // self._workers + 1) * usual)
         return Look(state, seconds=usual, card=json.loads(row.card or "{}"))
@@ -231,25 +253,17 @@ class Queue:
     def _end(
         self, job: QueuedJob, state: State, verdict: str | None, card: Mapping[str, Any]
     ) -> None:
-        values = {"state": state, "ended": time.time(), "verdict": verdict, "cells": ""}
+        now = time.time()
+        values: dict[str, Any] = {"state": state, "ended": now, "verdict": verdict, "cells": ""}
+        values["long"] = JOBS.c.began < now - SHORT_TURN if job.long else False
         with self._writing() as db:
             this = JOBS.update().where(JOBS.c.id == job.id)
             db.execute(this.values(**values, card=json.dumps(card)))
 
-    def _order(self, db: Connection) -> Select[str]:
-        """Ask for the ids of the jobs that can be taken now, the next one first."""
-        began, now = JOBS.c.began, time.time()
-        long = select(func.count()).where(JOBS.c.state == State.RUNNING)
-        used = _used()
-        long = long.outerjoin_from(JOBS, used, used.c.learner == JOBS.c.learner)
-        long = long.where(or_(began < now - MUCH, used.c.seconds > MUCH))
-        half = max(1, self._workers // 2)
-        return _in_order(MUCH if (db.scalar(long) or 0) >= half else math.inf)
-
     def _usual(self, db: Connection) -> float:
         last = (
             select((JOBS.c.ended - JOBS.c.began).label("seconds"))
-            .where(JOBS.c.state == State.DONE)
+            .where(JOBS.c.state == State.DONE, not_(JOBS.c.long))
             .order_by(JOBS.c.ended.desc())
             .limit(20)
             .subquery()
@@ -272,15 +286,28 @@ def _used() -> Subquery:
     )
 
 
-def _in_order(most: float) -> Select[str]:
-    """Ask for the ids of jobs of learners who have used no more than ``most`` seconds lately."""
+def _needs_long() -> ColumnElement[bool]:
+    """Whether a job needs a long turn: its short one was not enough, or that of the last one."""
+    last = JOBS.alias()
+    needed = (
+        select(last.c.long)
+        .where(last.c.learner == JOBS.c.learner, last.c.ended > time.time() - LATELY)
+        .where(last.c.began.is_not(None))
+        .order_by(last.c.ended.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return or_(JOBS.c.long, func.coalesce(needed, false()))
+
+
+def _in_order(*which: ColumnElement[bool]) -> Select[str]:
+    """Ask for the ids of the jobs that may be taken now, the next one first."""
     used = _used()
     seconds = func.coalesce(used.c.seconds, 0.0)
     running = select(JOBS.c.learner).where(JOBS.c.state == State.RUNNING)
     return (
         select(JOBS.c.id)
         .outerjoin(used, used.c.learner == JOBS.c.learner)
-        .where(JOBS.c.state == State.WAITING, JOBS.c.learner.not_in(running))
-        .where(true() if math.isinf(most) else seconds <= most)
+        .where(JOBS.c.state == State.WAITING, JOBS.c.learner.not_in(running), *which)
         .order_by(seconds, JOBS.c.received)
     )

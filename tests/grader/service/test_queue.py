@@ -64,18 +64,38 @@ def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
     assert queue.take().id == later
 
 
-def test_half_of_the_workers_are_for_those_who_use_little(queue, monkeypatch):
-    for learner in ("slow1", "slow2"):
-        put(queue, learner)
-        end(queue, queue.take(), seconds=60.0)
-        put(queue, learner)
-    assert queue.take().learner == "slow1"
-    assert queue.take() is None  # the second worker waits for somebody else
-    quick = put(queue, "ana")
-    assert queue.take().id == quick
-    monkeypatch.setattr(module, "MUCH", -1.0)  # whatever runs is long now
-    put(queue, "bo")
+def test_a_job_that_needs_more_than_a_short_turn_waits_for_a_long_one(queue):
+    asked = put(queue, "slow")
+    queue.again(queue.take())
+    assert queue.look(asked, "slow").state is State.WAITING
+    assert queue.take() is None  # the workers of short turns are for others
+    job = queue.take(long=True)
+    assert (job.id, job.long, job.cells) == (asked, True, CELLS)
+    end(queue, job, seconds=60.0)
+
+
+def test_who_needed_a_long_turn_begins_with_one_until_a_short_one_is_enough(queue, monkeypatch):
+    put(queue, "slow")
+    queue.again(queue.take())
+    job = queue.take(long=True)
+    now = module.time.time
+    monkeypatch.setattr(module.time, "time", lambda: now() + 60)  # so long it takes
+    end(queue, job)
+    again = put(queue, "slow")
     assert queue.take() is None
+    job = queue.take(long=True)
+    assert job.id == again
+    end(queue, job)  # at once
+    assert put(queue, "slow") == queue.take().id
+
+
+def test_a_newer_job_comes_in_place_of_one_that_waits_for_a_long_turn(queue):
+    first = put(queue, "slow")
+    job = queue.take()
+    second = put(queue, "slow")
+    queue.again(job)
+    assert queue.look(first, "slow").state is State.REPLACED
+    assert queue.take(long=True).id == second
 
 
 def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
