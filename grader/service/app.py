@@ -6,6 +6,7 @@ FastAPI reads the annotations of the endpoints, which stand in a function, so he
 import asyncio
 import logging
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ MAX_BODY = 1 << 20  # bytes of a request
 BODY_SECONDS = 10.0  # in which a request's body has to arrive
 MAX_NOTEBOOK = 20_000_000  # bytes
 NOTEBOOK_SECONDS = 60.0
+MOST_ARRIVING = 2  # notebooks of one learner at a time; they fill the disk
 # Feedback has no script; a browser that opens it from here gives it no rights at all.
 SEALED = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
@@ -171,6 +173,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         people: knows who has which token.
         prefix: the path below which a proxy serves it, such as ``/services/open-the-hood``.
     """
+    arriving: Counter[str] = Counter()  # notebooks, by learner
     bells, inbox, gradings = Bells(), Inbox(dispatcher.course), Gradings(dispatcher.course.root)
 
     @asynccontextmanager
@@ -290,7 +293,11 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
     @app.put(f"{prefix}/labs/{{lab}}/notebook", status_code=201, responses=REFUSALS)
     async def hand_in(lab: str, person: Who, request: Request) -> Receipt:
         """Take in a notebook as one's newest submission; the receipt says that it is stored."""
+        nonlocal arriving
         rules = await asyncio.to_thread(_require, person, lab)
+        if arriving[person.name] >= MOST_ARRIVING:
+            raise HTTPException(429, f"{MOST_ARRIVING} notebooks of yours are arriving already")
+        arriving[person.name] += 1
         arrived = inbox.arriving()
         try:
             await _save(request, arrived)
@@ -299,6 +306,8 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
             raise HTTPException(429, str(error)) from None
         finally:
             arrived.unlink(missing_ok=True)
+            arriving[person.name] -= 1
+            arriving += Counter()  # keeps those above zero
 
     @app.get(f"{prefix}/labs/{{lab}}/feedback", responses=REFUSALS)
     def feedback(lab: str, person: Who) -> FileResponse:

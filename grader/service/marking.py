@@ -44,19 +44,16 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
     def word(token: str) -> str:
         return hmac.new(key, f"{NAME} {token}".encode(), hashlib.sha256).hexdigest()
 
-    def with_cookie(reply: Response, request: Request, name: str, value: str, age: int) -> Response:
+    def with_cookie(reply: Response, request: Request, name: str, value: str) -> Response:
         secure = request.url.scheme == "https"
-        reply.set_cookie(
-            name, value, age, path=f"{prefix}/", secure=secure, httponly=True, samesite="lax"
-        )
+        path, age = (base, LASTS) if name == TOKEN else (f"{prefix}/{CALLBACK}", SECONDS_TO_LOG_IN)
+        reply.set_cookie(name, value, age, path=path, secure=secure, httponly=True, samesite="lax")
         return reply
 
     def to_login(request: Request, problem: str = "") -> Response:
         if begun := people.begin_login():
             address, state = begun
-            return with_cookie(
-                RedirectResponse(address, 303), request, STATE, state, SECONDS_TO_LOG_IN
-            )
+            return with_cookie(RedirectResponse(address, 303), request, STATE, state)
         reply = _sent(Reply(page.login_page(problem, base), status=401))
         form = page.POLICY.replace("form-action 'none'", "form-action 'self'")
         reply.headers["Content-Security-Policy"] = form
@@ -94,7 +91,7 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
         if person is None or not person.teaches:
             problem = NOT_YOURS if person else "This is no token of this course."
             return to_login(request, problem)
-        return with_cookie(RedirectResponse(base, 303), request, TOKEN, token, LASTS)
+        return with_cookie(RedirectResponse(base, 303), request, TOKEN, token)
 
     @router.get(f"{prefix}/{CALLBACK}")
     def come_back(request: Request, code: str = "", state: str = "") -> Response:
@@ -102,7 +99,7 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
         if not (code and known and hmac.compare_digest(known.encode(), state.encode())):
             return _refused(403, f"this login was not begun here: begin again at {base}", True)
         token = people.end_login(code, state)
-        return with_cookie(RedirectResponse(base, 303), request, TOKEN, token, LASTS)
+        return with_cookie(RedirectResponse(base, 303), request, TOKEN, token)
 
     @router.api_route(f"{base}{{path:path}}", methods=["GET", "PUT", "POST"])
     async def marking_page(path: str, request: Request) -> Response:

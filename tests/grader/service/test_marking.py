@@ -85,7 +85,7 @@ def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app
         assert said in refused.text
     let_in = someone.log_in(people.token("marta"))
     assert (let_in.status_code, let_in.headers["Location"]) == (303, someone.base)
-    for said in ("HttpOnly", "SameSite=lax", f"Path={PREFIX}/"):
+    for said in ("HttpOnly", "SameSite=lax", f"Path={PREFIX}/marking/"):
         assert said in let_in.headers["Set-Cookie"]
     listed = someone.page()
     assert "Why did nothing complain?" in listed.text
