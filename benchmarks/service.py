@@ -162,7 +162,10 @@ def main(arguments: list[str] | None = None) -> int:
             return measured(args, root, f"http://127.0.0.1:{port}")
         finally:
             service.terminate()
-            service.wait()
+            try:
+                service.wait(MINUTE)
+            except subprocess.TimeoutExpired:
+                service.kill()
 
 
 def measured(args: argparse.Namespace, root: Path, address: str) -> int:
@@ -170,11 +173,12 @@ def measured(args: argparse.Namespace, root: Path, address: str) -> int:
     tokens = OfFile(root, ())
     warm_up(Asker(address, tokens.token("warm")))
     alone, beside, hostile = Figures(), Figures(), Figures()
-    for _ in range(args.rounds):
+    for number in range(args.rounds):
+        if number and args.hostile:
+            drain(Asker(address, tokens.token(TEACHER)))
         window(args, address, tokens, alone)
         if args.hostile:
             window(args, address, tokens, beside, hostile)
-            drain(Asker(address, tokens.token(TEACHER)))
     alone.say("alone")
     if args.hostile:
         beside.say("beside hostile learners")
@@ -219,7 +223,7 @@ def window(
 
 def drain(teacher: Asker) -> None:
     """Wait, for a while, until the service has nothing more to do."""
-    end = time.monotonic() + 2 * MINUTE
+    end = time.monotonic() + MINUTE
     while time.monotonic() < end:
         load = teacher.ask("queue")
         if not load["waiting"] + load["running"]:

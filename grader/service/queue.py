@@ -27,12 +27,14 @@ from sqlalchemy import (
     Connection,
     Float,
     Index,
+    Integer,
     MetaData,
     Select,
     String,
     Subquery,
     Table,
     Text,
+    cast,
     create_engine,
     false,
     func,
@@ -142,6 +144,10 @@ class Queue:
         new = secrets.token_hex(16)
         with self._writing() as db:
             waits = JOBS.c.state == State.WAITING
+            mine = select(func.max(cast(JOBS.c.long, Integer))).where(
+                waits, JOBS.c.learner == learner
+            )
+            long = bool(db.scalar(mine))  # else who asks again and again would have no long turn
             db.execute(
                 JOBS.update()
                 .where(waits, JOBS.c.learner == learner)
@@ -157,7 +163,7 @@ class Queue:
                     lab=lab,
                     exercise=exercise,
                     state=State.WAITING,
-                    long=False,
+                    long=long,
                     cells=json.dumps(cells),
                     received=time.time(),
                 )

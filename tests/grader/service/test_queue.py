@@ -89,6 +89,14 @@ def test_who_needed_a_long_turn_begins_with_one_until_a_short_one_is_enough(queu
     assert put(queue, "slow") == queue.take().id
 
 
+def test_asking_again_does_not_give_another_short_turn(queue):
+    put(queue, "slow")
+    queue.again(queue.take())
+    newer = put(queue, "slow")
+    assert queue.take() is None
+    assert queue.take(long=True).id == newer
+
+
 def test_a_newer_job_comes_in_place_of_one_that_waits_for_a_long_turn(queue):
     first = put(queue, "slow")
     job = queue.take()
