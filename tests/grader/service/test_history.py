@@ -54,6 +54,6 @@ def test_the_class_report_shows_it(tmp_path, mistakes):
     report.run(SimpleNamespace(lab="01_one", out=None, hide_names=False), course.root)
     page = (course.root / "reports" / "01_one" / "index.html").read_text()
     assert "first: 0 at once, 1 after 2 or 3, 0 after more, 0 not yet." in page
-    told = "Mistakes on the way, and how many learners made them: first , “squared <it>” (1)."
+    told = "Mistakes on the way, and how many learners made them: first, “squared <it>” (1)."
     assert (told in words(page)) == bool(mistakes)
     assert ("Mistakes on the way" in page) == bool(mistakes)
