@@ -46,7 +46,8 @@ from sqlalchemy.pool import NullPool
 
 MOST_WAITING = 1000  # jobs of all learners together
 LATELY = 600.0  # seconds for which used time is held against a learner
-SHORT_TURN = 3  # seconds
+SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
+QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
 USUAL = 1.0  # seconds that a job takes, as long as none has been measured
 WAIT_FOR_DATABASE = 30.0  # seconds
 
@@ -144,13 +145,12 @@ class Queue:
         new = secrets.token_hex(16)
         with self._writing() as db:
             waits = JOBS.c.state == State.WAITING
-            mine = select(func.max(cast(JOBS.c.long, Integer))).where(
-                waits, JOBS.c.learner == learner
-            )
-            long = bool(db.scalar(mine))  # else who asks again and again would have no long turn
+            older = (waits, JOBS.c.learner == learner)
+            # else who asks again and again would have short turns alone
+            long = bool(db.scalar(select(func.max(cast(JOBS.c.long, Integer))).where(*older)))
             db.execute(
                 JOBS.update()
-                .where(waits, JOBS.c.learner == learner)
+                .where(*older)
                 .values(state=State.REPLACED, ended=time.time(), cells="")
             )
             many = db.scalar(select(func.count()).where(waits)) or 0
@@ -261,7 +261,7 @@ class Queue:
     ) -> None:
         now = time.time()
         values: dict[str, Any] = {"state": state, "ended": now, "verdict": verdict, "cells": ""}
-        values["long"] = JOBS.c.began < now - SHORT_TURN if job.long else False
+        values["long"] = JOBS.c.began < now - QUICK if job.long else False
         with self._writing() as db:
             this = JOBS.update().where(JOBS.c.id == job.id)
             db.execute(this.values(**values, card=json.dumps(card)))
