@@ -1,12 +1,16 @@
 """What somebody tries who wants to hold up the others, fill the disk, or pass for another."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from grader.service.dispatcher import NICE
 from tests.grader.service.serving import Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB
 from tests.patience import eventually
@@ -54,6 +58,18 @@ def test_hundreds_of_requests_that_wait_or_never_come_hold_up_nobody(service, ra
     service.end_of("mallory", said["id"])
 
 
+def shares(pid):
+    """The niceness of the sessions of a process's descendants, where Linux shares by session."""
+    found = set()
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):  # it has ended
+            for child in map(int, (task / "children").read_text().split()):
+                own = Path(f"/proc/{child}/autogroup")
+                said = own.read_text().split()[-1] if own.exists() else os.getpriority(0, child)
+                found |= {int(said), *shares(child)}
+    return found
+
+
 def test_endless_answers_leave_the_worker_to_others(service):
     """There is one worker for short turns, and one for long ones."""
     ids = {}
@@ -63,6 +79,7 @@ def test_endless_answers_leave_the_worker_to_others(service):
         )[1]["id"]
     for name in ("ana", "bo"):
         assert "2 of 2" in service.check(name, RIGHT)["card"]["text/plain"]
+    eventually(lambda: NICE in shares(service.process.pid), "a sandbox that gives way")
     waiting = [service.ask("GET", f"jobs/{one}", who)[1]["state"] for who, one in ids.items()]
     assert "done" not in waiting[1:]  # each would take its cell's time
     service.kill()  # and not wait for them
