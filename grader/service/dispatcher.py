@@ -175,7 +175,7 @@ class Dispatcher:
         for _ in range(TRIES):
             began = time.monotonic()
             result = self._workers[job.long].grade(work)
-            if not result.retryable:
+            if not result.retryable or self._stopped.is_set():
                 break
         if self._stopped.is_set() and result.retryable:
             return  # its worker was ended with the service; it runs again with the next

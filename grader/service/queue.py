@@ -4,7 +4,9 @@ A learner has at most one job that waits; a newer one takes its place. Who has u
 workers' time lately comes first, and of those alike who has waited longest.
 
 A job begins with a short turn. If that was not enough, it waits for a long one, and workers of
-their own make those. A learner whose last job needed a long turn begins with one.
+their own make those. A learner whose last job needed a long turn begins with one. All learners who
+have had no verdict lately have half of the short turns, so that many who come at once, whatever
+they send, hold up nobody who is at work.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    ScalarSelect,
     Select,
     String,
     Subquery,
@@ -212,8 +215,15 @@ class Queue:
         Args:
             long: which turns are asked for.
         """
+        last = _last_was_long()
+        needs_long = or_(JOBS.c.long, func.coalesce(last, false()))
         with self._writing() as db:
-            first = db.scalar(_in_order(_needs_long() if long else not_(_needs_long())).limit(1))
+            which = [needs_long if long else not_(needs_long)]
+            if not long:
+                new = (JOBS.c.state == State.RUNNING, last.is_(None), not_(JOBS.c.long))
+                many = db.scalar(select(func.count()).select_from(JOBS).where(*new)) or 0
+                which += [last.is_not(None)] if many >= max(1, self._workers // 2) else []
+            first = db.scalar(_in_order(*which).limit(1))
             if first is None:
                 return None
             row = db.execute(select(JOBS).where(JOBS.c.id == first)).one()
@@ -292,10 +302,10 @@ def _used() -> Subquery:
     )
 
 
-def _needs_long() -> ColumnElement[bool]:
-    """Whether a job needs a long turn: its short one was not enough, or that of the last one."""
+def _last_was_long() -> ScalarSelect[bool]:
+    """Whether the last job of a job's learner needed a long turn; NULL where there was none."""
     last = JOBS.alias()
-    needed = (
+    return (
         select(last.c.long)
         .where(last.c.learner == JOBS.c.learner, last.c.ended > time.time() - LATELY)
         .where(last.c.began.is_not(None))
@@ -303,7 +313,6 @@ def _needs_long() -> ColumnElement[bool]:
         .limit(1)
         .scalar_subquery()
     )
-    return or_(JOBS.c.long, func.coalesce(needed, false()))
 
 
 def _in_order(*which: ColumnElement[bool]) -> Select[str]:

@@ -18,7 +18,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def queue(url):
-    return Queue(url, workers=2)
+    return Queue(url, workers=6)
 
 
 def put(queue, learner, exercise="twice"):
@@ -89,6 +89,17 @@ def test_who_needed_a_long_turn_begins_with_one_until_a_short_one_is_enough(queu
     assert put(queue, "slow") == queue.take().id
 
 
+def test_half_of_the_short_turns_are_for_those_who_are_at_work(queue):
+    put(queue, "ana")
+    end(queue, queue.take())
+    for number in range(5):
+        put(queue, f"new{number}")
+    assert [queue.take().learner for _ in range(3)] == ["new0", "new1", "new2"]
+    assert queue.take() is None
+    known = put(queue, "ana")
+    assert queue.take().id == known
+
+
 def test_asking_again_does_not_give_another_short_turn(queue):
     put(queue, "slow")
     queue.again(queue.take())
@@ -110,7 +121,7 @@ def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
     for learner in ("ana", "bo", "cy", "di"):
         last = put(queue, learner)
     look = queue.look(last, "di")
-    assert (look.state, look.place, look.seconds) == (State.WAITING, 3, 2 * module.USUAL)
+    assert (look.state, look.place, look.seconds) == (State.WAITING, 3, module.USUAL)
     assert queue.look(last, "ana") is None
     check = queue.take()
     end(queue, check)
@@ -133,7 +144,7 @@ def test_too_many_are_told_when_to_come_back(queue, monkeypatch):
         put(queue, f"learner{k}")
     with pytest.raises(Busy) as caught:
         put(queue, "one more")
-    assert caught.value.seconds == pytest.approx(2.0)
+    assert caught.value.seconds == pytest.approx(4 / 6)
     put(queue, "learner3")  # in place of the one that waits
     assert queue.load()["waiting"] == 4
 
