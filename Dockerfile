@@ -17,6 +17,7 @@ RUN cd /opt && python3 -m venv learner && python3 -m zipfile -e open-the-hood.zi
     && cd open-the-hood && ../learner/bin/python -m grader.answers
 USER learner
 ENV PATH=/opt/learner/bin:$PATH PYTHONPATH=/home/learner/open-the-hood
+ENV JUPYTER_CONFIG_PATH=/home/learner/open-the-hood/grader/jupyter
 WORKDIR /home/learner
 # What is new in the archive comes into the learner's copies; their answers stay.
 CMD ["sh", "-c", "python -m zipfile -e /opt/open-the-hood.zip . && (cd open-the-hood && python -m grader.work); exec jupyterhub-singleuser"]

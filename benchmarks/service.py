@@ -1,11 +1,13 @@
 """How soon the service answers a class that checks its work, on this machine.
 
     python -m benchmarks.service                     200 learners, a check a minute each, 2 minutes
-    python -m benchmarks.service --hostile 10        the same, beside ten whose answers never end
-    python -m benchmarks.service --learners 40 --minutes 1
+    python -m benchmarks.service --hostile 10        the same, in turn alone and beside ten whose
+                                                     answers never end and who ask all the time
+    python -m benchmarks.service --learners 40 --minutes 1 --rounds 1
 
 The service runs in a process of its own, in a course folder made for it, and all is on loopback.
 Every second answer is wrong. Printed are the times from asking to the verdict, and what failed.
+A check without a verdict after a minute counts as failed, so that a run ends.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ LAB = "01_tensors"
 MINUTE = 60.0
 ENDED = ("done", "failed", "replaced")
 ENDLESS = "while True: pass"
+PAUSE = 5.0  # seconds between two checks of a hostile learner, in the mean
+WARM = 8  # verdicts that are not counted
+TEACHER = "teacher"
 
 
 @dataclass
@@ -74,9 +79,9 @@ class Asker:
         """Ask for a verdict, and note how long it took."""
         began = time.monotonic()
         try:
-            said = self.ask("checks", {"exercise": exercise, "cells": cells})
-            while said["state"] not in ENDED:
-                said = self.ask(f"checks/{said['id']}?wait=20")
+            said = self.ask("jobs", {"exercise": exercise, "cells": cells})
+            while said["state"] not in ENDED and time.monotonic() < began + MINUTE:
+                said = self.ask(f"jobs/{said['id']}?wait=20")
         except (OSError, urllib.error.HTTPError) as error:
             figures.others[str(error)] += 1
             return
@@ -103,7 +108,7 @@ def exercises() -> list[tuple[str, list[dict[str, str]], list[dict[str, str]]]]:
     return found
 
 
-def learn(asker: Asker, end: float, figures: Figures, seed: int, hostile: bool) -> None:
+def learn(asker: Asker, end: float, figures: Figures, seed: int) -> None:
     """Ask once a minute, at a moment of one's own, until the end."""
     dice = random.Random(seed)
     known = exercises()
@@ -111,19 +116,31 @@ def learn(asker: Asker, end: float, figures: Figures, seed: int, hostile: bool) 
     while begin < end:
         time.sleep(max(0.0, begin - time.monotonic()))
         exercise, right, wrong = dice.choice(known)
-        cells = right if dice.random() < 0.5 else wrong
-        if hostile:
-            cells = [*cells[:-1], {**cells[-1], "source": ENDLESS}]
-        asker.check(exercise, cells, figures)
+        asker.check(exercise, right if dice.random() < 0.5 else wrong, figures)
         begin += MINUTE
+
+
+def attack(asker: Asker, end: float, figures: Figures, seed: int) -> None:
+    """Ask for what never ends, again and again, and wait for no verdict."""
+    dice = random.Random(seed)
+    known = exercises()
+    while time.monotonic() < end:
+        exercise, right, _ = dice.choice(known)
+        cells = [*right[:-1], {**right[-1], "source": ENDLESS}]
+        try:
+            figures.others[asker.ask("jobs", {"exercise": exercise, "cells": cells})["state"]] += 1
+        except OSError as error:
+            figures.others[str(error)] += 1
+        time.sleep(dice.uniform(0, 2 * PAUSE))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the measurement and print its figures; return 1 if an honest learner saw an error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learners", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--minutes", type=float, default=1.0, help="of each measurement")
     parser.add_argument("--hostile", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=2, help="measurements of each kind")
     parser.add_argument("--workers", type=int, default=4)
     args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
@@ -137,44 +154,81 @@ def main(arguments: list[str] | None = None) -> int:
         probe.close()
         serve = [sys.executable, "-m", "grader", "serve", "--port", str(port)]
         service = subprocess.Popen(
-            [*serve, "--workers", str(args.workers)], cwd=root, env=environment_with(root)
+            [*serve, "--workers", str(args.workers), "--teachers", TEACHER],
+            cwd=root,
+            env=environment_with(root),
         )
         try:
             return measured(args, root, f"http://127.0.0.1:{port}")
         finally:
             service.terminate()
-            service.wait()
+            try:
+                service.wait(MINUTE)
+            except subprocess.TimeoutExpired:
+                service.kill()
 
 
 def measured(args: argparse.Namespace, root: Path, address: str) -> int:
-    """Have a class ask a service; the first verdict, which warms it up, is not counted."""
-    time.sleep(5)
-    tokens, honest, hostile = OfFile(root, ()), Figures(), Figures()
+    """Have a class ask a service, in turn alone and beside the hostile learners."""
+    tokens = OfFile(root, ())
+    warm_up(Asker(address, tokens.token("warm")))
+    alone, beside, hostile = Figures(), Figures(), Figures()
+    for number in range(args.rounds):
+        if number and args.hostile:
+            drain(Asker(address, tokens.token(TEACHER)))
+        window(args, address, tokens, alone)
+        if args.hostile:
+            window(args, address, tokens, beside, hostile)
+    alone.say("alone")
+    if args.hostile:
+        beside.say("beside hostile learners")
+        print(f"hostile: {dict(hostile.others)}")
+        if alone.seconds and beside.seconds:
+            more = statistics.median(beside.seconds) / statistics.median(alone.seconds) - 1
+            print(f"at the median others waited {more:+.0%} longer beside them")
+    return 1 if alone.others or beside.others else 0
+
+
+def warm_up(asker: Asker) -> None:
+    """Wait until the service answers, and all its workers have begun."""
+    exercise, right, _ = exercises()[0]
     warm = Figures()
-    while not warm.seconds:
-        exercise, right, _ = exercises()[0]
-        Asker(address, tokens.token("warm")).check(exercise, right, warm)
+    while len(warm.seconds) < WARM:
         time.sleep(0.5)
+        asker.check(exercise, right, warm)
+
+
+def window(
+    args: argparse.Namespace,
+    address: str,
+    tokens: OfFile,
+    figures: Figures,
+    hostile: Figures | None = None,
+) -> None:
+    """Have the class ask for as long as was asked, and beside it the hostile learners, if any."""
     end = time.monotonic() + args.minutes * MINUTE
-    threads = []
-    for number in range(args.learners + args.hostile):
-        is_hostile = number >= args.learners
-        given = (
-            Asker(address, tokens.token(f"learner{number}")),
-            end,
-            hostile if is_hostile else honest,
-            number,
-            is_hostile,
-        )
-        threads.append(threading.Thread(target=learn, args=given, daemon=True))
-    for thread in threads:
+
+    def begin(target: Any, name: str, into: Figures, seed: int) -> threading.Thread:
+        given = Asker(address, tokens.token(f"{name}{seed}")), end, into, seed
+        thread = threading.Thread(target=target, args=given, daemon=True)
         thread.start()
+        return thread
+
+    threads = [begin(learn, "learner", figures, k) for k in range(args.learners)]
+    if hostile is not None:
+        threads += [begin(attack, "hostile", hostile, k) for k in range(args.hostile)]
     for thread in threads:
         thread.join()
-    honest.say("honest")
-    if args.hostile:
-        hostile.say("hostile")
-    return 1 if honest.others else 0
+
+
+def drain(teacher: Asker) -> None:
+    """Wait, for a while, until the service has nothing more to do."""
+    end = time.monotonic() + MINUTE
+    while time.monotonic() < end:
+        load = teacher.ask("queue")
+        if not load["waiting"] + load["running"]:
+            return
+        time.sleep(1)
 
 
 if __name__ == "__main__":

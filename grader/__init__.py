@@ -43,7 +43,7 @@ nbgrader's commands, trusted; `autograde` and formgrader come in by preprocessor
     results.feedback         a learner's page (.look: what it has in common with the report)
 15. results.class_report, .export, .coursefile, .regrade
                              report, grades.csv, what counts by a class's course.yml, requests
-Jupyter's server (`make teach`), trusted
+Jupyter's server (`make teach`) or the service, trusted
     marking                  pages on which people mark answers in words
 
 The service (`python -m grader serve`), trusted, beside a JupyterHub

@@ -169,6 +169,11 @@ class Verdict:
         return list(self.explanations)
 
     @property
+    def causes(self) -> set[Cause]:
+        """Why points were lost, of the whole and of its parts."""
+        return {self.cause, *(part.cause for part in self.parts)}
+
+    @property
     def anonymous_problem(self) -> str:
         """The problem without the learner's own words."""
         return UNDEFINED if self.cause is Cause.UNDEFINED_NAME else self.problem

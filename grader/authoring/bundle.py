@@ -43,9 +43,10 @@ ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `python -m grader.work` and `python -m grader.answers` need.
-COPIES = tuple(
-    f"grader/{name}.py" for name in ("__init__", "answers", "metadata", "whole_file", "work")
+# What `grader.work` and `grader.answers` need, and what leaves out nbgrader's menu.
+COPIES = (
+    *(f"grader/{name}.py" for name in ("__init__", "answers", "metadata", "whole_file", "work")),
+    "grader/jupyter/labconfig/page_config.json",
 )
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -41,11 +41,12 @@ class Worker:
     ``multiprocessing`` children; and in its own session, so that Ctrl-C does not reach it.
     """
 
-    def __init__(self, sandbox: bool = True) -> None:
+    def __init__(self, sandbox: bool = True, nice: int = 0) -> None:
         self._socket, theirs = socket.socketpair()
         self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-worker-"))
         self.ready = False
         program = [sys.executable, "-m", "grader.batch.worker", str(theirs.fileno())]
+        program = ["nice", "-n", str(nice), *program] if nice else program
         warm = ["warm"] if sandbox else []
         try:
             with theirs, (self.folder / "log").open("wb") as log:
@@ -109,9 +110,13 @@ class Worker:
 
 
 class Workers:
-    """The workers of this process. One that is idle waits for the next job."""
+    """The workers of this process. One that is idle waits for the next job.
 
-    def __init__(self) -> None:
+    ``nice`` is the niceness of the workers, and of all sandboxes that they make.
+    """
+
+    def __init__(self, nice: int = 0) -> None:
+        self._nice = nice
         self.idle: list[Worker] = []
         self.busy: set[Worker] = set()
 
@@ -124,7 +129,7 @@ class Workers:
             worker = self.idle.pop()
         except IndexError:
             try:
-                worker = Worker(job.sandbox)
+                worker = Worker(job.sandbox, self._nice)
             except OSError as error:  # a full disk, no more processes
                 raise _cannot_start(error) from None
         self.busy.add(worker)

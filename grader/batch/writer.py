@@ -43,7 +43,7 @@ from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
 from grader.results.marks import set_maxima
-from grader.results.regrade import WORD, marked_as_asking, only_asks, with_earlier_verdicts
+from grader.results.regrade import marked_as_asking, may_ask, only_asks, with_earlier_verdicts
 from grader.run_record import RunRecord
 from grader.submission.files import TIMESTAMP
 from grader.submission.names import spelled
@@ -231,7 +231,7 @@ class Writer:
         not read files: nobody could say whether those are the same.
         """
         student, lab, came = job.student, job.lab, job.submission.timestamp
-        if not came or not any(WORD in notebook.data for notebook in result.notebooks):
+        if not came or not any(may_ask(notebook.data) for notebook in result.notebooks):
             return None
         before = self.records(lab.name, student).get(student)
         folder = self.course.folder("autograded", student, lab.name)

@@ -109,6 +109,7 @@ class Zygote:
         self.started = 0
         self.forks = 0  # since the last import
         self.moved = False  # whether the memory is in huge pages since then
+        self.nice = os.nice(0)  # the least niceness of a sandbox, whose session is one of its own
 
     def serve(self) -> None:
         watch = 0.0
@@ -335,8 +336,8 @@ class Zygote:
         meter, seconds = entry.meter, entry.limits["total_seconds"]
         meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
         os.pwrite(entry.clock, usage.CLOCK.pack(meter.passed), 0)
-        entry.nice = max(entry.nice, usage.niceness(meter.runnable))
-        if meter.runnable > usage.FAIR:
+        entry.nice = max(entry.nice, self.nice, usage.niceness(meter.runnable))
+        if meter.runnable > usage.FAIR or self.nice:
             usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
         if meter.passed > seconds:
             return "time"
@@ -355,8 +356,8 @@ class Zygote:
         # Ending takes processor time, too: many processes that are nice to a busy machine would
         # take minutes. Without root they stay as they are.
         def hurry() -> None:
-            if entry.nice:
-                usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), 0)
+            if entry.nice > self.nice:
+                usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), self.nice)
 
         status = entry.sandbox.close(hurry)
         if reason == "died" and entry.group and entry.group.exceeded():

@@ -6,6 +6,7 @@ the file, of the text and of its pictures, and in time and memory of the process
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
 import json
@@ -92,6 +93,11 @@ class Reader:
         """Return the HTML of an instructor's Markdown texts, as harmless as a learner's."""
         return self._run(_render_all, tuple(texts))
 
+    def start(self) -> None:
+        """Start the process, so that it is there when it is needed; it does not wait for that."""
+        with contextlib.suppress(BrokenProcessPool):  # whoever needs it starts another one
+            self._begun().submit(_render_all, ())
+
     def close(self) -> None:
         """End the process."""
         with self._lock:
@@ -99,12 +105,15 @@ class Reader:
                 self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def _run(self, function: Callable[..., T], *given: object) -> T:
+    def _begun(self) -> ProcessPoolExecutor:
         with self._lock:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin)
-            pool = self._pool
+            return self._pool
+
+    def _run(self, function: Callable[..., T], *given: object) -> T:
+        pool = self._begun()
         try:
             return pool.submit(_within_limits, self.seconds, function, *given).result()
         except BrokenProcessPool:

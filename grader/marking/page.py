@@ -16,6 +16,7 @@ from grader.results.look import render
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 # The pages run and load nothing but their own script and style; not what an answer may hold.
+# None has a form, but for the one that asks for a token.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -28,6 +29,12 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
+
+HEADERS = {  # of each page, which no browser may keep
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def stylesheet() -> str:
@@ -54,6 +61,11 @@ def index_page(questions: Sequence[Question], share: Share, base: str) -> str:
 def problem_page(problem: str, base: str) -> str:
     """Return a page that says why there is nothing to mark."""
     return render(TEMPLATES, "index.html.j2", labs=[], share=Share(), base=base, problem=problem)
+
+
+def login_page(problem: str, base: str) -> str:
+    """Return a page that asks for a token, and says why the last one was none."""
+    return render(TEMPLATES, "login.html.j2", problem=problem, base=base)
 
 
 def question_page(sheet: Sheet, share: Share, rendered: Sequence[str], base: str, xsrf: str) -> str:

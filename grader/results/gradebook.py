@@ -33,7 +33,7 @@ from grader.judging.graded_cell import read_verdicts
 from grader.results.coursefile.reading import due_dates
 from grader.results.feedback.exercises import code_by_exercise
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
-from grader.results.regrade import requests_of, verdict_in_words
+from grader.results.regrade import may_ask, requests_of, verdict_in_words
 from grader.run_record import RunRecord
 from grader.submission.names import nfc
 from grader.submission.notes import NoteKind
@@ -92,6 +92,31 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.text} (`{self.cell}`)" if self.cell else self.text
+
+
+@dataclass(frozen=True)
+class Request:
+    """A learner's request for a regrade of an exercise.
+
+    Attributes:
+        why: in the learner's own words.
+        earlier, now: what the verdict gave before the request and gives now; empty where unknown.
+        asks_alone: whether nothing else is new in the submission, so that the earlier time counts.
+        answered: whether a person has given the exercise a mark since.
+    """
+
+    exercise: str
+    why: str
+    earlier: str = ""
+    now: str = ""
+    asks_alone: bool = False
+    answered: bool = False
+
+    @property
+    def gave(self) -> str:
+        """What the verdicts gave, as the end of a sentence."""
+        both = f"; {self.earlier} before, {self.now} now" if self.earlier and self.now else ""
+        return both or (f"; {self.now}" if self.now else "")
 
 
 @dataclass(frozen=True)
@@ -201,12 +226,12 @@ class Graded:
             why = ["grading did not get to its end"]
         said = [Reason(ReasonKind.UNGRADED, text) for text in why]
         said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
-        for name, sentence in self.run.requests.items():
-            if name not in self.by_person:
-                asks, gave = "a regrade is asked for", self._verdicts_on(name)
-                gave += "; nothing else is new, so the earlier time counts" * self.asks_alone
-                words = f"{asks}: “{sentence}”{gave}"
-                said.append(Reason(ReasonKind.REGRADE, words, name, f"{asks}{gave}"))
+        for one in self.requests():
+            if not one.answered:
+                asks, gave = "a regrade is asked for", one.gave
+                gave += "; nothing else is new, so the earlier time counts" * one.asks_alone
+                words = f"{asks}: “{one.why}”{gave}"
+                said.append(Reason(ReasonKind.REGRADE, words, one.exercise, f"{asks}{gave}"))
         for name, verdict in verdicts.items():
             if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
                 said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
@@ -223,10 +248,15 @@ class Graded:
             said.append(Reason(kind, text, name, verdict.anonymous_problem))
         return list(dict.fromkeys(said))
 
-    def _verdicts_on(self, name: str) -> str:
-        verdict, earlier = self.verdicts.get(name), self.run.earlier.get(name)
-        now = verdict_in_words(verdict) if verdict else ""
-        return f"; {earlier} before, {now} now" if earlier and now else f"; {now}" if now else ""
+    def requests(self) -> list[Request]:
+        """Return what the learner wants graded again. A mark that waits for a look answers none."""
+        found = []
+        for name, why in self.run.requests.items():
+            verdict, earlier = self.verdicts.get(name), self.run.earlier.get(name, "")
+            now = verdict_in_words(verdict) if verdict else ""
+            answered = name in self.by_person and name not in self.waiting
+            found.append(Request(name, why, earlier, now, self.asks_alone, answered))
+        return found
 
 
 class Results:
@@ -311,17 +341,25 @@ class Results:
                 run = self._read_run(student) if runs else GradedNotebook()
                 yield self._graded(student, shown[student], marks.get(student, []), run)
 
+    def requests(self, only: Collection[str] | None = None) -> Iterator[tuple[Graded, Request]]:
+        """Yield the requests for a regrade of all students or some, each with its submission.
+
+        Only the notebooks that may hold one are read.
+        """
+        among = self.students if only is None else set(self.students) & set(only)
+        asking = [one for one in among if any(_passes(path, may_ask) for path in self._paths(one))]
+        for graded in self.read(only=asking):
+            yield from ((graded, one) for one in graded.requests())
+
     def withheld(self, student: str) -> dict[str, float]:
         """Return the points that the machine could not ask a learner for, by graded cell.
 
         Most notebooks have none, and of those the text alone is looked at: a list of a whole class
         asks for this each time it is shown.
         """
-        folder = self.course.folder("autograded", student, self.lab)
         found: dict[str, float] = {}
-        for name in self.notebooks:
-            path = folder / f"{name}.ipynb"
-            if _says(path, NOT_RUN):
+        for name, path in zip(self.notebooks, self._paths(student), strict=True):
+            if _passes(path, lambda data: NOT_RUN in data):
                 verdicts = read_graded(path).verdicts
                 found |= {
                     self.cell_name(name, cell): v for cell, v in withheld_by(verdicts).items()
@@ -386,9 +424,14 @@ class Results:
             sum(penalties.values()),
         )
 
+    def _paths(self, student: str) -> list[Path]:
+        """Return where the graded notebooks of a student are, in the order of ``notebooks``."""
+        folder = self.course.folder("autograded", student, self.lab)
+        return [folder / f"{name}.ipynb" for name in self.notebooks]
+
     def _read_run(self, student: str) -> GradedNotebook:
-        folder, named = self.course.folder("autograded", student, self.lab), self.cell_name
-        runs = {name: read_graded(folder / f"{name}.ipynb") for name in self.notebooks}
+        named, paths = self.cell_name, self._paths(student)
+        runs = {n: read_graded(path) for n, path in zip(self.notebooks, paths, strict=True)}
         every = list(runs.values())
         sandboxes = {run.sandbox for run in every}
         times = [run.seconds for run in every if run.seconds is not None]
@@ -415,9 +458,9 @@ def withheld_by(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     return {name: points for name, points in found.items() if points > 0}
 
 
-def _says(path: Path, what: bytes) -> bool:
+def _passes(path: Path, test: Callable[[bytes], bool]) -> bool:
     try:
-        return what in path.read_bytes()
+        return test(path.read_bytes())
     except OSError:  # as `read_graded` says
         return False
 

@@ -24,8 +24,13 @@ from grader.submission.notes import NoteKind
 from grader.untrusted import text
 from grader.verdict import Verdict, in_points
 
-WORD = b"egrade"
+WORD = b"regrade"
 ASKS = re.compile(r"\s{0,20}[*_]{0,3}regrade[*_]{0,3}\s{0,20}:[*_]{0,3}", re.IGNORECASE)
+
+
+def may_ask(data: bytes) -> bool:
+    """Return whether a notebook's file may hold a request, and so has to be read."""
+    return WORD in data.lower()
 
 
 def requests_of(nb: NotebookNode) -> dict[str, str]:
@@ -109,7 +114,7 @@ def with_earlier_verdicts(data: bytes, graded_before: Path) -> bytes:
     Args:
         data: the file, which is to replace ``graded_before``.
     """
-    if WORD not in data:
+    if not may_ask(data):
         return data
     try:
         nb = nbformat.v4.reads(data.decode())

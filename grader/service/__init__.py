@@ -8,13 +8,15 @@ The service runs in the course's folder, under an account that learners do not h
     the web application: who may ask for what, within which limits, and what it answers.
 :mod:`.people`
     who asks, by the token alone: JupyterHub's, or one that the instructor handed out.
+:mod:`.marking`
+    the pages on which those who teach mark answers in words, behind the service's login.
 :mod:`.queue`
-    the checks that wait and those that are done, in the gradebook's database.
+    the jobs that wait and those that are done, in the gradebook's database.
 :mod:`.alone`
     one exercise as a lab of its own, a learner's cells as a submission to it, a verdict as a card.
-:mod:`.desk`
-    takes checks from the queue and has them graded by the batch's workers, in their sandboxes.
+:mod:`.dispatcher`
+    takes jobs from the queue and has them graded by the batch's workers, in their sandboxes.
 
-A check records no grade. Its cases are drawn from another seed than grading's, which is the same
+A job records no grade. Its cases are drawn from another seed than grading's, which is the same
 for one learner, exercise and day, so that asking again tells nothing new.
 """

@@ -23,6 +23,7 @@ from grader.course import Course
 from grader.in_notebook import VerdictCard
 from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.lesson_links import lesson_url, section_on_site
+from grader.metadata import KEY
 from grader.preprocessors.feedback import without_paths
 from grader.sandbox.limits import Limits
 from grader.submission.rebuild import is_owned
@@ -84,16 +85,19 @@ class Alone:
     asks: frozenset[str]
 
 
-def exercise_alone(lab: LabFiles, exercise: str) -> Alone:
+def exercise_alone(lab: LabFiles, exercise: str, most_seconds: int | None = None) -> Alone:
     """Return a lab with the graded cell of an exercise and what that may rest on.
 
     That is what learners write up to there, and the lab's locked cells; of other graded cells,
     answers in words and examples none is run. A learner's cell has a third of its time, since
     others wait. Raises KeyError when the lab has no such exercise.
+
+    Args:
+        most_seconds: that all of it may take, where that is less than the lab gives it.
     """
     for name, data in lab.notebooks.items():
         if exercise in _exercises(data):
-            alone, asks = _alone(data, exercise)
+            alone, asks = _alone(data, exercise, most_seconds)
             config = copy.deepcopy(lab.config)
             seconds = Limits.of(read_source(data).metadata).cell_seconds
             config.Execute.max_cell_seconds = max(LEAST_SECONDS, seconds // PARTS)
@@ -102,8 +106,12 @@ def exercise_alone(lab: LabFiles, exercise: str) -> Alone:
 
 
 @lru_cache(maxsize=256)
-def _alone(data: bytes, exercise: str) -> tuple[bytes, frozenset[str]]:
+def _alone(data: bytes, exercise: str, most_seconds: int | None) -> tuple[bytes, frozenset[str]]:
     nb = copy.copy(read_source(data))
+    if most_seconds is not None:
+        nb.metadata = copy.deepcopy(nb.metadata)
+        limits = nb.metadata.setdefault(KEY, NotebookNode()).setdefault("limits", NotebookNode())
+        limits.total_seconds = min(most_seconds, Limits.of(nb.metadata).total_seconds)
     kept: list[NotebookNode] = []
     asks: set[str] = set()
     for cell in nb.cells:

@@ -6,7 +6,7 @@ FastAPI reads the annotations of the endpoints, which stand in a function, so he
 import asyncio
 import logging
 import math
-import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -24,12 +24,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from grader import UserError
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
-from grader.service.desk import Desk, RefusedError
+from grader.service.dispatcher import Dispatcher, RefusedError
 from grader.service.inbox import Inbox, Receipt, TooManyError
-from grader.service.people import People, Person
+from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
+from grader.service.marking import NOT_YOURS, marking_pages
+from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Busy, Look, State
 from grader.service.staff import Grading, Gradings
-from grader.service.told import LabState, feedback_page, is_out, lab_state
 from grader.submission.names import id_problem, nfc
 
 LOG = logging.getLogger(__name__)
@@ -37,13 +38,14 @@ MAX_BODY = 1 << 20  # bytes of a request
 BODY_SECONDS = 10.0  # in which a request's body has to arrive
 MAX_NOTEBOOK = 20_000_000  # bytes
 NOTEBOOK_SECONDS = 60.0
+MOST_ARRIVING = 2  # notebooks of one learner at a time; they fill the disk
 # Feedback has no script; a browser that opens it from here gives it no rights at all.
 SEALED = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
     "img-src data:",
     "X-Content-Type-Options": "nosniff",
 }
-LONGEST_WAIT = 25.0  # seconds that a request for a check's state is held open
+LONGEST_WAIT = 25.0  # seconds that a request for a job's state is held open
 MAX_CELLS = 500
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"description": said}
@@ -69,14 +71,14 @@ class Cell(BaseModel):
 
 
 class Asked(BaseModel):
-    """What to check. Whose check it is stands in no body: the token says it."""
+    """What to check. Whose job it is stands in no body: the token says it."""
 
     exercise: Annotated[str, Field(min_length=1, max_length=200)]
     cells: Annotated[list[Cell], Field(max_length=MAX_CELLS)]
 
 
 class Progress(BaseModel):
-    """How far a check is; the card, a MIME bundle, when it has ended."""
+    """How far a job is; the card, a MIME bundle, when it has ended."""
 
     id: str
     state: State
@@ -85,9 +87,9 @@ class Progress(BaseModel):
     card: dict[str, str] = {}
 
     @classmethod
-    def of(cls, check_id: str, look: Look) -> Self:
+    def of(cls, job_id: str, look: Look) -> Self:
         return cls(
-            id=check_id,
+            id=job_id,
             state=look.state,
             place=look.place,
             seconds=round(look.seconds, 1),
@@ -95,8 +97,8 @@ class Progress(BaseModel):
         )
 
 
-class PastCheck(BaseModel):
-    """A check of one's own that has ended or waits."""
+class PastJob(BaseModel):
+    """A job of one's own that has ended or waits."""
 
     id: str
     exercise: str
@@ -104,6 +106,29 @@ class PastCheck(BaseModel):
     received: datetime
     earned: float | None = None
     most: float | None = None
+
+
+class OwnRequest(BaseModel):
+    """One's own request for a regrade, as it was graded."""
+
+    lab: str
+    exercise: str
+    why: str
+    answered: bool
+
+
+class RequestShown(OwnRequest):
+    """A learner's request for a regrade, for those who teach.
+
+    ``earlier`` and ``now`` are what the verdict gave before it and gives now; ``earlier_time``
+    says whether nothing else is new, so that the earlier time counts.
+    """
+
+    learner: str
+    name: str
+    earlier: str
+    now: str
+    earlier_time: bool
 
 
 class QueueShown(BaseModel):
@@ -116,19 +141,19 @@ class QueueShown(BaseModel):
 
 
 class Bells:
-    """Wakes the requests that wait for a check, in the server's own loop."""
+    """Wakes the requests that wait for a job, in the server's own loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
 
-    def ring(self, check_id: str) -> None:
-        for event in self._waiting.get(check_id, ()):
+    def ring(self, job_id: str) -> None:
+        for event in self._waiting.get(job_id, ()):
             event.set()
 
-    async def wait(self, check_id: str, seconds: float, ended: Callable[[], bool]) -> None:
-        """Return after ``seconds``, or when the check has ended."""
+    async def wait(self, job_id: str, seconds: float, ended: Callable[[], bool]) -> None:
+        """Return after ``seconds``, or when the job has ended."""
         event = asyncio.Event()
-        self._waiting.setdefault(check_id, set()).add(event)
+        self._waiting.setdefault(job_id, set()).add(event)
         try:
             if not await asyncio.to_thread(ended):
                 async with asyncio.timeout(seconds):
@@ -136,33 +161,35 @@ class Bells:
         except TimeoutError:
             pass
         finally:
-            self._waiting[check_id].discard(event)
-            if not self._waiting[check_id]:
-                del self._waiting[check_id]
+            self._waiting[job_id].discard(event)
+            if not self._waiting[job_id]:
+                del self._waiting[job_id]
 
 
-def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
-    """Return the application. It starts and ends the desk's workers.
+def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAPI:
+    """Return the application. It starts and ends the dispatcher's workers.
 
     Args:
         people: knows who has which token.
         prefix: the path below which a proxy serves it, such as ``/services/open-the-hood``.
     """
-    bells, inbox, gradings = Bells(), Inbox(desk.course), Gradings(desk.course.root)
+    arriving: Counter[str] = Counter()  # notebooks, by learner
+    bells, inbox, gradings = Bells(), Inbox(dispatcher.course), Gradings(dispatcher.course.root)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
 
-        def tell(check: str) -> None:
-            loop.call_soon_threadsafe(bells.ring, check)
+        def tell(job: str) -> None:
+            loop.call_soon_threadsafe(bells.ring, job)
 
-        desk.when_ended(tell)
-        await asyncio.to_thread(desk.__enter__)
+        dispatcher.when_ended(tell)
+        await asyncio.to_thread(inbox.finish)
+        await asyncio.to_thread(dispatcher.__enter__)
         try:
             yield
         finally:
-            await asyncio.to_thread(desk.__exit__)
+            await asyncio.to_thread(dispatcher.__exit__)
 
     app = FastAPI(title="Open the Hood: verdicts", lifespan=lifespan)
     app.add_middleware(Bounded)
@@ -181,6 +208,13 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
         said = "something is wrong in this course's settings; its instructor can read what"
         return JSONResponse({"detail": said}, 503)
 
+    @app.exception_handler(AskAgainError)
+    def unknown(_: Request, error: AskAgainError) -> JSONResponse:
+        LOG.error("%s", error)
+        said = "the hub could not be asked who you are; try again in a minute"
+        return JSONResponse({"detail": said}, 503, {"Retry-After": "60"})
+
+    app.include_router(marking_pages(dispatcher.course.root, people, prefix))
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
     def who(given: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> Person:
@@ -193,64 +227,65 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
 
     def who_teaches(person: Annotated[Person, Depends(who)]) -> Person:
         if not person.teaches:
-            raise HTTPException(403, "only those who teach may do this")
+            raise HTTPException(403, NOT_YOURS)
         return person
 
     Who = Annotated[Person, Depends(who)]
     Teacher = Annotated[Person, Depends(who_teaches)]
 
-    @app.post(f"{prefix}/checks", status_code=202, responses=REFUSALS)
+    @app.post(f"{prefix}/jobs", status_code=202, responses=REFUSALS)
     def ask(asked: Asked, person: Who, response: Response) -> Progress:
-        """Let a check wait for its turn, in place of an older one of the same person."""
+        """Let a check wait as a job, in place of an older one of the same person that waits."""
         try:
-            new = desk.ask(person, asked.exercise, [(cell.id, cell.source) for cell in asked.cells])
+            cells = [(cell.id, cell.source) for cell in asked.cells]
+            new = dispatcher.ask(person, asked.exercise, cells)
         except RefusedError as error:
             raise HTTPException(error.status, str(error)) from None
         except Busy as error:
             after = {"Retry-After": str(math.ceil(error.seconds))}
             raise HTTPException(429, str(error), headers=after) from None
-        response.headers["Location"] = f"{prefix}/checks/{new}"
+        response.headers["Location"] = f"{prefix}/jobs/{new}"
         return _progress(person, new)
 
-    @app.get(f"{prefix}/checks/{{check}}", responses=REFUSALS)
+    @app.get(f"{prefix}/jobs/{{job}}", responses=REFUSALS)
     async def look(
-        check: str,
+        job: str,
         person: Who,
         wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 0.0,
     ) -> Progress:
-        """Tell how far a check is; with ``wait``, once it has ended or after so many seconds."""
+        """Tell how far a job is; with ``wait``, once it has ended or after so many seconds."""
 
         def ended() -> bool:
-            found = desk.look(person, check)
+            found = dispatcher.look(person, job)
             return found is None or found.state in ENDED
 
         if wait:
-            await bells.wait(check, wait, ended)
-        return await asyncio.to_thread(_progress, person, check)
+            await bells.wait(job, wait, ended)
+        return await asyncio.to_thread(_progress, person, job)
 
-    def _progress(person: Person, check: str) -> Progress:
-        found = desk.look(person, check)
+    def _progress(person: Person, job: str) -> Progress:
+        found = dispatcher.look(person, job)
         if found is None:
-            raise HTTPException(404, "you have no check of this id")
-        return Progress.of(check, found)
+            raise HTTPException(404, "you have no job of this id")
+        return Progress.of(job, found)
 
-    @app.get(f"{prefix}/checks", responses=REFUSALS)
-    def past(person: Who) -> list[PastCheck]:
-        """List one's own last checks, the newest first."""
-        return [PastCheck(**row) for row in desk.queue.of(person.name)]
+    @app.get(f"{prefix}/jobs", responses=REFUSALS)
+    def past(person: Who) -> list[PastJob]:
+        """List one's own last jobs, the newest first."""
+        return [PastJob(**row) for row in dispatcher.queue.of(person.name)]
 
     @app.get(f"{prefix}/labs", responses=REFUSALS)
     def labs(person: Who) -> list[LabState]:
         """List the labs that are out: when each is due, what was handed in, and its points."""
-        rules, course = read_course_file(desk.course.root), desk.course
-        found = [lab for lab in desk.labs.names() if _may_see(person, lab, rules)]
+        rules, course = read_course_file(dispatcher.course.root), dispatcher.course
+        found = [lab for lab in dispatcher.labs.names() if _may_see(person, lab, rules)]
         return [lab_state(course, rules, inbox, person.name, lab) for lab in found]
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
     def notebook(lab: str, person: Who) -> FileResponse:
         """Send the released notebook of a lab."""
         _require(person, lab)
-        path = desk.course.folder("release", ".", lab) / f"{lab}.ipynb"
+        path = dispatcher.course.folder("release", ".", lab) / f"{lab}.ipynb"
         if not path.is_file():
             raise HTTPException(404, f"{lab} has not been released")
         return FileResponse(path, media_type="application/x-ipynb+json")
@@ -258,8 +293,12 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
     @app.put(f"{prefix}/labs/{{lab}}/notebook", status_code=201, responses=REFUSALS)
     async def hand_in(lab: str, person: Who, request: Request) -> Receipt:
         """Take in a notebook as one's newest submission; the receipt says that it is stored."""
+        nonlocal arriving
         rules = await asyncio.to_thread(_require, person, lab)
-        arrived = inbox.scratch() / f".{secrets.token_hex(8)}.part"
+        if arriving[person.name] >= MOST_ARRIVING:
+            raise HTTPException(429, f"{MOST_ARRIVING} notebooks of yours are arriving already")
+        arriving[person.name] += 1
+        arrived = inbox.arriving()
         try:
             await _save(request, arrived)
             return await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
@@ -267,25 +306,59 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
             raise HTTPException(429, str(error)) from None
         finally:
             arrived.unlink(missing_ok=True)
+            arriving[person.name] -= 1
+            arriving += Counter()  # keeps those above zero
 
     @app.get(f"{prefix}/labs/{{lab}}/feedback", responses=REFUSALS)
     def feedback(lab: str, person: Who) -> FileResponse:
         """Send the page of feedback that was made for the one who asks."""
         _require(person, lab)
-        path = feedback_page(desk.course, person.name, lab)
+        path = feedback_page(dispatcher.course, person.name, lab)
         if path is None:
             raise HTTPException(404, f"there is no feedback on {lab} for you yet")
         return FileResponse(path, media_type="text/html", headers=SEALED)
 
+    @app.get(f"{prefix}/requests", responses=REFUSALS)
+    def own_requests(person: Who) -> list[OwnRequest]:
+        """List one's own requests for a regrade in the labs that are out."""
+        rules = read_course_file(dispatcher.course.root)
+        return [
+            OwnRequest(lab=lab, exercise=one.exercise, why=one.why, answered=one.answered)
+            for lab in dispatcher.labs.names()
+            if _may_see(person, lab, rules)
+            for _, one in requests_in(dispatcher.course, lab, only=[nfc(person.name)])
+        ]
+
+    @app.get(f"{prefix}/labs/{{lab}}/requests", responses=REFUSALS)
+    def requests(lab: str, _: Teacher) -> list[RequestShown]:
+        """List all requests for a regrade in a lab, those that are answered last."""
+        if lab not in dispatcher.labs.names():
+            raise HTTPException(404, f"there is no lab {lab}")
+        found = [
+            RequestShown(
+                lab=lab,
+                exercise=one.exercise,
+                why=one.why,
+                answered=one.answered,
+                learner=graded.student,
+                name=graded.name,
+                earlier=one.earlier,
+                now=one.now,
+                earlier_time=one.asks_alone,
+            )
+            for graded, one in requests_in(dispatcher.course, lab)
+        ]
+        return sorted(found, key=lambda one: one.answered)
+
     @app.get(f"{prefix}/queue", responses=REFUSALS)
     def queue(_: Teacher) -> QueueShown:
         """Tell those who teach how much waits."""
-        return QueueShown(workers=desk.size, **desk.queue.load())
+        return QueueShown(workers=dispatcher.size, **dispatcher.queue.load())
 
     @app.post(f"{prefix}/labs/{{lab}}/grading", status_code=202, responses=REFUSALS)
     def grade(lab: str, _: Teacher) -> Grading:
         """Start to grade what is new of a lab, with the command's own lock and records."""
-        if lab not in desk.labs.names():
+        if lab not in dispatcher.labs.names():
             raise HTTPException(404, f"there is no lab {lab}")
         try:
             return gradings.start(lab)
@@ -298,8 +371,8 @@ def make_app(desk: Desk, people: People, prefix: str = "") -> FastAPI:
         return gradings.now()
 
     def _require(person: Person, lab: str) -> CourseFile | None:
-        rules = read_course_file(desk.course.root)
-        if lab not in desk.labs.names() or not _may_see(person, lab, rules):
+        rules = read_course_file(dispatcher.course.root)
+        if lab not in dispatcher.labs.names() or not _may_see(person, lab, rules):
             raise HTTPException(404, f"there is no lab {lab} that is out")
         return rules
 
@@ -316,7 +389,8 @@ class Bounded:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] == "PUT":  # `hand_in` sees to its own
+        handed_in = scope.get("method") == "PUT" and scope["path"].endswith("/notebook")
+        if scope["type"] != "http" or handed_in:  # `hand_in` sees to its own
             await self._app(scope, receive, send)
             return
         try:

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=8765, help="port to listen on (%(default)s)")
     parser.add_argument(
-        "--workers", type=int, default=(os.cpu_count() or 1) + 2, help="checks made at once"
+        "--workers", type=int, default=(os.cpu_count() or 1) + 2, help="jobs judged at once"
     )
     parser.add_argument(
         "--hub", action="store_true", help="a JupyterHub knows who has which token; it starts this"
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             f"the service needs {error.name}: pip install -e '.[service]' in the course's folder"
         ) from None
     from grader.sandbox import doctor
-    from grader.service.desk import Desk
+    from grader.service.dispatcher import Dispatcher
 
     if not args.unsafe_no_sandbox and (problems := doctor.problems()):
         raise UserError(f"learners' code can't be kept in a sandbox here: {problems[0]}")
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         told = urlparse(address)  # where the hub's proxy will look for it
         host, port = told.hostname or host, told.port or port
         prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
-    desk = Desk(open_course(root), args.workers, sandbox=not args.unsafe_no_sandbox)
-    app = make_app(desk, people, prefix)
+    dispatcher = Dispatcher(open_course(root), args.workers, sandbox=not args.unsafe_no_sandbox)
+    app = make_app(dispatcher, people, prefix)
     uvicorn.run(app, host=host, port=port, timeout_keep_alive=KEEP_ALIVE, log_level="warning")
     return 0

@@ -1,4 +1,4 @@
-"""What the service's checks tell: how many verdicts an exercise took until it was right."""
+"""What the service's jobs tell: how many verdicts an exercise took until it was right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import create_engine, inspect, select
 from sqlalchemy.pool import NullPool
 
-from grader.service.queue import CHECKS, State
+from grader.service.queue import JOBS, State
 
 # By the number of verdicts until the first with all points.
 AT_ONCE, SOME, MANY, NOT_YET = "at once", "after 2 or 3", "after more", "not yet"
@@ -18,7 +18,7 @@ FEW = 3
 
 @dataclass
 class Attempts:
-    """The checks of one exercise: learners by how many verdicts they needed, and what went wrong.
+    """The attempts at one exercise: learners by how many verdicts they needed, and what went wrong.
 
     Attributes:
         needed: how many learners had all points at once, after some verdicts, or not yet.
@@ -40,15 +40,15 @@ def attempts_of(db_url: str, lab: str) -> dict[str, Attempts]:
     What a learner asks after all points does not count.
     """
     engine = create_engine(db_url, poolclass=NullPool)
-    if CHECKS.name not in inspect(engine).get_table_names():
+    if JOBS.name not in inspect(engine).get_table_names():
         return {}
-    columns = (CHECKS.c.exercise, CHECKS.c.learner, CHECKS.c.verdict)
-    asked = select(*columns).where(CHECKS.c.lab == lab, CHECKS.c.state == State.DONE)
+    columns = (JOBS.c.exercise, JOBS.c.learner, JOBS.c.verdict)
+    asked = select(*columns).where(JOBS.c.lab == lab, JOBS.c.state == State.DONE)
     had: Counter[tuple[str, str]] = Counter()
     right: set[tuple[str, str]] = set()
     named: dict[str, set[tuple[str, str]]] = {}
     with engine.connect() as db:
-        for exercise, learner, data in db.execute(asked.order_by(CHECKS.c.ended)):
+        for exercise, learner, data in db.execute(asked.order_by(JOBS.c.ended)):
             who = exercise, learner
             if who in right:
                 continue

@@ -1,15 +1,20 @@
 """Take in submissions: the bytes are on the disk, twice, before their receipt is given.
 
 What came stays as it came in ``received/LAB/LEARNER/``, each under its time. The newest is the
-learner's folder in ``submitted/``, where nbgrader and ``grade`` look for it.
+learner's folder in ``submitted/``, where nbgrader and ``grade`` look for it. Until it and its time
+stand there, what came has another ending: so a service that was killed meanwhile knows, when it
+starts again, what it has to finish.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+import secrets
 import shutil
 import threading
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +29,9 @@ RECEIVED = "received"
 MOST_A_DAY = 20  # hand-ins of one learner to one lab; they fill the disk
 STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's
 FILE_STAMP = "%Y%m%dT%H%M%S.%fZ"
+KEPT, BEGUN, PART = ".ipynb", ".begun", ".part"  # endings: taken in; not yet; not whole
+STALE = 600.0  # seconds after which nothing more arrives in a file
+LOG = logging.getLogger(__name__)
 
 
 class TooManyError(Exception):
@@ -53,11 +61,28 @@ class Inbox:
         self._course = course
         self._one_at_a_time = threading.Lock()  # else the time of one could stand beside another
 
-    def scratch(self) -> Path:
-        """Return the folder in which a request's bytes are written while they arrive."""
+    def _received(self) -> Path:
         folder = self._course.root / RECEIVED
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
+
+    def arriving(self) -> Path:
+        """Return the name of a new file in which a request's bytes are written as they arrive."""
+        return self._received() / f".{secrets.token_hex(8)}{PART}"
+
+    def finish(self) -> None:
+        """Finish what a service that was killed had begun to take in; call it before any other.
+
+        What had not arrived as a whole is deleted.
+        """
+        with self._one_at_a_time:
+            for begun in sorted(self._received().glob(f"*/*/*{BEGUN}")):
+                LOG.warning("%s was not taken in to its end; it is now", begun)
+                self._place(begun, begun.parent.name, begun.parent.parent.name)
+        for part in self._received().glob(f".*{PART}"):
+            if time.time() - part.stat().st_mtime > STALE:
+                LOG.warning("%s never arrived as a whole, and is deleted", part)
+                part.unlink(missing_ok=True)
 
     def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
         """Store a notebook, which is moved from ``arrived``, as a learner's newest submission.
@@ -69,27 +94,35 @@ class Inbox:
 
     def _take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
         now = datetime.now(UTC)
-        folder = self.scratch() / lab / nfc(learner)
+        folder = self._received() / lab / nfc(learner)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         today = f"{now:%Y%m%d}T"
         if sum(one.name.startswith(today) for one in folder.iterdir()) >= MOST_A_DAY:
             raise TooManyError(f"you have handed in {lab} {MOST_A_DAY} times today, which is all")
-        kept = folder / f"{now.strftime(FILE_STAMP)}.ipynb"
+        begun = folder / f"{now.strftime(FILE_STAMP)}{BEGUN}"
         with arrived.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
-        arrived.rename(kept)
+        arrived.rename(begun)
         _fsync(folder)
-        target = self._course.folder("submitted", nfc(learner), lab)
+        self._place(begun, nfc(learner), lab)
+        return Receipt(lab, now, size, digest, _is_late(rules, learner, lab, now))
+
+    def _place(self, begun: Path, learner: str, lab: str) -> None:
+        """Put what came into ``submitted/``, with the time that its name says."""
+        came = datetime.strptime(begun.stem, FILE_STAMP).replace(tzinfo=UTC)
+        target = self._course.folder("submitted", learner, lab)
         with replacing(target / TIMESTAMP) as fresh:
-            fresh.write_text(now.strftime(STAMP))
+            fresh.write_text(came.strftime(STAMP))
+            _fsync(fresh)
         with replacing(target / f"{lab}.ipynb") as fresh:
-            shutil.copyfile(kept, fresh)
+            shutil.copyfile(begun, fresh)
             _fsync(fresh)
         _fsync(target)
         self._course.share(target.parent, target)
-        return Receipt(lab, now, size, digest, _is_late(rules, learner, lab, now))
+        begun.rename(begun.with_suffix(KEPT))
+        _fsync(begun.parent)
 
     def newest(self, rules: CourseFile | None, learner: str, lab: str) -> Receipt | None:
         """Return the receipt of a learner's submission, however it came; None without one."""

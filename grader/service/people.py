@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlencode
 
 from grader import UserError
 
 KEY_FILE = ".service-key"  # in the course's folder; whoever can read it can make tokens
 KEY_BYTES = 32
+REMEMBERED = 60  # seconds for which the hub's word on a token is taken again
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,23 @@ class People(Protocol):
     """Knows the owners of tokens."""
 
     def whose(self, token: str) -> Person | None:
-        """Return the owner of a token; None when it is not one, or not for this service."""
+        """Return the owner of a token; None when it is not one, or not for this service.
+
+        Raises AskAgainError when nobody can tell now.
+        """
+
+    def begin_login(self) -> tuple[str, str] | None:
+        """Return where a browser logs in, and the state with which it comes back from there.
+
+        None where a person has to type in a token.
+        """
+
+    def end_login(self, code: str, state: str) -> str:
+        """Return the token of a browser that has logged in. Raises AskAgainError."""
+
+
+class AskAgainError(Exception):
+    """The hub could not be asked who somebody is; later it may."""
 
 
 class OfHub:
@@ -43,21 +62,45 @@ class OfHub:
     """
 
     def __init__(self, teachers: Iterable[str]):
-        from jupyterhub.services.auth import HubAuth  # here, because it is not always installed
+        from jupyterhub.services.auth import HubOAuth  # here, because it is not always installed
 
         if not os.environ.get("JUPYTERHUB_API_TOKEN"):
             raise UserError(
                 "--hub asks a JupyterHub who is who, and JUPYTERHUB_API_TOKEN is not set: list "
                 "this command as a service in jupyterhub_config.py (TEACHING.md shows how)"
             )
-        self._hub = HubAuth()
+        self._hub = HubOAuth(cache_max_age=REMEMBERED)
         self._teachers = frozenset(teachers)
 
     def whose(self, token: str) -> Person | None:
-        user = self._hub.user_for_token(token, sync=True)
+        with _asking():
+            user = self._hub.user_for_token(token, sync=True)
         if not user or not self._hub.check_scopes(self._hub.access_scopes, user):
             return None
         return Person(user["name"], bool(self._teachers & set(user.get("groups", ()))))
+
+    def begin_login(self) -> tuple[str, str]:
+        verifier, challenge, method = self._hub.generate_pkce_code_challenge()
+        state = self._hub.generate_state(code_verifier=verifier)
+        more = {"state": state, "code_challenge": challenge, "code_challenge_method": method}
+        return f"{self._hub.login_url}&{urlencode(more)}", state
+
+    def end_login(self, code: str, state: str) -> str:
+        verifier = self._hub.get_code_verifier(state)
+        self._hub.clear_oauth_state(state)
+        with _asking():
+            return str(self._hub.token_for_code(code, code_verifier=verifier, sync=True))
+
+
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    """Turn what the hub's library raises into an AskAgainError."""
+    from tornado.web import HTTPError
+
+    try:
+        yield
+    except (HTTPError, OSError, ValueError, KeyError) as error:
+        raise AskAgainError(f"the hub did not say who this is: {error}") from error
 
 
 class OfFile:
@@ -84,6 +127,12 @@ class OfFile:
         if not hmac.compare_digest(signature.encode(), self._signature(name).encode()):
             return None
         return Person(name, name in self._teachers)
+
+    def begin_login(self) -> None:
+        return None
+
+    def end_login(self, code: str, state: str) -> str:
+        raise AskAgainError("there is no hub to log in at")
 
     def _signature(self, name: str) -> str:
         return hmac.new(self._key, b"token " + name.encode(), hashlib.sha256).hexdigest()

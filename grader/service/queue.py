@@ -1,14 +1,18 @@
-"""The checks that wait, in the gradebook's database: a service that is restarted loses none.
+"""The jobs that wait, in the gradebook's database: a service that is restarted loses none.
 
-A learner has at most one check that waits; a newer one takes its place. Who has used less of the
+A learner has at most one job that waits; a newer one takes its place. Who has used less of the
 workers' time lately comes first, and of those alike who has waited longest.
+
+A job begins with a short turn. If that was not enough, it waits for a long one, and workers of
+their own make those. A learner whose last job needed a long turn begins with one. All learners who
+have had no verdict lately have half of the short turns, so that many who come at once, whatever
+they send, hold up nobody who is at work.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import secrets
 import threading
 import time
@@ -19,34 +23,40 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Column,
+    ColumnElement,
     Connection,
     Float,
     Index,
+    Integer,
     MetaData,
+    ScalarSelect,
     Select,
     String,
     Subquery,
     Table,
     Text,
+    cast,
     create_engine,
+    false,
     func,
+    not_,
     or_,
     select,
-    true,
 )
 from sqlalchemy.pool import NullPool
 
-MOST_WAITING = 1000  # checks of all learners together
+MOST_WAITING = 1000  # jobs of all learners together
 LATELY = 600.0  # seconds for which used time is held against a learner
-# Checks of learners who have used more, and those that run longer, have half of the workers.
-MUCH = 5.0  # seconds
-USUAL = 1.0  # seconds that a check takes, as long as none has been measured
+SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
+QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
+USUAL = 1.0  # seconds that a job takes, as long as none has been measured
 WAIT_FOR_DATABASE = 30.0  # seconds
 
 
 class State(StrEnum):
-    """How far a check is."""
+    """How far a job is."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -57,47 +67,49 @@ class State(StrEnum):
 
 ENDED = (State.DONE, State.REPLACED, State.FAILED)
 
-CHECKS = Table(
-    "service_check",
+JOBS = Table(
+    "service_job",
     MetaData(),
     Column("id", String(32), primary_key=True),
     Column("learner", String(255), nullable=False),
     Column("lab", String(255), nullable=False),
     Column("exercise", String(255), nullable=False),
     Column("state", String(16), nullable=False),
-    Column("cells", Text, nullable=False),  # JSON; empty when the check has ended
+    Column("cells", Text, nullable=False),  # JSON; empty when the job has ended
+    Column("long", Boolean, nullable=False),  # whether a short turn was not enough
     Column("received", Float, nullable=False),  # this and the next two by `time.time`
     Column("began", Float),
     Column("ended", Float),
     Column("verdict", Text),  # JSON, whole, for whoever teaches
     Column("card", Text),  # JSON: a MIME bundle, with what the learner may see
-    Index("service_check_state", "state"),
-    Index("service_check_learner", "learner", "exercise", "received"),
+    Index("service_job_state", "state"),
+    Index("service_job_learner", "learner", "exercise", "received"),
 )
 
 
 class Busy(Exception):
-    """Too many checks wait. ``seconds``: when it may be worth while to ask again."""
+    """Too many jobs wait. ``seconds``: when it may be worth while to ask again."""
 
     def __init__(self, seconds: float):
-        super().__init__(f"too many checks wait; ask again in {seconds:.0f} s")
+        super().__init__(f"too many jobs wait; ask again in {seconds:.0f} s")
         self.seconds = seconds
 
 
 @dataclass(frozen=True)
-class Check:
-    """A check that a worker is to make."""
+class QueuedJob:
+    """What a learner asked to have checked, which a worker is to judge."""
 
     id: str
     learner: str
     lab: str
     exercise: str
     cells: Sequence[tuple[str, str]]  # id and source of each cell, as they were run last
+    long: bool = False  # whether its turn is a long one
 
 
 @dataclass(frozen=True)
 class Look:
-    """What its learner is told of a check.
+    """What its learner is told of a job.
 
     Attributes:
         place: how many are before it, where it waits.
@@ -115,7 +127,7 @@ class Queue:
 
     Args:
         db_url: the gradebook's database. Tables of the queue's own are made in it.
-        workers: how many checks are made at once, for estimates.
+        workers: how many short turns there are at once, for estimates.
     """
 
     def __init__(self, db_url: str, workers: int = 1):
@@ -123,34 +135,38 @@ class Queue:
         self._engine = create_engine(db_url, poolclass=NullPool, connect_args=waiting)
         self._workers = workers
         self._turn = threading.Lock()  # one thread of this process writes at a time
-        CHECKS.metadata.create_all(self._engine)
+        JOBS.metadata.create_all(self._engine)
         with self._writing() as db:  # of a service that was killed
-            again = CHECKS.update().where(CHECKS.c.state == State.RUNNING)
+            again = JOBS.update().where(JOBS.c.state == State.RUNNING)
             db.execute(again.values(state=State.WAITING, began=None))
 
     def put(self, learner: str, lab: str, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
-        """Let a learner's check wait, in place of an older one of theirs; return its id.
+        """Let a learner's new job wait, in place of an older one of theirs; return its id.
 
         Raises Busy when too many wait.
         """
         new = secrets.token_hex(16)
         with self._writing() as db:
-            waits = CHECKS.c.state == State.WAITING
+            waits = JOBS.c.state == State.WAITING
+            older = (waits, JOBS.c.learner == learner)
+            # else who asks again and again would have short turns alone
+            long = bool(db.scalar(select(func.max(cast(JOBS.c.long, Integer))).where(*older)))
             db.execute(
-                CHECKS.update()
-                .where(waits, CHECKS.c.learner == learner)
+                JOBS.update()
+                .where(*older)
                 .values(state=State.REPLACED, ended=time.time(), cells="")
             )
             many = db.scalar(select(func.count()).where(waits)) or 0
             if many >= MOST_WAITING:
                 raise Busy(many * self._usual(db) / self._workers)
             db.execute(
-                CHECKS.insert().values(
+                JOBS.insert().values(
                     id=new,
                     learner=learner,
                     lab=lab,
                     exercise=exercise,
                     state=State.WAITING,
+                    long=long,
                     cells=json.dumps(cells),
                     received=time.time(),
                 )
@@ -159,17 +175,17 @@ class Queue:
 
     def since(self, learner: str, exercise: str, moment: float) -> int:
         """Return how many verdicts on an exercise a learner has had since a moment."""
-        mine = (CHECKS.c.learner == learner, CHECKS.c.exercise == exercise)
-        had = (CHECKS.c.state == State.DONE, CHECKS.c.received >= moment)
+        mine = (JOBS.c.learner == learner, JOBS.c.exercise == exercise)
+        had = (JOBS.c.state == State.DONE, JOBS.c.received >= moment)
         with self._engine.connect() as db:
-            return db.scalar(select(func.count()).select_from(CHECKS).where(*mine, *had)) or 0
+            return db.scalar(select(func.count()).select_from(JOBS).where(*mine, *had)) or 0
 
     def of(self, learner: str, most: int = 50) -> list[dict[str, Any]]:
-        """Return a learner's last checks, the newest first."""
-        columns = (CHECKS.c.id, CHECKS.c.exercise, CHECKS.c.state, CHECKS.c.received)
-        mine = select(*columns, CHECKS.c.verdict).where(CHECKS.c.learner == learner)
+        """Return a learner's last jobs, the newest first."""
+        columns = (JOBS.c.id, JOBS.c.exercise, JOBS.c.state, JOBS.c.received)
+        mine = select(*columns, JOBS.c.verdict).where(JOBS.c.learner == learner)
         with self._engine.connect() as db:
-            rows = db.execute(mine.order_by(CHECKS.c.received.desc()).limit(most)).mappings().all()
+            rows = db.execute(mine.order_by(JOBS.c.received.desc()).limit(most)).mappings().all()
         found = []
         for row in rows:
             one = dict(row)
@@ -179,78 +195,92 @@ class Queue:
         return found
 
     def load(self) -> dict[str, int]:
-        """Return how many checks wait, run, and were done in the last hour."""
-        counted = select(CHECKS.c.state, func.count()).group_by(CHECKS.c.state)
-        lately = (CHECKS.c.state == State.DONE, CHECKS.c.ended > time.time() - 3600)
+        """Return how many jobs wait, run, and were done in the last hour."""
+        counted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
+        lately = (JOBS.c.state == State.DONE, JOBS.c.ended > time.time() - 3600)
         with self._engine.connect() as db:
             now = {str(state): int(many) for state, many in db.execute(counted)}
-            done = db.scalar(select(func.count()).select_from(CHECKS).where(*lately)) or 0
+            done = db.scalar(select(func.count()).select_from(JOBS).where(*lately)) or 0
         return {
             "waiting": now.get(State.WAITING, 0),
             "running": now.get(State.RUNNING, 0),
             "done_in_last_hour": done,
         }
 
-    def take(self) -> Check | None:
-        """Return the check that is next, which from now on runs; None where none waits.
+    def take(self, long: bool = False) -> QueuedJob | None:
+        """Return the job whose turn is next, which from now on runs; None where none waits.
 
-        Of one learner's checks one runs at a time.
+        Of one learner's jobs one runs at a time.
+
+        Args:
+            long: which turns are asked for.
         """
+        last = _last_was_long()
+        needs_long = or_(JOBS.c.long, func.coalesce(last, false()))
         with self._writing() as db:
-            first = db.scalar(self._order(db).limit(1))
+            which = [needs_long if long else not_(needs_long)]
+            if not long:
+                new = (JOBS.c.state == State.RUNNING, last.is_(None), not_(JOBS.c.long))
+                many = db.scalar(select(func.count()).select_from(JOBS).where(*new)) or 0
+                which += [last.is_not(None)] if many >= max(1, self._workers // 2) else []
+            first = db.scalar(_in_order(*which).limit(1))
             if first is None:
                 return None
-            row = db.execute(select(CHECKS).where(CHECKS.c.id == first)).one()
-            chosen = CHECKS.update().where(CHECKS.c.id == first)
+            row = db.execute(select(JOBS).where(JOBS.c.id == first)).one()
+            chosen = JOBS.update().where(JOBS.c.id == first)
             db.execute(chosen.values(state=State.RUNNING, began=time.time()))
         cells = [(str(name), str(source)) for name, source in json.loads(row.cells)]
-        return Check(row.id, row.learner, row.lab, row.exercise, cells)
+        return QueuedJob(row.id, row.learner, row.lab, row.exercise, cells, long)
 
-    def done(self, check: Check, verdict: Mapping[str, Any], card: Mapping[str, Any]) -> None:
+    def again(self, job: QueuedJob) -> None:
+        """Let a job whose short turn was not enough wait for a long one, if no newer one waits."""
+        with self._writing() as db:
+            newer = (JOBS.c.learner == job.learner, JOBS.c.state == State.WAITING)
+            this = JOBS.update().where(JOBS.c.id == job.id)
+            if db.scalar(select(func.count()).where(*newer)):
+                db.execute(
+                    this.values(state=State.REPLACED, ended=time.time(), cells="", long=True)
+                )
+            else:
+                db.execute(this.values(state=State.WAITING, began=None, long=True))
+
+    def done(self, job: QueuedJob, verdict: Mapping[str, Any], card: Mapping[str, Any]) -> None:
         """Store a verdict, and what its learner sees of it."""
-        self._end(check, State.DONE, json.dumps(verdict), card)
+        self._end(job, State.DONE, json.dumps(verdict), card)
 
-    def failed(self, check: Check, card: Mapping[str, Any]) -> None:
+    def failed(self, job: QueuedJob, card: Mapping[str, Any]) -> None:
         """Store that the grader had no verdict, and what the learner is told."""
-        self._end(check, State.FAILED, None, card)
+        self._end(job, State.FAILED, None, card)
 
-    def look(self, check_id: str, learner: str) -> Look | None:
-        """Return how far a check is; None when this learner has none of this id."""
-        asked = select(CHECKS).where(CHECKS.c.id == check_id, CHECKS.c.learner == learner)
+    def look(self, job_id: str, learner: str) -> Look | None:
+        """Return how far a job is; None when this learner has none of this id."""
+        asked = select(JOBS).where(JOBS.c.id == job_id, JOBS.c.learner == learner)
         with self._engine.connect() as db:
             row = db.execute(asked).one_or_none()
             if row is None:
                 return None
             state, usual = State(row.state), self._usual(db)
             if state is State.WAITING:
-                order = list(db.scalars(_in_order(math.inf)))
-                place = order.index(check_id) if check_id in order else len(order)
+                order = list(db.scalars(_in_order()))
+                place = order.index(job_id) if job_id in order else len(order)
                 return Look(state, place, (place // self._workers + 1) * usual)
         return Look(state, seconds=usual, card=json.loads(row.card or "{}"))
 
     def _end(
-        self, check: Check, state: State, verdict: str | None, card: Mapping[str, Any]
+        self, job: QueuedJob, state: State, verdict: str | None, card: Mapping[str, Any]
     ) -> None:
-        values = {"state": state, "ended": time.time(), "verdict": verdict, "cells": ""}
+        now = time.time()
+        values: dict[str, Any] = {"state": state, "ended": now, "verdict": verdict, "cells": ""}
+        values["long"] = JOBS.c.began < now - QUICK if job.long else False
         with self._writing() as db:
-            this = CHECKS.update().where(CHECKS.c.id == check.id)
+            this = JOBS.update().where(JOBS.c.id == job.id)
             db.execute(this.values(**values, card=json.dumps(card)))
-
-    def _order(self, db: Connection) -> Select[str]:
-        """Ask for the ids of the checks that can be taken now, the next one first."""
-        began, now = CHECKS.c.began, time.time()
-        long = select(func.count()).where(CHECKS.c.state == State.RUNNING)
-        used = _used()
-        long = long.outerjoin_from(CHECKS, used, used.c.learner == CHECKS.c.learner)
-        long = long.where(or_(began < now - MUCH, used.c.seconds > MUCH))
-        half = max(1, self._workers // 2)
-        return _in_order(MUCH if (db.scalar(long) or 0) >= half else math.inf)
 
     def _usual(self, db: Connection) -> float:
         last = (
-            select((CHECKS.c.ended - CHECKS.c.began).label("seconds"))
-            .where(CHECKS.c.state == State.DONE)
-            .order_by(CHECKS.c.ended.desc())
+            select((JOBS.c.ended - JOBS.c.began).label("seconds"))
+            .where(JOBS.c.state == State.DONE, not_(JOBS.c.long))
+            .order_by(JOBS.c.ended.desc())
             .limit(20)
             .subquery()
         )
@@ -265,22 +295,34 @@ class Queue:
 def _used() -> Subquery:
     """The seconds of workers that each learner has used lately."""
     return (
-        select(CHECKS.c.learner, func.sum(CHECKS.c.ended - CHECKS.c.began).label("seconds"))
-        .where(CHECKS.c.ended > time.time() - LATELY, CHECKS.c.began.is_not(None))
-        .group_by(CHECKS.c.learner)
+        select(JOBS.c.learner, func.sum(JOBS.c.ended - JOBS.c.began).label("seconds"))
+        .where(JOBS.c.ended > time.time() - LATELY, JOBS.c.began.is_not(None))
+        .group_by(JOBS.c.learner)
         .subquery()
     )
 
 
-def _in_order(most: float) -> Select[str]:
-    """Ask for the ids of checks of learners who have used no more than ``most`` seconds lately."""
+def _last_was_long() -> ScalarSelect[bool]:
+    """Whether the last job of a job's learner needed a long turn; NULL where there was none."""
+    last = JOBS.alias()
+    return (
+        select(last.c.long)
+        .where(last.c.learner == JOBS.c.learner, last.c.ended > time.time() - LATELY)
+        .where(last.c.began.is_not(None))
+        .order_by(last.c.ended.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _in_order(*which: ColumnElement[bool]) -> Select[str]:
+    """Ask for the ids of the jobs that may be taken now, the next one first."""
     used = _used()
     seconds = func.coalesce(used.c.seconds, 0.0)
-    running = select(CHECKS.c.learner).where(CHECKS.c.state == State.RUNNING)
+    running = select(JOBS.c.learner).where(JOBS.c.state == State.RUNNING)
     return (
-        select(CHECKS.c.id)
-        .outerjoin(used, used.c.learner == CHECKS.c.learner)
-        .where(CHECKS.c.state == State.WAITING, CHECKS.c.learner.not_in(running))
-        .where(true() if math.isinf(most) else seconds <= most)
-        .order_by(seconds, CHECKS.c.received)
+        select(JOBS.c.id)
+        .outerjoin(used, used.c.learner == JOBS.c.learner)
+        .where(JOBS.c.state == State.WAITING, JOBS.c.learner.not_in(running), *which)
+        .order_by(seconds, JOBS.c.received)
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from playwright.sync_api import expect
 
 from grader import UserError
 from grader.sandbox import doctor
@@ -122,7 +123,7 @@ class Hub:
     def checks(self, course: Path) -> list[tuple[str, str]]:
         """Who asked for what in a course, in the order of asking."""
         with sqlite3.connect(course / "gradebook.db") as db:
-            asked = "SELECT learner, exercise FROM service_check ORDER BY received"
+            asked = "SELECT learner, exercise FROM service_job ORDER BY received"
             return db.execute(asked).fetchall()
 
 
@@ -222,6 +223,10 @@ def test_three_learners_and_an_instructor(hub, log_in):
     assert "row_major_strides: 3 of 3 points" in shown(done, "row_major_strides")
     assert f"{LAB} was handed in" in shown(done)
     assert ana.get_by_text("3 of 3 points").count() == 1  # the card itself
+    assert ana.get_by_role("menuitem", name="Nbgrader").count() == 0
+    pages = f"{hub.address}/services/open-the-hood/marking/"
+    ana.goto(pages)
+    expect(ana.get_by_text("only those who teach may do this")).to_be_visible()
     handed_in = hub.course / "submitted" / "ana" / LAB / f"{LAB}.ipynb"
     assert b"row_major_strides" in handed_in.read_bytes()
 
@@ -238,7 +243,7 @@ def test_three_learners_and_an_instructor(hub, log_in):
     nb.cells.insert(0, calls(other))
     nb.cells += [
         calls("try: service._json('queue')", "except service.ServiceError as error: print(error)"),
-        calls("print([one['exercise'] for one in service._json('checks')])"),
+        calls("print([one['exercise'] for one in service._json('jobs')])"),
     ]
     done = runs(hub, cleo, "cleo", nb, f"work/{LAB}/{LAB}.ipynb")
     assert "row_major_strides: 3 of 3 points" in shown(done, "row_major_strides")
@@ -267,6 +272,14 @@ def test_three_learners_and_an_instructor(hub, log_in):
         timeout=PATIENCE,
     )
     assert made.returncode == 0, made.stderr
+
+    teacher.goto(pages)
+    teacher.locator(".tasks a").first.click()
+    expect(teacher.locator("#who")).to_contain_text("1 of 1")
+    expect(teacher.locator("#words")).not_to_have_text("…")
+    teacher.keyboard.press("0")
+    teacher.keyboard.press("j")
+    expect(teacher.locator("#progress")).to_have_text("1 of 1 marked.")
 
     nb = nbformat.v4.new_notebook(metadata=PYTHON, cells=[calls("labs()", f"feedback('{LAB}')")])
     done = runs(hub, ana, "ana", nb, "work/marks.ipynb")

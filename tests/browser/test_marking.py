@@ -4,13 +4,19 @@ import getpass
 import random
 import re
 import sqlite3
+import threading
 
 import pytest
+import uvicorn
 from nbgrader.api import Gradebook
 from playwright.sync_api import Page, expect
 
+from grader.service.app import make_app
+from grader.service.dispatcher import Dispatcher
+from grader.service.people import OfFile
 from tests.grader.marking.classroom import LAB, STUB, make_classroom, recorded, regraded
 from tests.grader.marking.server import TOKEN, Server
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
 SENTENCES = [
@@ -279,3 +285,49 @@ def test_with_nobody_in_the_share_that_is_said(page, server, divided):
             expect(page.locator("#words")).not_to_have_text("…")
         else:
             expect(page.locator("#one")).to_be_hidden()
+
+
+@pytest.fixture
+def service(classroom):
+    """The service's address, and the tokens of two who teach."""
+    people = OfFile(classroom.root, ["marta", "ben"])
+    app = make_app(Dispatcher(classroom, workers=0), people)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    eventually(lambda: server.started, "the service's start")
+    [bound] = server.servers[0].sockets
+    tokens = {name: people.token(name) for name in ("marta", "ben")}
+    yield f"http://127.0.0.1:{bound.getsockname()[1]}/marking/", tokens
+    server.should_exit = True
+    thread.join()
+
+
+def test_the_service_has_the_same_pages(profile, service, course):
+    address, tokens = service
+    pages = {}
+    for name, token in tokens.items():
+        page = pages[name] = profile.browser.new_context().new_page()
+        page.goto(address)
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("link", name="Why did nothing complain?").click()
+        expect(page.locator("#who")).to_contain_text("1 of 60 · learner ")
+        expect(page.locator("#words")).not_to_have_text("…")
+    marta, ben = pages.values()
+    student = whose(marta)
+    expect(marta.get_by_text("The whole notebook")).to_be_hidden()  # there is no formgrader
+    for key in ("1", "2", "j"):
+        marta.keyboard.press(key)
+    expect(marta.locator("#who")).to_contain_text("2 of 60")
+    assert recorded(course, student)[0] == 2.0
+    for key in ("0", "j"):
+        ben.keyboard.press(key)
+    expect(ben.get_by_role("alert")).to_contain_text("marta left 2 of 3")
+    ben.keyboard.press("t")
+    expect(ben.locator("#score")).to_have_value("2")
+    marta.keyboard.press("u")
+    expect(marta.locator("#said")).to_have_text("Taken back: it has no mark again.")
+    assert recorded(course, student)[0] is None
+    for page in pages.values():
+        page.context.close()

@@ -6,7 +6,8 @@ that this kernel has run and shows the card that comes back. In a notebook, lear
 - `labs()`: which labs are out, when each is due, what was handed in, and its points;
 - `fetch("01_tensors")`: get a lab's notebook;
 - `submit()`: hand in the notebook in which it is called;
-- `feedback("01_tensors")`: get the page of feedback.
+- `feedback("01_tensors")`: get the page of feedback;
+- `requests()`: which regrades were asked for, and whether each has been answered.
 
 A token says who asks: JupyterHub's, which its servers have, or the one in `OPEN_THE_HOOD_TOKEN`
 that the instructor has handed out. What hinders a call is printed in a sentence.
@@ -69,7 +70,7 @@ class ServiceError(Exception):
     """Why the service could not be asked, or what it refused, in a sentence."""
 
 
-def _told(call: Callable[P, None]) -> Callable[P, None]:
+def _says_why(call: Callable[P, None]) -> Callable[P, None]:
     """Print why a call was refused, in place of a traceback."""
 
     @wraps(call)
@@ -82,18 +83,18 @@ def _told(call: Callable[P, None]) -> Callable[P, None]:
     return wrapped
 
 
-@_told
+@_says_why
 def show_verdict(name: str) -> None:
     """Have the service judge the exercise `name`, and display its verdict below the cell."""
     cells = [{"id": cell, "source": text} for cell, text in _cells.items()][-MOST_CELLS:]
     cell_clock.say(f"checking {name}")
-    said = _json("checks", json.dumps({"exercise": name, "cells": cells}).encode())
+    said = _json("jobs", json.dumps({"exercise": name, "cells": cells}).encode())
     end = time.monotonic() + PATIENCE
     while said["state"] in ("waiting", "running") and time.monotonic() < end:
         if said["state"] == "waiting" and said["place"]:
             place, seconds = said["place"], said["seconds"]
             cell_clock.say(f"checking {name}: {place} before yours, about {seconds:.0f} s")
-        said = _json(f"checks/{said['id']}?wait={HELD}")
+        said = _json(f"jobs/{said['id']}?wait={HELD}")
     if said["state"] == "replaced":
         print("A newer check of yours took the place of this one.")
     elif said["card"]:
@@ -107,7 +108,7 @@ def show_solution(name: str) -> None:
     print(f"Where a class works, there is no worked solution of {name}.")
 
 
-@_told
+@_says_why
 def labs() -> None:
     """Show which labs are out, when each is due, what you handed in, and its points."""
     rows = ["| lab | due | handed in | points |", "|---|---|---|---|"]
@@ -121,7 +122,7 @@ def labs() -> None:
     display(Markdown("\n".join(rows)))
 
 
-@_told
+@_says_why
 def fetch(lab: str) -> None:
     """Get the notebook of a lab such as `"01_tensors"` into `work/`; what is there stays."""
     path = ROOT / WORK / lab / f"{lab}.ipynb"
@@ -134,7 +135,7 @@ def fetch(lab: str) -> None:
     print(f"It is in {path.relative_to(ROOT)}.")
 
 
-@_told
+@_says_why
 def submit(notebook: str = "") -> None:
     """Hand in a notebook, by default the one in which this is called; show the receipt.
 
@@ -163,7 +164,7 @@ def submit(notebook: str = "") -> None:
     print(f"Receipt: {said['bytes']:,} bytes, SHA-256 {said['sha256']}")
 
 
-@_told
+@_says_why
 def feedback(lab: str) -> None:
     """Get the page of feedback on a lab such as `"01_tensors"` into `work/`."""
     data = _ask(f"labs/{quote(lab, safe='')}/feedback")
@@ -171,6 +172,16 @@ def feedback(lab: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     print(f"It is in {path.relative_to(ROOT)}: open it in a new tab of JupyterLab.")
+
+
+@_says_why
+def requests() -> None:
+    """Show your requests for a regrade, as far as they have been graded, and which are answered."""
+    for one in (found := _json("requests")):
+        state = "answered" if one["answered"] else "not answered yet"
+        print(f"{one['lab']}, {one['exercise']}: {one['why']!r}: {state}")
+    if not found:
+        print("No request for a regrade of yours has been graded yet.")
 
 
 def _moment(iso: str | None) -> str:

@@ -118,6 +118,7 @@ function paint(withAnswer = false) {
       link.rel = "noopener noreferrer";
     }
     el.cut.textContent = seen.cut;
+    el.notebook.parentElement.hidden = !seen.notebook; // where there is no formgrader
     el.notebook.href = seen.notebook;
     el.state.textContent = story(seen);
   }

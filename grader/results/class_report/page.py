@@ -61,6 +61,9 @@ class Places:
         return {path.stem[:2]: self.link(path) for path in found}
 
 
+SHADES = ("all", "some", "nothing", "not tried")  # of bars, the style's names
+
+
 def render(
     tally: Tally, places: Places, now: datetime, alike: Alike, counts: ClassCounts | None = None
 ) -> str:
@@ -73,7 +76,10 @@ def _attempts(tally: Tally, places: Places) -> dict[str, Any]:
     """Return how many verdicts of the service each exercise took, where learners asked for any."""
     found = attempts_of(places.course.directory.db_url, places.lab)
     some = [(one, found[one.name]) for one in tally.exercises if one.name in found]
-    return {"attempts": some, "needed": (AT_ONCE, SOME, MANY, NOT_YET)}
+    return {
+        "attempts": some,
+        "needed": list(zip((AT_ONCE, SOME, MANY, NOT_YET), SHADES, strict=True)),
+    }
 
 
 def _alike(alike: Alike, places: Places) -> dict[str, Any]:

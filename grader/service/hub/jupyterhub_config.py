@@ -26,6 +26,7 @@ c.JupyterHub.services = [
         # or, where the service runs elsewhere, in place of `command` its `api_token`
         "command": [sys.executable, "-m", "grader", "serve", "--hub", "--teachers", "instructors"],
         "cwd": str(COURSE),
+        "oauth_no_confirm": True,  # whoever opens its pages for marking is asked nothing more
     }
 ]
 ASKS = f"access:services!service={NAME}"
@@ -55,6 +56,8 @@ def give_the_bundle(spawner: Any) -> None:
     spawner.notebook_dir = str(home)
     # all use one installation here, in which `utils` and `grader` would be the project's
     theirs = {"PYTHONPATH": str(home)}
+    # without nbgrader's menu and sidebar, for which learners have no use
+    theirs["JUPYTER_CONFIG_PATH"] = str(home / "grader" / "jupyter")
     spawner.environment = spawner.environment | theirs
     subprocess.run([sys.executable, "-m", "grader.work"], cwd=home, env=os.environ | theirs)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.marking.book import Book
-from grader.marking.handlers import _Desk
+from grader.marking.handlers import _Jupyter
 from grader.marking.page import index_page
 from grader.marking.share import Share, share_of
 from tests.grader.marking.classroom import make_classroom, recorded
@@ -56,8 +56,8 @@ def test_the_server_says_who_marks(book, monkeypatch, user, display, section):
     rules = RULES.replace("D: {}", "D: {}, O: {graders: [owner]}")
     (book.course.root / "course.yml").write_text(rules)
     who = SimpleNamespace(username=user, display_name=display)
-    handler = SimpleNamespace(current_user=who, desk=SimpleNamespace(root=book.course.root))
-    assert _Desk.share(handler).words == section
+    handler = SimpleNamespace(current_user=who, base_url="/", base="/marking/")
+    assert share_of(book.course.root, _Jupyter.visitor(handler).names).words == section
 
 
 def test_without_a_course_file_or_sections_everybody_marks_all(book):

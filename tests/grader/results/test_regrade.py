@@ -43,7 +43,7 @@ def written(nb):
     ("source", "asked"),
     [
         (ASKS, {"first": "my strides are right"}),
-        ("regrade : why not", {"first": "why not"}),
+        ("REGRADE : why not", {"first": "why not"}),
         ("_Regrade_: x" + "y" * 1000, {"first": "x" + "y" * 398}),
         ("I want no regrade: all is well", {}),
         ("Regrade my work", {}),
@@ -55,8 +55,9 @@ def test_what_asks_for_a_regrade(source, asked):
     assert requests_of(graded(1.0, new_code_cell(source, metadata=MINE))) == {}
 
 
-def test_the_earlier_verdict_stays_beside_the_new_one(tmp_path):
-    path, asks = tmp_path / "lab.ipynb", new_markdown_cell(ASKS, metadata=MINE)
+@pytest.mark.parametrize("said", [ASKS, ASKS.replace("Regrade", "REGRADE")])
+def test_the_earlier_verdict_stays_beside_the_new_one(tmp_path, said):
+    path, asks = tmp_path / "lab.ipynb", new_markdown_cell(said, metadata=MINE)
 
     def grade(earned, *cells):
         path.write_bytes(with_earlier_verdicts(written(graded(earned, *cells)), path))
@@ -69,7 +70,7 @@ def test_the_earlier_verdict_stays_beside_the_new_one(tmp_path):
     assert earlier == {"first": "1 of 4 points"}
     page = words(render(nb, About()))
     assert "Before you asked for a regrade: 1 of 4 points." in page
-    assert "Regrade: my strides are right" in page
+    assert "my strides are right" in page
     assert grade(3.0, asks)[1] == {"first": "1 of 4 points"}  # the same again
     assert grade(4.0, asks)[1] == {"first": "3 of 4 points"}
     path.write_bytes(b"[")
@@ -103,3 +104,7 @@ def test_a_person_reads_it_until_they_have_given_a_mark(tmp_path):
         gradebook.find_grade("first", LAB, LAB, "ana").manual_score = 3.0
         gradebook.db.commit()
     assert reasons() == []
+    with Gradebook(course.directory.db_url) as gradebook:  # handed in again since
+        gradebook.find_grade("first", LAB, LAB, "ana").needs_manual_grade = True
+        gradebook.db.commit()
+    assert len(reasons()) == 1

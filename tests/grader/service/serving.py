@@ -93,13 +93,13 @@ class Service:
 
     def check(self, who: str, answer: str, exercise: str = "twice", **more: Any) -> dict[str, Any]:
         """Ask for a check of an answer, wait for its end, and return what is said of it."""
-        status, said, _ = self.ask("POST", "checks", who, asked(answer, exercise, **more))
+        status, said, _ = self.ask("POST", "jobs", who, asked(answer, exercise, **more))
         assert status == 202, said
         return self.end_of(who, said["id"])
 
     def end_of(self, who: str, check: str) -> dict[str, Any]:
         def ended() -> Any:
-            said = self.ask("GET", f"checks/{check}?wait=5", who)[1]
+            said = self.ask("GET", f"jobs/{check}?wait=5", who)[1]
             return said if said["state"] not in ("waiting", "running") else None
 
         return eventually(ended, "a verdict")

@@ -1,9 +1,14 @@
 """How many verdicts an exercise took, from the checks that the service has stored."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from grader.results.class_report import command as report
 from grader.service.history import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 from grader.service.queue import Queue
+from tests.grader.results.coursefile.book import hand_in, make_book
+from tests.grader.results.feedback_pages import words
 
 
 @pytest.fixture
@@ -37,3 +42,18 @@ def test_where_nobody_asked_there_is_nothing(url):
     assert attempts_of(url, "99_tiny") == {}
     Queue(url)
     assert attempts_of(url, "99_tiny") == {}
+
+
+@pytest.mark.parametrize("mistakes", [(), ("squared <it>",)])
+def test_the_class_report_shows_it(tmp_path, mistakes):
+    course = make_book(tmp_path / "course")
+    hand_in(course, "ana", "01_one", {"first": 4.0, "second": 6.0, "third": 5.0, "why": 5.0}, None)
+    queue = Queue(course.directory.db_url)
+    for earned in (0.0, 2.0):
+        ask(queue, "ana", earned, *(() if earned else mistakes), exercise="first", lab="01_one")
+    report.run(SimpleNamespace(lab="01_one", out=None, hide_names=False), course.root)
+    page = (course.root / "reports" / "01_one" / "index.html").read_text()
+    assert "first: 0 at once, 1 after 2 or 3, 0 after more, 0 not yet." in page
+    told = "Mistakes on the way, and how many learners made them: first, “squared <it>” (1)."
+    assert (told in words(page)) == bool(mistakes)
+    assert ("Mistakes on the way" in page) == bool(mistakes)

@@ -18,7 +18,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def queue(url):
-    return Queue(url, workers=2)
+    return Queue(url, workers=6)
 
 
 def put(queue, learner, exercise="twice"):
@@ -29,7 +29,7 @@ def end(queue, check, seconds=0.0):
     """Store a verdict, as if the check had taken so long."""
     queue.done(check, {"earned": 1.0, "most": 2.0}, {"text/plain": "card"})
     with create_engine(str(queue._engine.url)).begin() as db:
-        moved = text("UPDATE service_check SET began = ended - :s WHERE id = :id")
+        moved = text("UPDATE service_job SET began = ended - :s WHERE id = :id")
         db.execute(moved, {"s": seconds, "id": check.id})
 
 
@@ -64,25 +64,64 @@ def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
     assert queue.take().id == later
 
 
-def test_half_of_the_workers_are_for_those_who_use_little(queue, monkeypatch):
-    for learner in ("slow1", "slow2"):
-        put(queue, learner)
-        end(queue, queue.take(), seconds=60.0)
-        put(queue, learner)
-    assert queue.take().learner == "slow1"
-    assert queue.take() is None  # the second worker waits for somebody else
-    quick = put(queue, "ana")
-    assert queue.take().id == quick
-    monkeypatch.setattr(module, "MUCH", -1.0)  # whatever runs is long now
-    put(queue, "bo")
+def test_a_job_that_needs_more_than_a_short_turn_waits_for_a_long_one(queue):
+    asked = put(queue, "slow")
+    queue.again(queue.take())
+    assert queue.look(asked, "slow").state is State.WAITING
+    assert queue.take() is None  # the workers of short turns are for others
+    job = queue.take(long=True)
+    assert (job.id, job.long, job.cells) == (asked, True, CELLS)
+    end(queue, job, seconds=60.0)
+
+
+def test_who_needed_a_long_turn_begins_with_one_until_a_short_one_is_enough(queue, monkeypatch):
+    put(queue, "slow")
+    queue.again(queue.take())
+    job = queue.take(long=True)
+    now = module.time.time
+    monkeypatch.setattr(module.time, "time", lambda: now() + 60)  # so long it takes
+    end(queue, job)
+    again = put(queue, "slow")
     assert queue.take() is None
+    job = queue.take(long=True)
+    assert job.id == again
+    end(queue, job)  # at once
+    assert put(queue, "slow") == queue.take().id
+
+
+def test_half_of_the_short_turns_are_for_those_who_are_at_work(queue):
+    put(queue, "ana")
+    end(queue, queue.take())
+    for number in range(5):
+        put(queue, f"new{number}")
+    assert [queue.take().learner for _ in range(3)] == ["new0", "new1", "new2"]
+    assert queue.take() is None
+    known = put(queue, "ana")
+    assert queue.take().id == known
+
+
+def test_asking_again_does_not_give_another_short_turn(queue):
+    put(queue, "slow")
+    queue.again(queue.take())
+    newer = put(queue, "slow")
+    assert queue.take() is None
+    assert queue.take(long=True).id == newer
+
+
+def test_a_newer_job_comes_in_place_of_one_that_waits_for_a_long_turn(queue):
+    first = put(queue, "slow")
+    job = queue.take()
+    second = put(queue, "slow")
+    queue.again(job)
+    assert queue.look(first, "slow").state is State.REPLACED
+    assert queue.take(long=True).id == second
 
 
 def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
     for learner in ("ana", "bo", "cy", "di"):
         last = put(queue, learner)
     look = queue.look(last, "di")
-    assert (look.state, look.place, look.seconds) == (State.WAITING, 3, 2 * module.USUAL)
+    assert (look.state, look.place, look.seconds) == (State.WAITING, 3, module.USUAL)
     assert queue.look(last, "ana") is None
     check = queue.take()
     end(queue, check)
@@ -105,7 +144,7 @@ def test_too_many_are_told_when_to_come_back(queue, monkeypatch):
         put(queue, f"learner{k}")
     with pytest.raises(Busy) as caught:
         put(queue, "one more")
-    assert caught.value.seconds == pytest.approx(2.0)
+    assert caught.value.seconds == pytest.approx(4 / 6)
     put(queue, "learner3")  # in place of the one that waits
     assert queue.load()["waiting"] == 4
 
@@ -118,4 +157,4 @@ def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
     assert queue.since("ana", "row_sums", before) == queue.since("bo", "twice", before) == 0
     assert queue.since("ana", "twice", time.time() + 1) == 0
     with create_engine(url).connect() as db:
-        assert db.scalar(text("SELECT cells FROM service_check")) == ""
+        assert db.scalar(text("SELECT cells FROM service_job")) == ""

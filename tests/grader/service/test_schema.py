@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from grader.course import open_course
 from grader.service.app import make_app
-from grader.service.desk import Desk
+from grader.service.dispatcher import Dispatcher
 from grader.service.people import OfFile
 from tests.grader.service.serving import make_served
 
@@ -30,11 +30,11 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
-    """The application; none of its workers runs, so that checks wait."""
+    """The application; none of its workers runs, so that jobs wait."""
     root = make_served(tmp_path_factory.mktemp("schema") / "course")
     people = OfFile(root, ["marta"])
-    desk = Desk(open_course(root), workers=0)
-    made = make_app(desk, people)
+    dispatcher = Dispatcher(open_course(root), workers=0)
+    made = make_app(dispatcher, people)
     made.state.tokens = [people.token(name) for name in ("ana", "marta")]
     return made
 
@@ -71,14 +71,16 @@ def test_what_may_be_asked_is_listed(app):
         paths = client.get("/openapi.json").json()["paths"]
     asked = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
     assert asked == {
-        "POST /checks",
-        "GET /checks",
-        "GET /checks/{check}",
+        "POST /jobs",
+        "GET /jobs",
+        "GET /jobs/{job}",
         "GET /labs",
         "GET /labs/{lab}/notebook",
         "PUT /labs/{lab}/notebook",
         "GET /labs/{lab}/feedback",
         "POST /labs/{lab}/grading",
+        "GET /labs/{lab}/requests",
+        "GET /requests",
         "GET /grading",
         "GET /queue",
     }

@@ -38,25 +38,27 @@ def test_a_verdict_comes_as_the_card_of_the_notebook(service):
 
 def test_an_answer_that_is_not_there_is_asked_for(service):
     body = {"exercise": "twice", "cells": [{"id": "setup", "source": "import torch"}]}
-    status, said, _ = service.ask("POST", "checks", "ana", body)
+    status, said, _ = service.ask("POST", "jobs", "ana", body)
     assert (status, said["detail"]) == (
         422,
         "run the cell with your answer first, then ask for its verdict",
     )
-    status, said, _ = service.ask("POST", "checks", "ana", asked(RIGHT, "thrice"))
+    status, said, _ = service.ask("POST", "jobs", "ana", asked(RIGHT, "thrice"))
     assert status == 404
 
 
 def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
     body = asked(RIGHT, learner="bo", user="bo", name="bo")
-    _, said, _ = service.ask("POST", "checks", "ana", body)
-    assert service.ask("GET", f"checks/{said['id']}", "bo")[0] == 404
-    assert service.ask("GET", f"checks/{said['id']}", "ana")[0] == 200
-    assert said["id"] not in {one["id"] for one in service.ask("GET", "checks", "bo")[1]}
+    _, said, _ = service.ask("POST", "jobs", "ana", body)
+    assert service.ask("GET", f"jobs/{said['id']}", "bo")[0] == 404
+    assert service.ask("GET", f"jobs/{said['id']}", "ana")[0] == 200
+    assert said["id"] not in {one["id"] for one in service.ask("GET", "jobs", "bo")[1]}
     service.end_of("ana", said["id"])
 
 
-@pytest.mark.parametrize("path", ["checks", "labs", "queue", "grading", f"labs/{LAB}/notebook"])
+@pytest.mark.parametrize(
+    "path", ["jobs", "labs", "queue", "grading", "requests", f"labs/{LAB}/notebook"]
+)
 def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
     assert service.ask("GET", path)[0] == 401
     forged = {"Authorization": f"Bearer {service.token('ana')[:-1]}0"}
@@ -66,21 +68,22 @@ def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
 
 
 def test_what_teachers_may_is_not_for_learners(service):
-    asks = [("GET", "queue"), ("GET", "grading"), ("POST", f"labs/{LAB}/grading")]
-    assert [service.ask(*ask, "ana")[0] for ask in asks] == [403, 403, 403]
+    posts, gets = [f"labs/{LAB}/grading"], ["queue", "grading", f"labs/{LAB}/requests"]
+    asks = [("POST", path) for path in posts] + [("GET", path) for path in gets]
+    assert {service.ask(*ask, "ana")[0] for ask in asks} == {403}
     status, said, _ = service.ask("GET", "queue", "marta")
     assert (status, said["workers"]) == (200, 2)
 
 
 def test_too_large_and_malformed_bodies_are_refused(service):
     large = asked("x" * (MAX_BODY + 1))
-    assert service.ask("POST", "checks", "ana", large)[0] == 413
+    assert service.ask("POST", "jobs", "ana", large)[0] == 413
     many = {"exercise": "twice", "cells": [{"id": str(k), "source": ""} for k in range(501)]}
     deep = b"[" * 100_000
     for body in (many, deep, b"\xff", {"exercise": 3}, {"exercise": "twice", "cells": [[]]}, []):
-        assert service.ask("POST", "checks", "ana", body)[0] in (400, 422), body
+        assert service.ask("POST", "jobs", "ana", body)[0] in (400, 422), body
     surrogate = b'{"exercise": "twice", "cells": [{"id": "twice_solution", "source": "\\ud800"}]}'
-    assert service.ask("POST", "checks", "ana", surrogate)[0] in (202, 400, 422)
+    assert service.ask("POST", "jobs", "ana", surrogate)[0] in (202, 400, 422)
     assert service.check("ana", RIGHT)["state"] == "done"
 
 
@@ -88,7 +91,7 @@ def test_a_body_that_does_not_come_holds_nobody_up(service):
     slow = []
     for _ in range(40):
         connection = socket.create_connection(("127.0.0.1", service.port))
-        head = "POST /checks HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
+        head = "POST /jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
         connection.sendall(head.encode())
         slow.append(connection)
     began = time.monotonic()
@@ -110,7 +113,7 @@ def test_hostile_answers_get_their_verdict_and_hold_up_nobody(service):
     ]
     ids = []
     for number, answer in enumerate(hostile):
-        status, said, _ = service.ask("POST", "checks", f"mallory{number}", asked(answer))
+        status, said, _ = service.ask("POST", "jobs", f"mallory{number}", asked(answer))
         assert status == 202
         ids.append((f"mallory{number}", said["id"]))
     assert "2 of 2" in service.check("cy", RIGHT)["card"]["text/plain"]
@@ -122,7 +125,7 @@ def test_hostile_answers_get_their_verdict_and_hold_up_nobody(service):
 
 
 def test_a_newer_check_replaces_one_that_waits_and_a_flood_is_bounded(service):
-    ids = [service.ask("POST", "checks", "flo", asked(RIGHT))[1]["id"] for _ in range(20)]
+    ids = [service.ask("POST", "jobs", "flo", asked(RIGHT))[1]["id"] for _ in range(20)]
     states = [service.end_of("flo", check)["state"] for check in ids]
     assert states[-1] == "done"
     assert states.count("replaced") >= 10
@@ -134,7 +137,11 @@ def notebook(**answers):
 
 
 def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teaches(service):
-    first, second = notebook(twice=SQUARED), notebook()
+    asking = solved(released(source_notebook()))
+    place = [one.id for one in asking.cells].index("twice_solution") + 1
+    why = "<b>mine</b> is right"
+    asking.cells.insert(place, nbformat.v4.new_markdown_cell(f"REGRADE: {why}"))
+    first, second = notebook(twice=SQUARED), nbformat.writes(asking).encode()
     for data in (first, second):
         status, said, _ = service.ask("PUT", f"labs/{LAB}/notebook", "ana", data)
         assert (status, said["sha256"]) == (201, hashlib.sha256(data).hexdigest())
@@ -154,6 +161,12 @@ def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teache
         grading = service.ask("GET", "grading", "marta")[1]
         time.sleep(0.2)
     assert grading["status"] == 0, grading["said"]
+    own = {"lab": LAB, "exercise": "twice", "why": why, "answered": False}
+    assert service.ask("GET", "requests", "ana")[1] == [own]
+    assert service.ask("GET", "requests", "bo")[1] == []
+    now = {"earlier": "", "now": "2 of 2 points", "earlier_time": False}
+    shown = own | now | {"learner": "ana", "name": "ana"}
+    assert service.ask("GET", f"labs/{LAB}/requests", "marta")[1] == [shown]
     assert service.ask("GET", "labs", "ana")[1][0]["points"] is None  # no feedback yet
     done = nbgrader(service.root, "generate_feedback", LAB, "--force")
     assert done.returncode == 0, done.stderr
@@ -197,12 +210,12 @@ def test_the_class_s_rules_hold_at_once(service):
         assert "multiplied" not in said
         assert "for example" not in said
         service.check("dora", RIGHT)
-        status, said, _ = service.ask("POST", "checks", "dora", asked(RIGHT))
+        status, said, _ = service.ask("POST", "jobs", "dora", asked(RIGHT))
         assert status == 403
         assert "2 verdicts on twice today" in said["detail"]
         assert service.ask("PUT", f"labs/{LAB}/notebook", "dora", notebook())[1]["late"] is True
         path.write_text(RULES.replace("due: 2020-01-01", "release: 2999-01-01"))
-        assert service.ask("POST", "checks", "dora", asked(RIGHT))[0] == 404
+        assert service.ask("POST", "jobs", "dora", asked(RIGHT))[0] == 404
         assert service.ask("GET", "labs", "dora")[1] == []
         assert service.ask("GET", "labs", "marta")[1] != []
     finally:
@@ -227,7 +240,7 @@ def test_an_answer_given_at_once_by_many_is_judged_for_each(service):
 @pytest.mark.parametrize("end", ["kill", "close"])
 def test_what_was_accepted_outlives_the_service(service, end):
     body = asked("import time; time.sleep(1)\n" + RIGHT)
-    _, said, _ = service.ask("POST", "checks", "kim", body)
+    _, said, _ = service.ask("POST", "jobs", "kim", body)
     sent = [notebook(twice=f"twice = {k}  # {end}") for k in range(5)]
     receipts = [service.ask("PUT", f"labs/{LAB}/notebook", "kim", data)[1] for data in sent]
     getattr(service, end)()
@@ -238,5 +251,5 @@ def test_what_was_accepted_outlives_the_service(service, end):
     service.start()
     assert "2 of 2" in service.end_of("kim", said["id"])["card"]["text/plain"]
     with sqlite3.connect(service.root / "gradebook.db") as db:
-        [[left]] = db.execute("SELECT COUNT(*) FROM service_check WHERE cells <> ''")
+        [[left]] = db.execute("SELECT COUNT(*) FROM service_job WHERE cells <> ''")
     assert left == 0

@@ -1,10 +1,11 @@
-"""Take checks from the queue, have them graded in sandboxes, and tell who waits for them."""
+"""Take jobs from the queue, have them graded in sandboxes, and tell who waits for them."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -24,12 +25,15 @@ from grader.service.alone import (
     seed_of,
     verdict_of,
 )
+from grader.service.lab_state import is_out
 from grader.service.people import Person, service_key
-from grader.service.queue import Check, Look, Queue
-from grader.service.told import is_out
+from grader.service.queue import SHORT_TURN, Look, Queue, QueuedJob
+from grader.verdict import Cause
 
 LOG = logging.getLogger(__name__)
 TRIES = 2
+NICE = 13  # of long turns: their share of a processor is a twentieth of a short one's
+CUT_SHORT = {Cause.TIMEOUT, Cause.NO_REPLY, Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
 IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
 
 
@@ -41,11 +45,11 @@ class RefusedError(Exception):
         self.status = status
 
 
-class Desk:
+class Dispatcher:
     """The service of one course. Use it as a context manager: then its workers run.
 
     Args:
-        workers: how many checks are made at once.
+        workers: how many jobs have a short turn at once; half as many have a long one beside.
         sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
     """
 
@@ -56,13 +60,16 @@ class Desk:
         self._key = service_key(course.root)
         self._sandbox = sandbox
         self.size = workers
-        self._workers = Workers()
-        self._more = threading.Condition()  # a check came, or one has ended
+        self._workers = {False: Workers(), True: Workers(NICE)}  # by whether a turn is long
+        self._more = threading.Condition()  # a job came, or one has ended
         self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
+        turns = [False] * workers + [True] * ((workers + 1) // 2)
+        self._threads = [
+            threading.Thread(target=self._serve, args=[long], daemon=True) for long in turns
+        ]
         self._listeners: list[Callable[[str], None]] = []
 
-    def __enter__(self) -> Desk:
+    def __enter__(self) -> Dispatcher:
         for name in self.labs.names():
             self.labs.lab(name)  # a lab that can't be used is said now
         for thread in self._threads:
@@ -73,19 +80,21 @@ class Desk:
         with self._more:
             self._stopped.set()
             self._more.notify_all()
-        for worker in list(self._workers.busy):
-            worker.close()  # its check waits in the queue for the next start
+        for workers in self._workers.values():
+            for worker in list(workers.busy):
+                worker.close()  # its job waits in the queue for the next start
         for thread in self._threads:
             thread.join()
-        for worker in self._workers.idle:
-            worker.close()
+        for workers in self._workers.values():
+            for worker in workers.idle:
+                worker.close()
 
     def when_ended(self, tell: Callable[[str], None]) -> None:
-        """Have ``tell`` called, in a worker's thread, with the id of each check that has ended."""
+        """Have ``tell`` called, in a worker's thread, with the id of each job that has ended."""
         self._listeners.append(tell)
 
     def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
-        """Let somebody's check wait; return its id.
+        """Let somebody's check wait as a job; return its id.
 
         Raises RefusedError when there is nothing to check, or not for this person now, and Busy.
         """
@@ -107,37 +116,41 @@ class Desk:
                     "gives in a day; from tomorrow on there are new ones",
                 )
         new = self.queue.put(person.name, lab.name, exercise, cells)
-        with self._more:
-            self._more.notify()
+        self._wake()
         return new
 
-    def look(self, person: Person, check_id: str) -> Look | None:
-        """Return how far somebody's check is; None when there is none of theirs with this id."""
-        return self.queue.look(check_id, person.name)
+    def look(self, person: Person, job_id: str) -> Look | None:
+        """Return how far somebody's job is; None when there is none of theirs with this id."""
+        return self.queue.look(job_id, person.name)
 
-    def _serve(self) -> None:
+    def _wake(self) -> None:
+        with self._more:
+            self._more.notify_all()
+
+    def _serve(self, long: bool) -> None:
         try:
-            self._warm_up()
-        except Exception:  # the first check says it
+            if not long:  # these workers start when they are needed
+                self._warm_up()
+        except Exception:  # the first job says it
             if not self._stopped.is_set():
                 LOG.exception("a worker could not be warmed up")
         while not self._stopped.is_set():
-            check = self.queue.take()
-            if check is None:
+            job = self.queue.take(long)
+            if job is None:
                 with self._more:
                     if not self._stopped.is_set():
                         self._more.wait(IDLE)
                 continue
             try:
-                self._make(check)
-            except Exception:  # whatever it was, the next check must come to its turn
+                self._make(job)
+            except Exception:  # whatever it was, the next job must come to its turn
                 if self._stopped.is_set():  # its worker was ended with the service
                     return
-                LOG.exception("the check %s of %s failed", check.id, check.exercise)
+                LOG.exception("the job %s of %s failed", job.id, job.exercise)
                 with contextlib.suppress(Exception):
-                    self.queue.failed(check, {"text/plain": NO_VERDICT})
+                    self.queue.failed(job, {"text/plain": NO_VERDICT})
             for tell in self._listeners if not self._stopped.is_set() else ():
-                tell(check.id)
+                tell(job.id)
 
     def _warm_up(self) -> None:
         """Have a worker import what judges, so that no learner waits for that."""
@@ -145,37 +158,44 @@ class Desk:
             for exercise in lab_exercises(lab):
                 alone = exercise_alone(lab, exercise).lab
                 nothing = handed_in(alone, next(iter(alone.notebooks.values())), ())
-                self._workers.grade(Job(alone, "", nothing, "warm-up", sandbox=self._sandbox))
+                work = Job(alone, "", nothing, "warm-up", sandbox=self._sandbox)
+                self._workers[False].grade(work)
                 return
 
-    def _make(self, check: Check) -> None:
-        """Have a check graded, and store its verdict."""
-        whole = self.labs.lab(check.lab)
-        lab = exercise_alone(whole, check.exercise).lab
+    def _make(self, job: QueuedJob) -> None:
+        """Have a queued job graded, and store its verdict."""
+        whole = self.labs.lab(job.lab)
+        lab = exercise_alone(whole, job.exercise, None if job.long else SHORT_TURN).lab
         [name] = lab.notebooks
-        submission = handed_in(lab, whole.notebooks[name], check.cells)
+        submission = handed_in(lab, whole.notebooks[name], job.cells)
         rules = read_course_file(self.course.root)
         now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
-        seed = seed_of(self._key, check.learner, check.exercise, now.date())
-        job = Job(lab, check.learner, submission, check.id, seed=seed, sandbox=self._sandbox)
+        seed = seed_of(self._key, job.learner, job.exercise, now.date())
+        work = Job(lab, job.learner, submission, job.id, seed=seed, sandbox=self._sandbox)
         for _ in range(TRIES):
-            result = self._workers.grade(job)
-            if not result.retryable:
+            began = time.monotonic()
+            result = self._workers[job.long].grade(work)
+            if not result.retryable or self._stopped.is_set():
                 break
         if self._stopped.is_set() and result.retryable:
             return  # its worker was ended with the service; it runs again with the next
         if result.hopeless:
             raise UserError(result.problem)
-        verdict = verdict_of(result, check.exercise)
+        verdict = verdict_of(result, job.exercise)
         if verdict is None:
-            LOG.error("no verdict on %s: %s", check.exercise, result.problem)
-            self.queue.failed(check, {"text/plain": NO_VERDICT})
+            LOG.error("no verdict on %s: %s", job.exercise, result.problem)
+            self.queue.failed(job, {"text/plain": NO_VERDICT})
+            return
+        seconds = time.monotonic() - began
+        if not job.long and seconds > SHORT_TURN and CUT_SHORT & verdict.causes:
+            self.queue.again(job)
+            self._wake()
             return
         shows = {
             what: not rules
-            or check.lab not in rules.labs
-            or rules.shows(what, check.lab, check.learner, now)
+            or job.lab not in rules.labs
+            or rules.shows(what, job.lab, job.learner, now)
             for what in ("misconceptions", "examples")
         }
         card = card_of(verdict, self.course.root, shows)
-        self.queue.done(check, verdict.to_json() | {"most": verdict.most}, card)
+        self.queue.done(job, verdict.to_json() | {"most": verdict.most}, card)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from grader import UserError
 from grader.course import Course
-from grader.results.coursefile.marks import told
+from grader.results.coursefile.marks import told as told_of
 from grader.results.coursefile.schema import CourseFile
-from grader.results.gradebook import Results
+from grader.results.gradebook import Graded, Request, Results
 from grader.service.inbox import Inbox, Receipt
 from grader.submission.names import nfc
 
@@ -46,6 +47,20 @@ def feedback_page(course: Course, learner: str, lab: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def requests_in(
+    course: Course, lab: str, only: Collection[str] | None = None
+) -> list[tuple[Graded, Request]]:
+    """Return the requests for a regrade in a lab as it was graded; none before that.
+
+    Args:
+        only: the learners who are asked for; by default all.
+    """
+    try:
+        return list(Results(course, lab).requests(only))
+    except UserError:  # nothing is graded yet
+        return []
+
+
 def lab_state(
     course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, lab: str
 ) -> LabState:
@@ -55,7 +70,7 @@ def lab_state(
     if feedback_page(course, learner, lab) is None:
         return state
     try:
-        if counted := told(course.root, lab, learner, datetime.now(UTC)).counted:
+        if counted := told_of(course.root, lab, learner, datetime.now(UTC)).counted:
             found = counted.counts, counted.most, counted.is_final
         else:
             [one] = Results(course, lab).read(only=[nfc(learner)])

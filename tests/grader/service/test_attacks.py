@@ -1,0 +1,168 @@
+"""What somebody tries who wants to hold up the others, fill the disk, or pass for another."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from grader.service.dispatcher import NICE
+from tests.grader.service.serving import Service, asked, make_served
+from tests.grader.tiny import ANSWERS, LAB
+from tests.patience import eventually
+
+pytestmark = [pytest.mark.slow(30), pytest.mark.usefixtures("sandbox")]
+MANY = 300
+RIGHT = ANSWERS["twice"]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    found = Service(make_served(tmp_path_factory.mktemp("attacks") / "course"), workers=1)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def raw(service):
+    """Open a connection, and send what is given as it is."""
+    opened = []
+
+    def send(text):
+        connection = socket.create_connection(("127.0.0.1", service.port))
+        opened.append(connection)
+        connection.sendall(text.encode())
+        return connection
+
+    yield send
+    for connection in opened:
+        connection.close()
+
+
+def head(service, who, method, path, *more):
+    lines = [f"{method} /{path} HTTP/1.1", "Host: x", f"Authorization: Bearer {service.token(who)}"]
+    return "\r\n".join([*lines, *more, "", ""])
+
+
+def test_hundreds_of_requests_that_wait_or_never_come_hold_up_nobody(service, raw):
+    _, said, _ = service.ask("POST", "jobs", "mallory", asked("while True: pass"))
+    for _ in range(MANY):
+        raw(head(service, "mallory", "GET", f"jobs/{said['id']}?wait=25"))
+        raw("GET /labs HTTP/1.1\r\nHost: x\r\nAuthor")
+    assert "2 of 2" in service.check("ana", RIGHT)["card"]["text/plain"]
+    assert service.ask("GET", "labs", "ana")[0] == 200
+    service.end_of("mallory", said["id"])
+
+
+def shares(pid):
+    """The niceness of the sessions of a process's descendants, where Linux shares by session."""
+    found = set()
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):  # it has ended
+            for child in map(int, (task / "children").read_text().split()):
+                own = Path(f"/proc/{child}/autogroup")
+                said = own.read_text().split()[-1] if own.exists() else os.getpriority(0, child)
+                found |= {int(said), *shares(child)}
+    return found
+
+
+def test_endless_answers_leave_the_worker_to_others(service):
+    """There is one worker for short turns, and one for long ones."""
+    ids = {}
+    for number in range(4):
+        ids[f"eve{number}"] = service.ask(
+            "POST", "jobs", f"eve{number}", asked("while True: pass")
+        )[1]["id"]
+    for name in ("ana", "bo"):
+        assert "2 of 2" in service.check(name, RIGHT)["card"]["text/plain"]
+    eventually(lambda: NICE in shares(service.process.pid), "a sandbox that gives way")
+    waiting = [service.ask("GET", f"jobs/{one}", who)[1]["state"] for who, one in ids.items()]
+    assert "done" not in waiting[1:]  # each would take its cell's time
+    service.kill()  # and not wait for them
+    service.start()
+
+
+def test_one_learner_sends_two_notebooks_at_a_time(service, raw):
+    upload = head(service, "mallory", "PUT", f"labs/{LAB}/notebook", "Content-Length: 9999")
+    for _ in range(2):
+        slow = raw(upload + "{")
+    parts = service.root / "received"
+    eventually(lambda: len(list(parts.glob(".*.part"))) == 2, "two files that arrive")
+    status, said, _ = service.ask("PUT", f"labs/{LAB}/notebook", "mallory", b"{}")
+    assert (status, "arriving already" in said["detail"]) == (429, True)
+    assert service.ask("PUT", f"labs/{LAB}/notebook", "ana", b"{}")[0] == 201
+    slow.close()
+    eventually(
+        lambda: service.ask("PUT", f"labs/{LAB}/notebook", "mallory", b"{}")[0] == 201, "room"
+    )
+    assert len(list(parts.glob(".*.part"))) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "..",
+        "bo/../ana",
+        "\x1b[31mana",
+        "ana\u202e",
+        "ana\nbo",
+        "<img src=x>",
+        "x" * 300,
+        " ",
+        "ana\0",
+    ],
+)
+def test_a_name_that_no_learner_may_have_is_let_in_nowhere(service, name):
+    for method, path in [("GET", "labs"), ("GET", "requests"), ("PUT", f"labs/{LAB}/notebook")]:
+        assert service.ask(method, path, name, b"{}" if method == "PUT" else None)[0] == 403
+
+
+def test_another_named_beside_the_token_is_not_read(service):
+    names = {"X-Forwarded-User": "bo", "Remote-User": "bo", "Cookie": "open-the-hood-marking=bo"}
+    path = f"labs/{LAB}/notebook?learner=bo&user=bo"
+    assert service.ask("PUT", path, "carla", b"{}", names)[0] == 201
+    assert (service.root / "submitted" / "carla" / LAB).is_dir()
+    assert not (service.root / "submitted" / "bo").exists()
+
+
+def test_what_is_said_of_a_name_in_a_body_is_data(service):
+    name = "<script>alert(1)</script>\x1b[2J\u202e../../etc/passwd"
+    body = {"exercise": name, "cells": [{"id": "twice_solution", "source": RIGHT}]}
+    status, said, headers = service.ask("POST", "jobs", "ana", body)
+    assert (status, headers["content-type"]) == (404, "application/json")
+    assert "\x1b" not in json.dumps(said)
+
+
+HOLDS = """
+import fcntl, os, time
+held = os.open("autograded", os.O_RDONLY)
+fcntl.flock(held, fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(3600)
+"""
+
+
+def test_the_lock_of_a_run_that_was_killed_holds_up_no_grading(service):
+    def graded():
+        assert service.ask("POST", f"labs/{LAB}/grading", "marta")[0] == 202
+
+        def ended():
+            said = service.ask("GET", "grading", "marta")[1]
+            return said if said["status"] is not None else None
+
+        return eventually(ended, "the grading's end", step=0.2)
+
+    service.ask("PUT", f"labs/{LAB}/notebook", "ana", b"{}")
+    (service.root / "autograded").mkdir(exist_ok=True)
+    command = [sys.executable, "-c", HOLDS]
+    other = subprocess.Popen(command, cwd=service.root, stdout=subprocess.PIPE)
+    other.stdout.readline()
+    refused = graded()
+    assert (refused["status"], "is running" in refused["said"]) == (2, True)
+    other.kill()
+    other.wait()
+    assert "is running" not in graded()["said"]

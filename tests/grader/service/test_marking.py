@@ -1,0 +1,243 @@
+"""Answers in words are marked behind the service's login, in the same book as in Jupyter."""
+
+import json
+import re
+import threading
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from starlette.testclient import TestClient
+
+from grader.marking.page import POLICY
+from grader.service.app import make_app
+from grader.service.dispatcher import Dispatcher
+from grader.service.marking import TOKEN
+from grader.service.people import OfFile, OfHub
+from tests.grader.marking.classroom import make_classroom, recorded
+
+HOSTILE = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> words"
+PREFIX = "/services/course"
+pytestmark = pytest.mark.slow(15)
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    root = tmp_path_factory.mktemp("marking") / "course"
+    return make_classroom(root, {"ana_a": "Because.", "bo_b": HOSTILE, "cy_c": "Shapes."})
+
+
+@pytest.fixture(scope="module")
+def people(course):
+    return OfFile(course.root, ["marta", "ben"])
+
+
+@pytest.fixture(scope="module")
+def app(course, people):
+    return make_app(Dispatcher(course, workers=0), people, PREFIX)
+
+
+class Browser:
+    """Somebody's browser, with its cookies."""
+
+    def __init__(self, app):
+        self.client = TestClient(app, follow_redirects=False)
+        self.base = f"{PREFIX}/marking/"
+
+    def log_in(self, token):
+        return self.client.post(f"{self.base}login", data={"token": token})
+
+    def page(self, path=""):
+        return self.client.get(self.base + path)
+
+    def data(self, method, path, body=None, word=""):
+        headers = {"X-XSRFToken": word} if word else {}
+        content = None if body is None else json.dumps(body)
+        return self.client.request(method, self.base + path, content=content, headers=headers)
+
+    def opened(self):
+        """The question's id, the page's word, and the grades' ids by learner."""
+        [question] = re.findall(r"question/(\w+)", self.page().text)
+        text = self.page(f"question/{question}").text
+        data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+        names = self.data("GET", f"api/names/{question}").json()
+        return question, data["xsrf"], {v.split()[0].lower(): k for k, v in names.items()}
+
+
+@pytest.fixture
+def browser(app, people):
+    def enter(name):
+        found = Browser(app)
+        assert found.log_in(people.token(name)).status_code == 303
+        return found
+
+    return enter
+
+
+def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app, people):
+    someone = Browser(app)
+    asked = someone.page()
+    assert (asked.status_code, "<form" in asked.text) == (401, True)
+    assert "form-action 'self'" in asked.headers["Content-Security-Policy"]
+    for token, said in [("x.y", "no token of this course"), (people.token("ana"), "who teach")]:
+        refused = someone.log_in(token)
+        assert (refused.status_code, TOKEN in refused.cookies) == (401, False)
+        assert said in refused.text
+    let_in = someone.log_in(people.token("marta"))
+    assert (let_in.status_code, let_in.headers["Location"]) == (303, someone.base)
+    for said in ("HttpOnly", "SameSite=lax", f"Path={PREFIX}/marking/"):
+        assert said in let_in.headers["Set-Cookie"]
+    listed = someone.page()
+    assert "Why did nothing complain?" in listed.text
+    assert listed.headers["Content-Security-Policy"] == POLICY
+    assert someone.client.get(f"{PREFIX}/marking").headers["Location"] == someone.base
+
+
+def test_a_learners_cookie_and_none_open_nothing(app, people, browser):
+    question, word, grades = browser("marta").opened()
+    paths = ["", f"question/{question}", f"api/names/{question}", f"api/answer/{grades['ana']}"]
+    for token in ("", people.token("ana"), people.token("marta")[:-1] + "x"):
+        other = Browser(app)
+        other.client.cookies.set(TOKEN, token)
+        for path in paths:
+            reply = other.page(path)
+            assert reply.status_code in (401, 403), path
+            assert "complain" not in reply.text
+        save = {"version": "x", "score": 3}
+        assert other.data("PUT", paths[-1], save, word).status_code == 403
+        assert other.data("POST", f"api/undo/{question}", None, word).status_code == 403
+
+
+def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(browser, course):
+    marta, ben = browser("marta"), browser("ben")
+    question, word, grades = marta.opened()
+    path = f"api/answer/{grades['ana']}"
+    seen = marta.data("GET", path).json()
+    assert (seen["html"], seen["notebook"]) == ("<p>Because.</p>\n", "")
+    save = {"version": seen["version"], "score": 2, "remark": " Which rule? ", "boxes": [0, 2]}
+    given = marta.data("PUT", path, save, word)
+    assert (given.status_code, given.json()["by"]) == (200, "marta")
+    assert recorded(course, "ana_a") == (2.0, False, "Which rule?")
+    bens = ben.opened()[1]
+    stale = ben.data("PUT", path, save | {"score": 3}, bens)
+    assert (stale.status_code, stale.json()["mark"]["score"]) == (409, 2.0)
+    assert stale.json()["by"] == "marta"
+    assert ben.data("POST", f"api/undo/{question}", {}, bens).status_code == 404
+    knows = save | {"version": stale.json()["version"], "score": 3}
+    assert ben.data("PUT", path, knows, bens).status_code == 200
+    assert marta.data("POST", f"api/undo/{question}", {}, word).status_code == 409
+    assert recorded(course, "ana_a")[0] == 3.0
+    assert ben.data("POST", f"api/undo/{question}", {}, bens).json()["mark"]["score"] == 2.0
+    assert marta.data("POST", f"api/undo/{question}", {}, word).json()["mark"]["score"] is None
+    assert recorded(course, "ana_a") == (None, True, None)
+
+
+def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, course):
+    marta = browser("marta")
+    _, word, grades = marta.opened()
+    path = f"api/answer/{grades['bo']}"
+    seen = marta.data("GET", path).json()
+    assert "words" in seen["html"]
+    assert not re.search(r"script|onerror|evil", seen["html"])
+    save = {"version": seen["version"], "score": 1}
+    for wrong in ("", "x" * 64, browser("ben").opened()[1]):
+        assert marta.data("PUT", path, save, wrong).status_code == 403
+    large = save | {"remark": "x" * (1 << 16)}
+    refused = marta.data("PUT", path, large, word)
+    assert (refused.status_code, bool(refused.json()["message"])) == (413, True)
+    assert marta.data("PUT", path, [1], word).status_code == 400
+    assert marta.data("PUT", path, {**large, "remark": "x" * (1 << 20)}, word).status_code == 413
+    assert marta.data("POST", path, save, word).status_code == 405
+    assert marta.page(f"question/{'0' * 32}").status_code == 404
+    assert marta.page("../queue").status_code in (401, 404)
+    assert recorded(course, "bo_b") == (None, True, None)
+
+
+class FakeHub(BaseHTTPRequestHandler):
+    """What the service asks of a JupyterHub: whose a token is, and a token for a login."""
+
+    owners: dict[str, dict] = {}
+
+    def _say(self, status, said):
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(said).encode())
+
+    def do_GET(self):
+        owner = self.owners.get(self.headers["Authorization"].removeprefix("token "))
+        self._say(200 if owner else 403, owner or {"message": "no"})
+
+    def do_POST(self):
+        size = int(self.headers["Content-Length"])
+        said = urllib.parse.parse_qs(self.rfile.read(size).decode())
+        known = said["code"] == ["good"] and "code_verifier" in said
+        self._say(200 if known else 400, {"access_token": "hers"} if known else {"error": "bad"})
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A hub that knows a teacher and a learner, and the service's people of it."""
+    pytest.importorskip("jupyterhub")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    scopes = ["access:services!service=course"]
+    FakeHub.owners = {
+        "hers": {"name": "marta", "groups": ["instructors"], "scopes": scopes},
+        "his": {"name": "ana", "groups": [], "scopes": scopes},
+        "elsewhere": {"name": "eve", "groups": ["instructors"], "scopes": []},
+    }
+    address = f"http://127.0.0.1:{server.server_port}/hub/api"
+    for name, value in {
+        "API_TOKEN": "own",
+        "API_URL": address,
+        "CLIENT_ID": "service-course",
+        "SERVICE_NAME": "course",
+        "SERVICE_PREFIX": f"{PREFIX}/",
+        "OAUTH_CALLBACK_URL": f"{PREFIX}/oauth_callback",
+        "OAUTH_SCOPES": json.dumps(scopes),
+        "OAUTH_ACCESS_SCOPES": json.dumps(scopes),
+    }.items():
+        monkeypatch.setenv(f"JUPYTERHUB_{name}", value)
+    yield OfHub(["instructors"])
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_hubs_login_leads_back_to_the_pages(hub, course):
+    someone = Browser(make_app(Dispatcher(course, workers=0), hub, PREFIX))
+    to_hub = someone.page()
+    address = urllib.parse.urlparse(to_hub.headers["Location"])
+    said = dict(urllib.parse.parse_qsl(address.query))
+    assert (to_hub.status_code, address.path) == (303, "/hub/api/oauth2/authorize")
+    assert said["client_id"] == "service-course"
+    assert said["code_challenge"]
+    back = f"{PREFIX}/oauth_callback?code=good&state="
+    assert someone.client.get(back + "another").status_code == 403
+    stranger = TestClient(someone.client.app, follow_redirects=False)
+    assert stranger.get(back + said["state"]).status_code == 403  # begun in another browser
+    done = someone.client.get(back + said["state"])
+    assert (done.status_code, done.headers["Location"]) == (303, someone.base)
+    assert "Why did nothing complain?" in someone.page().text
+    again = someone.client.get(back.replace("good", "bad") + said["state"])
+    assert again.status_code == 503
+
+
+def test_a_token_that_the_hub_has_revoked_is_refused_in_a_minute(hub, monkeypatch):
+    assert hub.whose("hers").teaches
+    assert not hub.whose("his").teaches
+    assert hub.whose("elsewhere") is None  # a token that may not ask this service
+    FakeHub.owners = {}
+    now = hub._hub.cache.timestamps
+    for key in now:
+        now[key] -= 61  # seconds
+    assert hub.whose("hers") is None
+
+
+def test_where_the_hub_is_down_nobody_is_let_in_and_that_is_said(hub, course, monkeypatch):
+    client = TestClient(make_app(Dispatcher(course, workers=0), hub, PREFIX))
+    monkeypatch.setattr(hub._hub, "api_url", "http://127.0.0.1:1/hub/api")
+    reply = client.get(f"{PREFIX}/labs", headers={"Authorization": "Bearer hers"})
+    assert (reply.status_code, "hub could not be asked" in reply.text) == (503, True)
