@@ -11,7 +11,7 @@ from markupsafe import Markup
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution, is_task
 
-from grader.judging.report import MARKS, VerdictReport
+from grader.judging.report import VerdictReport
 from grader.lesson_links import section_on_site
 from grader.metadata import KEY
 from grader.preprocessors.self_judged import is_self_judged
@@ -27,7 +27,7 @@ from grader.results.coursefile.sentences import (
 from grader.results.feedback.exercises import Section, is_answer, sections
 from grader.results.feedback.theirs import OUTPUTS, Theirs, teachers
 from grader.run_record import RunRecord
-from grader.verdict import FULL, PartResult, Status, Verdict, in_points
+from grader.verdict import FULL, Verdict, in_points
 
 TEMPLATES = Path(__file__).parent / "templates"
 ABOUT = "about"  # where in nbgrader's part of the resources the steps of feedback put it
@@ -145,7 +145,7 @@ def _exercise(
         "title": section.title or name,
         "mark": _mark(cell, counted),
         "verdict": verdict,
-        "parts": list(_parts(verdict)) if verdict else [],
+        "parts": list(VerdictReport(verdict, verdict.lesson).parts()) if verdict else [],
         "reads": _reads(verdict, about.lessons) if verdict else "",
         "question": [teachers(c.source, c.get("attachments", {})) for c in section.question],
         "answer": _cells(section, theirs) if in_words else [],
@@ -191,27 +191,6 @@ def _mark(cell: NotebookNode, counted: CountedMark | None) -> Mark:
 
 def _reached(share: float) -> str:
     return "full" if share >= 1 else "some" if share > 0 else "none"
-
-
-def _parts(verdict: Verdict) -> list[dict[str, Any]]:
-    report, said = VerdictReport(verdict, verdict.lesson), set[str]()
-    attempted = verdict.status is not Status.NOT_ATTEMPTED
-    return [_part(part, report, said) for part in verdict.parts if attempted]
-
-
-def _part(part: PartResult, report: VerdictReport, said: set[str]) -> dict[str, Any]:
-    withheld = part.status is Status.NOT_RUN
-    reasons = report.reasons(part, said)
-    return {
-        "name": part.name,
-        "status": "right" if part.status is Status.RIGHT else MARKS.get(part.status, part.status),
-        "kind": part.status.name.lower().replace("_", "-"),
-        "share": f"{part.points:g} withheld" if withheld else f"{part.earned:g} of {part.points:g}",
-        "reasons": [one for one in reasons if one != part.hint],
-        "hint": part.hint if part.hint in reasons else "",
-        "against": part.against,
-        "example": "\n".join(part.example.lines()) if part.example else "",
-    }
 
 
 def _reads(verdict: Verdict, lessons: str) -> Markup | str:
