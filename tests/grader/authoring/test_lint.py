@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.authoring.rules import (
+from grader.authoring.lint import (
     check_lines,
     check_problems,
     headings,
