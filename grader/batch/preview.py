@@ -37,7 +37,7 @@ COLUMNS = (
 )
 
 
-class Points(NamedTuple):
+class Score(NamedTuple):
     """What a learner has in an exercise, or in the whole lab.
 
     Attributes:
@@ -56,8 +56,8 @@ class Change:
     student: str
     name: str
     exercise: str
-    before: Points
-    after: Points
+    before: Score
+    after: Score
 
     @property
     def kind(self) -> str:
@@ -134,13 +134,13 @@ class Preview(RunSummary):
             verdicts |= {named(notebook.name, cell): verdict for cell, verdict in found.items()}
         return replace(one, scores=scores, run=replace(one.run, verdicts=verdicts))
 
-    def _points(self, one: Graded) -> Iterator[tuple[str, Points]]:
+    def _points(self, one: Graded) -> Iterator[tuple[str, Score]]:
         """Yield what somebody has in each exercise, and in the whole lab."""
         counted = self._counted.of(self.lab, one) if self._counted else None
         by_name = {mark.raw.exercise: mark.counts for mark in counted.marks} if counted else {}
         for name in one.cells:
-            yield name, Points(one.scores.get(name), by_name.get(name))
-        yield WHOLE, Points(one.points, counted.counts if counted else None)
+            yield name, Score(one.scores.get(name), by_name.get(name))
+        yield WHOLE, Score(one.points, counted.counts if counted else None)
 
     def write(self) -> None:
         """Write ``preview.csv``: a row for each learner, and for each exercise that changes."""

@@ -16,7 +16,7 @@ from grader.results.class_report.alike import Alike, stubs_of
 from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
-from grader.results.class_report.page import Places, render
+from grader.results.class_report.page import Links, render
 from grader.results.class_report.sheets import exercise_rows, learner_rows
 from grader.results.class_report.tally import Tally
 from grader.results.coursefile.marks import CountedMarks
@@ -74,8 +74,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     write_table(out / EXERCISES, exercise_rows(tally))
     if counts:
         write_table(out / COUNTS, counts.table())
-    places = Places(course, out, lab, results.notebooks)
-    write_whole(out / PAGE, render(tally, places, datetime.now(), alike, counts).encode())
+    links = Links(course, out, lab, results.notebooks)
+    write_whole(out / PAGE, render(tally, links, datetime.now(), alike, counts).encode())
     written = [out / name for name in (LEARNERS, EXERCISES, PAGE, *([COUNTS] if counts else []))]
     course.share(*written, *([out.parent, out] if args.out is None else []))
     every = tally.submissions + not_entered

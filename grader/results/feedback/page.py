@@ -24,7 +24,7 @@ from grader.results.coursefile.sentences import (
     number,
     sum_sentences,
 )
-from grader.results.feedback.exercises import Section, is_answer, sections
+from grader.results.feedback.exercises import Segment, is_answer, segments
 from grader.results.feedback.theirs import OUTPUTS, Theirs, teachers
 from grader.run_record import RunRecord
 from grader.verdict import FULL, Verdict, in_points
@@ -86,7 +86,7 @@ def render(nb: NotebookNode, about: About) -> str:
     """Return the page for a notebook that :mod:`grader.preprocessors.feedback` has cleaned."""
     theirs, counted = Theirs(), about.told.counted
     marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
-    found = list(sections(nb))
+    found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
     exercises = [
         _exercise(one, about, marks, theirs) | {"earlier": run.earlier.get(one.name, "")}
@@ -128,28 +128,28 @@ def _whole(about: About) -> list[str]:
 
 
 def _exercise(
-    section: Section, about: About, marks: Mapping[str, CountedMark], theirs: Theirs
+    segment: Segment, about: About, marks: Mapping[str, CountedMark], theirs: Theirs
 ) -> dict[str, Any]:
     """Return what the template shows of one exercise."""
-    cell, name = section.graded, section.name
+    cell, name = segment.graded, segment.name
     assert cell is not None
     verdict = about.verdicts.get(name)
     counted = marks.get(name) or marks.get(f"{about.notebook}/{name}")
     in_words = is_task(cell) or cell.cell_type == "markdown"
     graded_cells = [cell] if cell.cell_type == "code" else []
-    said = [c.metadata.nbgrader.get("comment") for c in [cell, *section.cells] if _is_asked(c)]
+    said = [c.metadata.nbgrader.get("comment") for c in [cell, *segment.cells] if _is_asked(c)]
     by_tests = verdict is None and is_self_judged(cell)
     return {
         "anchor": f"exercise-{name}",
         "name": name,
-        "title": section.title or name,
+        "title": segment.title or name,
         "mark": _mark(cell, counted),
         "verdict": verdict,
         "parts": list(VerdictReport(verdict, verdict.lesson).parts()) if verdict else [],
         "reads": _reads(verdict, about.lessons) if verdict else "",
-        "question": [teachers(c.source, c.get("attachments", {})) for c in section.question],
-        "answer": _cells(section, theirs) if in_words else [],
-        "cells": [] if in_words else _cells(section, theirs, graded_cells),
+        "question": [teachers(c.source, c.get("attachments", {})) for c in segment.question],
+        "answer": _cells(segment, theirs) if in_words else [],
+        "cells": [] if in_words else _cells(segment, theirs, graded_cells),
         "tests": theirs.code(cell.source) if by_tests else "",
         "remarks": [teachers(text) for text in said if text],
         "rubric": teachers(about.rubrics[name]) if name in about.rubrics else "",
@@ -203,11 +203,11 @@ def _reads(verdict: Verdict, lessons: str) -> Markup | str:
 
 
 def _cells(
-    section: Section, theirs: Theirs, graded: list[NotebookNode] | None = None
+    segment: Segment, theirs: Theirs, graded: list[NotebookNode] | None = None
 ) -> list[dict[str, Any]]:
-    """Return what the template shows of a section's cells: text, code, and what it showed."""
+    """Return what the template shows of a segment's cells: text, code, and what it showed."""
     shown, left = [], OUTPUTS
-    for cell in [*section.cells, *(graded or [])]:
+    for cell in [*segment.cells, *(graded or [])]:
         code, words = Markup(""), Markup("")
         if cell.cell_type == "code" and is_answer(cell):
             code = theirs.code(cell.source)
