@@ -83,5 +83,5 @@ def _read(path: Path, changed: int, size: int) -> tuple[str, list[_Cell]]:
             further = FURTHER.search(cell.source) is not None
         if is_grade(cell) or is_task(cell):
             about = cell.metadata.nbgrader
-            found.append(_Cell(about.grade_id, heading, float(about.points), further))
+            found.append(_Cell(about.grade_id, heading, float(about.get("points") or 0.0), further))
     return nb.metadata.get(KEY, {}).get("title", ""), found
