@@ -1,4 +1,4 @@
-"""``python -m grader check LAB``: grade one notebook and print a table of the results.
+"""``python -m grader check LAB``: grade one notebook, and print a table and what went wrong.
 
 It is rebuilt and run as in grading, but without a sandbox, with the rights of the current user: use
 it only for notebooks that you would run yourself. Nothing is recorded.
@@ -7,6 +7,7 @@ it only for notebooks that you would run yourself. Nothing is recorded.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
@@ -20,6 +21,7 @@ from rich.table import Table
 from grader import UserError
 from grader.course import nbgrader_config
 from grader.judging.graded_cell import read_verdicts
+from grader.judging.report import VerdictReport
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, choose, opened
 from grader.preprocessors.execute import Execute
@@ -27,7 +29,7 @@ from grader.results.class_report.outline import Outline, read_outline
 from grader.run_record import typed_seed
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
 from grader.submission.rebuild import is_owned, rebuild
-from grader.verdict import FULL, Status, Verdict
+from grader.verdict import Status, Verdict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +63,12 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         nb, _ = Execute(config=config, unsafe_no_sandbox=True).preprocess(rebuilt.nb, resources)
     for note in rebuilt.notes:
         console.print(f"[yellow]note[/yellow] {escape(note.message)}")
-    console.print(_table(outline, nb))
+    found = read_verdicts(nb)
+    console.print(_table(outline, nb, found))
+    for verdict in found.values():
+        if verdict.status not in (Status.RIGHT, Status.NOT_ATTEMPTED):
+            report = f"{VerdictReport(verdict, verdict.lesson)}\n"
+            console.print(report, markup=False, highlight=False, soft_wrap=True)
     seed = nb.metadata[KEY].seed
     console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
     return 1 if rebuilt.notes else 0
@@ -95,33 +102,7 @@ def find_lab(cells: list[SubmittedCell], root: Path) -> tuple[str, NotebookNode]
     return name, source_nb
 
 
-def problems(verdict: Verdict) -> tuple[str, ...]:
-    """Return what a verdict says went wrong, one sentence each."""
-    if verdict.status is Status.RIGHT:
-        return ()
-    if verdict.status in (Status.NOT_ATTEMPTED, Status.NOT_RUN):
-        return (verdict.problem or "not attempted yet",)
-    others: dict[str, list[str]] = {}
-    for part in verdict.parts:
-        if part.problem and not part.misconception:
-            missing = " (not run)" if part.status is Status.NOT_RUN else ""
-            said = "\n".join(filter(None, (part.problem, part.hint)))
-            others.setdefault(said, []).append(part.name + missing)
-    shown = ["\n".join(part.example.lines()) for part in verdict.parts if part.example]
-    return (
-        *(f"{name}: {text}" for name, text in verdict.explanations.items()),
-        *(f"{', '.join(names)}: {said}" for said, names in others.items()),
-        *(f"for example:\n{example}" for example in shown),
-    )
-
-
-def _title(outline: Outline, cell: NotebookNode) -> str:
-    name = cell.metadata.nbgrader.grade_id
-    return outline.titles.get(name) or name
-
-
-def _table(outline: Outline, nb: NotebookNode) -> Table:
-    found = read_verdicts(nb)
+def _table(outline: Outline, nb: NotebookNode, found: Mapping[str, Verdict]) -> Table:
     cells = [cell for cell in nb.cells if is_grade(cell) or is_task(cell)]
     untouched = sum(v.status is Status.NOT_ATTEMPTED for v in found.values())
     earned, most = sum(v.earned for v in found.values()), sum(v.most for v in found.values())
@@ -129,29 +110,13 @@ def _table(outline: Outline, nb: NotebookNode) -> Table:
     manual = sum(float(cell.metadata.nbgrader.points) for cell in by_hand)
     more = f"\nand {manual:g} by a person" if manual else ""
     table = Table(title=outline.title, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
-    table.add_column("exercise", f"{untouched} not attempted" if untouched else "", ratio=3)
+    table.add_column("exercise", f"{untouched} not attempted" if untouched else "")
     table.add_column("points", f"{earned:g} of {most:g}{more}", justify="right", no_wrap=True)
-    table.add_column("what went wrong", overflow="fold", ratio=4)
-    table.add_column("where to read", overflow="fold", ratio=2)
     for cell in cells:
-        name = cell.metadata.nbgrader.grade_id
-        colour, share, said, reads = "default", "–", "marked by a person", ""
-        points = float(cell.metadata.nbgrader.points)
+        name, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
+        share = "marked by a person, –"
         if verdict := found.get(name):
-            colour, points, share = _colour(verdict), verdict.most, f"{verdict.earned:g}"
-            said = "\n".join(problems(verdict))
-            if verdict.reads and verdict.status not in FULL:
-                reads = f"lesson {verdict.lesson}, “{verdict.reads}”"
-        table.add_row(
-            f"[{colour}]{escape(_title(outline, cell))}[/{colour}]\n[dim]{escape(name)}[/dim]",
-            f"{share} of {points:g}",
-            escape(said),
-            escape(reads),
-        )
+            points, share = verdict.most, f"{verdict.earned:g}"
+        title = escape(outline.titles.get(name) or name)
+        table.add_row(f"{title} [dim]{escape(name)}[/dim]", f"{share} of {points:g}")
     return table
-
-
-def _colour(verdict: Verdict) -> str:
-    if verdict.status is Status.NOT_ATTEMPTED:
-        return "bright_black"
-    return "green" if verdict.earned == verdict.most else "yellow" if verdict.earned else "red"

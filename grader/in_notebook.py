@@ -16,10 +16,10 @@ from IPython.display import Markdown, display
 
 from grader.backquotes import in_code
 from grader.judging.catalogue import find_check
-from grader.judging.report import MARKS, VerdictReport
+from grader.judging.report import PartWords, VerdictReport
 from grader.lesson_links import link_to
 from grader.solutions import worked
-from grader.verdict import FULL, Cause, PartResult, Status, Verdict, in_points
+from grader.verdict import FULL, Cause, Status, Verdict
 from grader.verify import judged
 from utils.notebook import cell_clock
 from utils.notebook.style import MUTED, RIGHT, WRONG
@@ -102,10 +102,9 @@ class VerdictCard(VerdictReport):
         """Return the card. Every text in it is escaped, because some are the learner's own."""
         verdict, full = self.verdict, self.verdict.status in FULL
         attempted = verdict.status is not Status.NOT_ATTEMPTED
-        said: set[str] = set()
         inner = [f"<div><b>{self.total()}</b>{self._bar()}</div>"]
         if attempted:
-            inner += [self._part(part, said) for part in verdict.parts]
+            inner += map(self._part, self.parts())
         else:
             inner.append("<div>Not attempted yet.</div>")
         if not full:
@@ -125,23 +124,18 @@ class VerdictCard(VerdictReport):
         )
         return f'<div aria-hidden="true" style="display:flex;margin:4px 0 8px">{pieces}</div>'
 
-    def _part(self, part: PartResult, said: set[str]) -> str:
+    def _part(self, part: PartWords) -> str:
         colour = COLOURS.get(part.status, MUTED)
-        label = "right" if part.status is Status.RIGHT else MARKS.get(part.status, part.status)
-        reasons: list[str] = [in_code(sentence) for sentence in self.reasons(part, said)]
-        if part.against:
-            reasons.insert(0, in_code(f"Held against {part.against}."))
+        said: list[str] = [in_code(one) for one in filter(None, (*part.reasons, part.hint))]
         if part.example:
-            lines = html.escape("\n".join(part.example.lines()))
-            reasons.append(f'For example, to paste:<pre style="{CODE}">{lines}</pre>')
-        more = "".join(f"<div>{reason}</div>" for reason in reasons)
-        share = f"{part.earned:g} of {in_points(part.points)}"
-        if part.status is Status.NOT_RUN:
-            share = f"{part.points:g} withheld"
+            said.append(
+                f'For example, to paste:<pre style="{CODE}">{html.escape(part.example)}</pre>'
+            )
+        more = "".join(f"<div>{one}</div>" for one in said)
         return (
             '<div style="display:flex;gap:10px;margin-bottom:6px">'
             f'<div style="flex:0 0 62px;color:#fff;background:{colour};border-radius:3px;'
-            f'font-size:12px;text-align:center;height:20px;line-height:20px">{label}</div>'
+            f'font-size:12px;text-align:center;height:20px;line-height:20px">{part.word}</div>'
             f'<div style="flex:1;min-width:0"><b>{in_code(part.name)}</b>'
-            f" ({share}){more}</div></div>"
+            f" ({part.share}){more}</div></div>"
         )

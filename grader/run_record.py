@@ -40,7 +40,7 @@ class RunRecord:
     """The facts about one notebook's run; what was not recorded, or has another type, is empty."""
 
     seed: str = ""  # what the cases were drawn from
-    key: str = ""  # the id of the batch's job, which names what it was graded by and the submission
+    job_id: str = ""  # the batch's, which names what it was graded by and the submission
     sandbox: bool | None = None  # whether there was one; None where that was not recorded
     seconds: float | None = None  # how long the run took by the clock
     notes: tuple[Note, ...] = ()  # what was put right before grading
@@ -52,7 +52,7 @@ class RunRecord:
     @property
     def graded_by(self) -> str:
         """Hashes of what it was graded by (:data:`grader.batch.version.FACTORS`), or empty."""
-        return self.key.rpartition("-")[0]
+        return self.job_id.rpartition("-")[0]
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -70,7 +70,8 @@ class RunRecord:
         """Read the record from a notebook's metadata, which may be of any shape."""
         ours = mapping(mapping(metadata).get(KEY))
         return cls(
-            **texts(ours, "seed", "key"),
+            seed=text(ours.get("seed")),
+            job_id=text(ours.get("key")),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),

@@ -41,8 +41,8 @@ from utils.notebook.course import ROOT, WORK, copy_of
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
 # What a copy was made from, as it stands in its metadata: the hash of the original (`of`), and by
 # the name of each cell the hashes of its source and of its outputs (`cells`).
-Given = dict[str, Any]
-NOTHING: Given = {"cells": {}}
+Origin = dict[str, Any]
+NOTHING: Origin = {"cells": {}}
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
 
@@ -98,10 +98,10 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
         write_whole(mine, _content(new, new.cells, NOTHING, data))
         return []
     copied = nbformat.reads(before.decode(), as_version=4)
-    given = copied.metadata.get(KEY, {}).get(COPY) or NOTHING
-    cells, told = bring_in(given, new.cells, copied.cells)
+    origin = copied.metadata.get(KEY, {}).get(COPY) or NOTHING
+    cells, told = bring_in(origin, new.cells, copied.cells)
     write_whole(previous(mine), before)
-    write_whole(mine, _content(new, cells, given, data))
+    write_whole(mine, _content(new, cells, origin, data))
     return [
         f"{shown} has changed, and this copy follows it; your answers and your own cells stay "
         f"({previous(mine).name} is the copy as it was)",
@@ -110,19 +110,19 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
 
 
 def bring_in(
-    given: Given, new: list[NotebookNode], mine: list[NotebookNode]
+    origin: Origin, new: list[NotebookNode], mine: list[NotebookNode]
 ) -> tuple[list[NotebookNode], list[str]]:
     """Return the cells of an original with what a learner wrote into its older copy, `mine`.
 
     With them comes a line about each cell in which one text took another's place.
     """
-    _give_ids(mine, given)
+    _give_ids(mine, origin)
     now, own = _by_name(new), _by_name(mine)
-    following = _own_cells(mine, now, given)
+    following = _own_cells(mine, now, origin)
     cells, told = following.pop("", []), []
     for name, cell in now.items():
         kept = own.get(name)
-        was, showed = given["cells"].get(name, ("", _outputs({})))
+        was, showed = origin["cells"].get(name, ("", _outputs({})))
         if kept is None:
             cells.append(cell)
         elif _source(kept) == _source(cell):
@@ -182,19 +182,21 @@ def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
     return PurePath(leads).as_posix() + hash_sign + section
 
 
-def _content(new: NotebookNode, cells: list[NotebookNode], before: Given, original: bytes) -> bytes:
+def _content(
+    new: NotebookNode, cells: list[NotebookNode], before: Origin, original: bytes
+) -> bytes:
     # Shipped outputs are those of an executed page; any others somebody has made in it.
     ours = new.metadata.get(KEY, {})
-    given: Given = {"of": _hash(original), "cells": {}}
+    origin: Origin = {"of": _hash(original), "cells": {}}
     for cell in new.cells:
         name, outputs = _name(cell), _outputs(cell if EXECUTED in ours else {})
         if not _is_solution(cell) or _is_released(cell):
-            given["cells"][name] = [_source(cell), outputs]
+            origin["cells"][name] = [_source(cell), outputs]
         elif name in before["cells"]:  # the text is an answer, so the copy's is one, too
-            given["cells"][name] = before["cells"][name]
+            origin["cells"][name] = before["cells"][name]
     made = copy.copy(new)
     made.cells = cells
-    made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: given}})
+    made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: origin}})
     return nbformat.writes(made).encode() + b"\n"
 
 
@@ -206,16 +208,16 @@ def _made_from(data: bytes) -> str:
         return ""
 
 
-def _give_ids(mine: Iterable[NotebookNode], given: Given) -> None:
+def _give_ids(mine: Iterable[NotebookNode], origin: Origin) -> None:
     """Give cells that a program saved without ids those of the same cells in the original."""
-    ids = {pair[0]: name for name, pair in given["cells"].items()}
+    ids = {pair[0]: name for name, pair in origin["cells"].items()}
     for cell in mine:
         if "id" not in cell:
             cell.id = ids.pop(_source(cell), None) or uuid4().hex[:8]
 
 
 def _own_cells(
-    mine: Iterable[NotebookNode], now: dict[str, NotebookNode], given: Given
+    mine: Iterable[NotebookNode], now: dict[str, NotebookNode], origin: Origin
 ) -> dict[str, list[NotebookNode]]:
     """Return the cells that are only the learner's, by the cell of the original they follow."""
     found: dict[str, list[NotebookNode]] = {}
@@ -226,11 +228,11 @@ def _own_cells(
             seen.add(name)
             after = name
         elif _source(cell) not in (
-            given["cells"].get(name, ("",))[0],
+            origin["cells"].get(name, ("",))[0],
             name in now and _source(now[name]),
         ):
             # The id is one that no original has, so that the cell stays the learner's.
-            known = name in now or name in given["cells"]
+            known = name in now or name in origin["cells"]
             found.setdefault(after, []).append(_plain(cell) if known else cell)
     return found
 

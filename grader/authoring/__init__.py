@@ -5,7 +5,7 @@
                              -> release/NN_name/NN_name.ipynb    learner's version, by nbgrader
     phases/start.py          -> notebooks/start.ipynb            executed like a lesson
 
-`steps.build` goes through it: a text is parsed (`text`) and checked, all problems at once (`rules`,
+`steps.build` goes through it: a text is parsed (`text`) and checked, all problems at once (`lint`,
 `leaks`); to refuse something new, yield a `Problem` there. A cell's header
 becomes nbgrader's metadata (`notebook`). A lesson is executed (`execute`) where its text, the part
 of `utils` that it imports, or its saved outputs changed (`digest`), and gets what JupyterLab folds

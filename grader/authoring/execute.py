@@ -13,8 +13,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from grader.authoring.lint import silent_images
 from grader.authoring.notebook import LANGUAGE
-from grader.authoring.rules import silent_images
 from grader.authoring.text import Problem, Refused, Text, TextCell, at
 from grader.judging.graded_cell import plain
 from grader.metadata import MAY_RAISE

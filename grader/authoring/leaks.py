@@ -56,7 +56,7 @@ def secrets_of(cell: TextCell) -> Iterator[tuple[str, int]]:
         try:
             block = parse_block("\n".join(hidden))
         except SyntaxError:
-            continue  # reported by the rules
+            continue  # reported by `lint`
         for node in (node for top in block for node in ast.walk(top)):
             # parse_block adds one line above the code
             if not isinstance(node, SIMPLE) or node.value is None:

@@ -18,9 +18,9 @@ from nbformat import NotebookNode
 from grader.authoring.digest import lesson_digest, outputs_digest
 from grader.authoring.execute import output_problems, run_page
 from grader.authoring.folds import add_buttons, fold_answers, without_blank
+from grader.authoring.lint import check_problems, lab_problems, page_problems
 from grader.authoring.notebook import fingerprints, read, stamp, to_bytes, to_cells, to_notebook
 from grader.authoring.release import generate, holds_work
-from grader.authoring.rules import check_problems, lab_problems, page_problems
 from grader.authoring.text import (
     Problem,
     Refused,

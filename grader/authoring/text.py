@@ -59,7 +59,7 @@ def refuse_if_any(problems: Iterable[Problem]) -> None:
 class TextCell:
     """A cell as a text has it, whether it was read from a text or from a notebook."""
 
-    kind: str  # "code" or "markdown" ("raw" is read, and refused by the rules)
+    kind: str  # "code" or "markdown" ("raw" is read, and refused by `lint`)
     source: str  # without the cell's header, and without blank lines at its end
     header: Mapping[str, Any] = field(default_factory=dict)  # {"test": "as_rows", "points": 2}
     line: int = field(default=0, compare=False)  # of the header; 0 if read from a notebook

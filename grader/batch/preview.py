@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import nbformat
 from rich import box
@@ -22,17 +21,15 @@ from grader.batch.summary import MOST_LINES, RunSummary, in_lines
 from grader.batch.writer import RECORDS, GradeRecord
 from grader.course import Course
 from grader.judging.graded_cell import read_verdicts
-from grader.results.coursefile.exports import rounded
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import read_course_file
+from grader.results.coursefile.sentences import rounded
 from grader.results.gradebook import Graded, Results
-from grader.results.spreadsheet import safe
+from grader.results.spreadsheet import write_table
 from grader.submission.names import printable
 from grader.verdict import Verdict
-from grader.whole_file import replacing
 
 FILE = "preview.csv"
-ENCODING = "utf-8-sig"  # the mark is for Excel
 WHOLE = ""  # in place of an exercise: the whole lab
 COLUMNS = (
     *("student", "learner", "exercise", "points", "points_after"),
@@ -40,7 +37,7 @@ COLUMNS = (
 )
 
 
-class Points(NamedTuple):
+class Score(NamedTuple):
     """What a learner has in an exercise, or in the whole lab.
 
     Attributes:
@@ -59,8 +56,8 @@ class Change:
     student: str
     name: str
     exercise: str
-    before: Points
-    after: Points
+    before: Score
+    after: Score
 
     @property
     def kind(self) -> str:
@@ -69,6 +66,12 @@ class Change:
         differences = [rounded(new or 0.0) - rounded(old or 0.0) for new, old in pairs]
         first = next(filter(None, differences), 0.0)
         return "gains" if first > 0 else "loses" if first < 0 else "same"
+
+    def row(self) -> list[Any]:
+        """Return what stands below :data:`COLUMNS`."""
+        points = self.before.raw, self.after.raw, self.before.counted, self.after.counted
+        found = ["" if p is None else rounded(p) for p in points]
+        return [self.student, self.name, self.exercise or "the whole lab", *found, self.kind]
 
 
 class Preview(RunSummary):
@@ -131,26 +134,19 @@ class Preview(RunSummary):
             verdicts |= {named(notebook.name, cell): verdict for cell, verdict in found.items()}
         return replace(one, scores=scores, run=replace(one.run, verdicts=verdicts))
 
-    def _points(self, one: Graded) -> Iterator[tuple[str, Points]]:
+    def _points(self, one: Graded) -> Iterator[tuple[str, Score]]:
         """Yield what somebody has in each exercise, and in the whole lab."""
         counted = self._counted.of(self.lab, one) if self._counted else None
         by_name = {mark.raw.exercise: mark.counts for mark in counted.marks} if counted else {}
         for name in one.cells:
-            yield name, Points(one.scores.get(name), by_name.get(name))
-        yield WHOLE, Points(one.points, counted.counts if counted else None)
+            yield name, Score(one.scores.get(name), by_name.get(name))
+        yield WHOLE, Score(one.points, counted.counts if counted else None)
 
     def write(self) -> None:
         """Write ``preview.csv``: a row for each learner, and for each exercise that changes."""
         place = {name.name: number for number, name in enumerate(self._results.cells)}
         self._changes.sort(key=lambda one: (one.student, place.get(one.exercise, -1)))
-        with replacing(self.path) as part, part.open("w", encoding=ENCODING, newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for one in self._changes:
-                points = [one.before.raw, one.after.raw, one.before.counted, one.after.counted]
-                found = ["" if p is None else rounded(p) for p in points]
-                row = [one.student, one.name, one.exercise or "the whole lab", *found, one.kind]
-                writer.writerow(map(safe, row))
+        write_table(self.path, [COLUMNS, *(one.row() for one in self._changes)])
         self._course.share(self.path.parent, self.path)
 
     def show(self, console: Console) -> None:

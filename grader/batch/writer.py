@@ -239,7 +239,7 @@ class Writer:
         here = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
         known = {path.name for path in paths.values()} | set(lab.files) | {TIMESTAMP}
         runs = [RunRecord.read(path) for path in paths.values()]
-        if not (before and before.job_id) or {run.key for run in runs} != {before.job_id}:
+        if not (before and before.job_id) or {run.job_id for run in runs} != {before.job_id}:
             return None
         again = before.digest == job.submission.digest and any(run.only_asks for run in runs)
         if not again:  # the same is not held against a lab that has changed since

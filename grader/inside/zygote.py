@@ -4,9 +4,9 @@ Each grading process starts one. It never sees a seed, a check or a grade, and o
 the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
 
 - The control socket, from the grading process, carries one request for each kernel: its limits,
-  and descriptors for its lease, its socket to a client, its connection, its clock (the zygote
-  writes the seconds that have passed, the grading process whether it waits) and, if there is one,
-  its folder.
+  and descriptors for its lease, its socket to a client, its connection, a file of its own time (the
+  zygote writes how much has passed, the grading process whether it waits) and, if there is one, its
+  folder.
 - The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
   the sandbox, and so does closing the lease, which also happens when the grading process dies. The
   zygote sends "started" and, at the end, the reason for the end.
@@ -48,7 +48,7 @@ class RunningSandbox:
     lease: socket.socket  # the zygote's end
     meter: usage.Meter
     limits: Mapping[str, Any]  # `memory` in bytes, `total_seconds` of its own (`usage.Meter.look`)
-    clock: int
+    own_time: int
     begun: float  # by `time.monotonic`
     group: cgroup.Group | None
     killed: int  # how many processes Linux had killed on this machine for want of memory
@@ -169,7 +169,7 @@ class Zygote:
         lease: socket.socket,
         end: int,
         connection: int,
-        clock: int,
+        own_time: int,
         files: int | None = None,
     ) -> RunningSandbox:
         self._import(asked)
@@ -199,7 +199,7 @@ class Zygote:
                 group.close()
             raise
         begun, killed = time.monotonic(), usage.killed_for_memory()
-        return RunningSandbox(built, lease, meter, asked, os.dup(clock), begun, group, killed)
+        return RunningSandbox(built, lease, meter, asked, os.dup(own_time), begun, group, killed)
 
     def _import(self, asked: Mapping[str, Any]) -> None:
         wanted = {*asked["preload"], *([COMPILER] if asked["headers"] else [])}
@@ -334,8 +334,8 @@ class Zygote:
         to measure it may take long.
         """
         meter, seconds = entry.meter, entry.limits["total_seconds"]
-        meter.look(os.pread(entry.clock, 1, usage.AWAITED) != b"\0")
-        os.pwrite(entry.clock, usage.CLOCK.pack(meter.passed), 0)
+        meter.look(os.pread(entry.own_time, 1, usage.AWAITED) != b"\0")
+        os.pwrite(entry.own_time, usage.OWN_TIME.pack(meter.passed), 0)
         entry.nice = max(entry.nice, self.nice, usage.niceness(meter.runnable))
         if meter.runnable > usage.FAIR or self.nice:
             usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
@@ -369,7 +369,7 @@ class Zygote:
             entry.group.close()
         _say(entry.lease, {"ended": reason, "status": status})
         entry.lease.close()
-        os.close(entry.clock)
+        os.close(entry.own_time)
 
 
 @contextlib.contextmanager

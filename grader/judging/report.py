@@ -7,15 +7,36 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from IPython import get_ipython
 from IPython.display import display
 
-from grader.verdict import FULL, VERDICT_MIME, PartResult, Status, Verdict, in_points
+from grader.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
 
 INDENT = " " * 11
-MARKS = {Status.RIGHT: "ok", Status.WRONG: "not yet"}
+WORDS = {Status.WRONG: "not yet"}  # where a status has another word than its own
+
+
+class PartWords(NamedTuple):
+    """What is said of a part, wherever it is shown.
+
+    Attributes:
+        word: for its status.
+        share: of its points.
+        reasons: sentences; one that was given above is ``as above``.
+        hint: a last sentence, which may be folded away, or empty.
+        example: lines to paste, or empty.
+    """
+
+    name: str
+    status: Status
+    word: str
+    share: str
+    reasons: list[str]
+    hint: str
+    example: str
 
 
 class VerdictReport:
@@ -30,23 +51,18 @@ class VerdictReport:
     def __str__(self) -> str:
         verdict = self.verdict
         lines = [f"{verdict.check}: {self.total()}"]
-        said: set[str] = set()
-        for part in verdict.parts if verdict.status is not Status.NOT_ATTEMPTED else ():
-            share = f"({part.earned:g} of {part.points:g})"
-            if part.status is Status.NOT_RUN:
-                share = f"({part.points:g} withheld)"
-            mark = MARKS.get(part.status, part.status)
-            lines.append(f"  {mark:<7}  {part.name}  {share}")
-            if part.against:
-                lines += _indented(f"held against {part.against}")
-            for sentence in self.reasons(part, said):
+        for part in self.parts():
+            lines.append(f"  {part.word:<7}  {part.name}  ({part.share})")
+            for sentence in filter(None, (*part.reasons, part.hint)):
                 lines += _indented(sentence)
             if part.example:
                 lines.append(f"{INDENT}for example, to paste into your notebook:")
-                lines += [f"{INDENT}    {line}" for line in part.example.lines()]
+                lines += [f"{INDENT}    {line}" for line in part.example.splitlines()]
         if verdict.status is Status.NOT_ATTEMPTED:
             lines += _indented("not attempted yet")
-        if verdict.status not in FULL:
+        elif not verdict.parts:
+            lines += _indented(verdict.problem)
+        if verdict.status not in FULL and verdict.reads:
             lines.append(f"  read: lesson {verdict.lesson}, “{verdict.reads}”")
         return "\n".join(lines)
 
@@ -57,18 +73,24 @@ class VerdictReport:
         more = f", {withheld:g} more withheld" if withheld else ""
         return f"{self.verdict.earned:g} of {in_points(most)}{more}"
 
-    def reasons(self, part: PartResult, said: set[str]) -> list[str]:
-        """Return the sentences that explain a part; one that was given above is not repeated.
-
-        ``said`` has the sentences that were given so far; those of this part are added.
-        """
-        known = part.misconception
-        why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
-        told = []
-        for sentence in filter(None, (why, part.hint)):
-            told.append("as above" if sentence in said else sentence)
-            said.add(sentence)
-        return told
+    def parts(self) -> Iterator[PartWords]:
+        """Yield what is said of each part; nothing of an exercise that nobody attempted."""
+        said: set[str] = set()
+        for part in self.verdict.parts if self.verdict.status is not Status.NOT_ATTEMPTED else ():
+            withheld, known = part.status is Status.NOT_RUN, part.misconception
+            why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
+            why, hint = ("as above" if one in said else one for one in (why, part.hint))
+            against = f"held against {part.against}" if part.against else ""
+            yield PartWords(
+                part.name,
+                part.status,
+                WORDS.get(part.status, part.status),
+                f"{part.points:g} withheld" if withheld else f"{part.earned:g} of {part.points:g}",
+                list(filter(None, (against, why))),
+                hint,
+                "\n".join(part.example.lines()) if part.example else "",
+            )
+            said |= {why, part.hint} - {""}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"text/plain": str(self), VERDICT_MIME: self.verdict.to_json()}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +11,14 @@ from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
 from grader import UserError
-from grader.results.coursefile.exports import rounded
 from grader.results.coursefile.marks import counts_of
 from grader.results.coursefile.reading import due_dates, read_course_file
+from grader.results.coursefile.sentences import rounded
 from grader.results.marks import Missing, missing_marks, seconds_late
-from grader.results.spreadsheet import safe
+from grader.results.spreadsheet import write_table
 from grader.submission.names import shown_id, spelled
 from grader.verdict import in_points
-from grader.whole_file import replacing, why_not_written
+from grader.whole_file import why_not_written
 
 if TYPE_CHECKING:
     from grader.course import Course
@@ -58,19 +56,12 @@ class Export(ExportPlugin):
         students, labs = set(map(str, self.student)), set(map(str, self.assignment))
         chosen = [lab for lab in gradebook.assignments if not labs or lab.name in labs]
         rows = (row for lab in chosen for row in self._rows(gradebook, lab))
-        device = path.exists() and not path.is_file()  # such as /dev/stdout
-        with (
-            nullcontext(path) if device else replacing(path) as fresh,
-            fresh.open("w", encoding="utf-8", newline="") as file,
-        ):
-            columns = (*COLUMNS, *COUNTS) if read_course_file(self._course.root) else COLUMNS
-            writer = csv.DictWriter(file, columns, restval="")
-            writer.writeheader()
-            for row in rows:
-                if not students or row["student_id"] in students:
-                    writer.writerow({name: safe(value) for name, value in row.items()})
-            if not device:
-                self._course.share(fresh)
+        columns = (*COLUMNS, *COUNTS) if read_course_file(self._course.root) else COLUMNS
+        rows = (row for row in rows if not students or row["student_id"] in students)
+        table = ([row.get(name, "") for name in columns] for row in rows)
+        write_table(path, [columns, *table], "utf-8")
+        if path.is_file():
+            self._course.share(path)
 
     def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
         db = gradebook.db

@@ -445,7 +445,7 @@ class Results:
             notes=tuple(replace(o, cell=named(n, o.cell) if o.cell else None) for n, o in notes),
             only_asks=any(run.only_asks for run in every),
             seed=" ".join(run.seed for run in every if run.seed),
-            key=" ".join(dict.fromkeys(run.key for run in every if run.key)),
+            job_id=" ".join(dict.fromkeys(run.job_id for run in every if run.job_id)),
             sandbox=False if False in sandboxes else None if None in sandboxes else True,
             seconds=sum(times) if times else None,
             graded_at=max((run.graded_at for run in every if run.graded_at), default=None),

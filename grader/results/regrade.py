@@ -18,7 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_task
 
 from grader.judging.graded_cell import read_verdicts
-from grader.results.feedback.exercises import Section, added_by, is_answer, sections
+from grader.results.feedback.exercises import Segment, added_by, is_answer, segments
 from grader.run_record import RunRecord, record
 from grader.submission.notes import NoteKind
 from grader.untrusted import text
@@ -36,18 +36,18 @@ def may_ask(data: bytes) -> bool:
 def requests_of(nb: NotebookNode) -> dict[str, str]:
     """Return what a learner asks for, by the name of the exercise; the last one counts."""
     return {
-        section.name: " ".join(text(ASKS.sub("", cell.source, count=1)).split())
-        for section, cell in _asking(nb)
+        segment.name: " ".join(text(ASKS.sub("", cell.source, count=1)).split())
+        for segment, cell in _asking(nb)
     }
 
 
-def _asking(nb: NotebookNode) -> Iterator[tuple[Section, NotebookNode]]:
+def _asking(nb: NotebookNode) -> Iterator[tuple[Segment, NotebookNode]]:
     """Yield the cells that ask for a regrade, each with its exercise."""
-    for section in sections(nb):
-        for cell in section.cells if section.graded else ():
+    for segment in segments(nb):
+        for cell in segment.cells if segment.graded else ():
             theirs = cell.cell_type == "markdown" and added_by(cell) == "learner"
             if theirs and ASKS.match(cell.source):
-                yield section, cell
+                yield segment, cell
 
 
 def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
@@ -65,7 +65,7 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
             nb = nbformat.v4.reads(data.decode())
             old = nbformat.v4.reads(before.read_text(encoding="utf-8"))
             asking = list(_asking(nb))
-            if any(is_task(section.graded) for section, _ in asking):
+            if any(is_task(segment.graded) for segment, _ in asking):
                 return False
             if _work(nb) != _work(old) or not (_keeps(nb) and _keeps(old)):
                 return False

@@ -25,7 +25,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
 from grader import UserError
 from grader.inside import messages
-from grader.inside.usage import AWAITED, CLOCK, WAITS
+from grader.inside.usage import AWAITED, OWN_TIME, WAITS
 from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
 
@@ -34,7 +34,7 @@ SECONDS_TO_SAY_WHY = 1
 # The end of a zygote is heard at once, so this is only for one that is stuck. On a busy machine, a
 # sandbox full of processes took more than ten seconds to end.
 SECONDS_TO_END = 60
-SHORTEST, LONGEST = 0.05, 1.0  # seconds between two looks at a kernel's clock
+SHORTEST, LONGEST = 0.05, 1.0  # seconds between two looks at a kernel's own time
 UNSAFE = "from grader.inside.kernel import prepare, run; prepare(); run({}, {!r})"
 
 
@@ -251,7 +251,7 @@ class SandboxedKernel(Kernel):
         self.preload = preload
         self.connection: socket.socket
         self._lease: socket.socket | None = None
-        self._clock = -1
+        self._own_time = -1
         self._ended = ""
         self._status = 0
 
@@ -279,10 +279,10 @@ class SandboxedKernel(Kernel):
             lease, zygotes_lease = pair(socket.SOCK_SEQPACKET)
             end, kernels_end = pair(socket.SOCK_SEQPACKET)
             connection, kernels_connection = pair(socket.SOCK_STREAM)
-            clock = os.memfd_create("clock")
-            kept.callback(os.close, clock)
-            os.pwrite(clock, bytes(CLOCK.size) + b"\1", 0)
-            descriptors = [kernels_end.fileno(), kernels_connection.fileno(), clock]
+            own_time = os.memfd_create("own time")
+            kept.callback(os.close, own_time)
+            os.pwrite(own_time, bytes(OWN_TIME.size) + b"\1", 0)
+            descriptors = [kernels_end.fileno(), kernels_connection.fileno(), own_time]
             if self.files is not None:
                 descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
                 given.callback(os.close, descriptors[-1])
@@ -291,17 +291,17 @@ class SandboxedKernel(Kernel):
             kept.pop_all()
         lease.setblocking(False)
         end.setblocking(False)
-        self._lease, self._end, self.connection, self._clock = lease, end, connection, clock
+        self._lease, self._end, self.connection, self._own_time = lease, end, connection, own_time
 
     def passed(self) -> float:
         """Return the seconds of the sandbox's own time (see :class:`Limits`) when last measured."""
-        if self._clock < 0:
+        if self._own_time < 0:
             return math.inf
-        return CLOCK.unpack(os.pread(self._clock, CLOCK.size, 0))[0]
+        return OWN_TIME.unpack(os.pread(self._own_time, OWN_TIME.size, 0))[0]
 
     def wait(self, waits: bool) -> None:
-        if self._clock >= 0:
-            os.pwrite(self._clock, bytes([waits]), AWAITED)
+        if self._own_time >= 0:
+            os.pwrite(self._own_time, bytes([waits]), AWAITED)
 
     def alive(self) -> bool:
         self._listen()
@@ -379,8 +379,8 @@ class SandboxedKernel(Kernel):
         self._lease = None
         self._end.close()
         self.connection.close()
-        os.close(self._clock)
-        self._clock = -1
+        os.close(self._own_time)
+        self._own_time = -1
 
     def _over(self) -> None:
         self._listen()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from grader.metadata import KEY
 
 MIB = 2**20
 
+# What each setting may be: a test of its value, and words for that.
+Expected = Mapping[str, tuple[Callable[[Any], bool], str]]
+WHOLE = (lambda value: type(value) is int and value > 0), "a whole number above 0"
 # name in a lab's metadata -> (field of Limits, size of one unit)
 UNITS = {
     "memory_mb": ("memory", MIB),
@@ -20,6 +23,20 @@ UNITS = {
     "processes": ("processes", 1),
     "total_seconds": ("total_seconds", 1),
 }
+OF_LIMITS: Expected = dict.fromkeys(UNITS, WHOLE)
+OF_TIME: Expected = {
+    "cell_seconds": WHOLE,
+    "limits": (lambda value: isinstance(value, Mapping), "names and numbers"),
+}
+
+
+def setting_faults(found: Mapping[str, Any], expected: Expected) -> Iterator[str]:
+    """Yield what is wrong with the settings of a lab: one that there is not, or its value."""
+    for name, value in found.items():
+        if name not in expected:
+            yield f"there is no setting {name!r}; there are: {', '.join(expected)}"
+        elif not expected[name][0](value):
+            yield f"{name}: expected {expected[name][1]}, got {value!r}"
 
 
 @dataclass(frozen=True)
@@ -49,24 +66,10 @@ class Limits:
         one.
         """
         ours = metadata.get(KEY, {})
-        chosen: dict[str, Any] = {}
-        if "cell_seconds" in ours:
-            chosen["cell_seconds"] = _positive("open_the_hood.cell_seconds", ours["cell_seconds"])
-        wanted = ours.get("limits", {})
-        if not isinstance(wanted, Mapping):
-            raise UserError(f"open_the_hood.limits: expected names and numbers, got {wanted!r}")
-        for name, value in wanted.items():
-            if name not in UNITS:
-                raise UserError(
-                    f"open_the_hood.limits: there is no limit {name!r}; there are: "
-                    + ", ".join(UNITS)
-                )
-            field, unit = UNITS[name]
-            chosen[field] = _positive(f"open_the_hood.limits.{name}", value) * unit
-        return cls(**chosen)
-
-
-def _positive(name: str, value: Any) -> int:
-    if type(value) is not int or value <= 0:
-        raise UserError(f"{name}: expected a whole number above 0, got {value!r}")
-    return value
+        own = {name: ours[name] for name in OF_TIME if name in ours}
+        wanted = own.pop("limits", {})
+        for said in setting_faults({**own, "limits": wanted}, OF_TIME):
+            raise UserError(f"{KEY}: {said}")
+        for said in setting_faults(wanted, OF_LIMITS):
+            raise UserError(f"{KEY}.limits: {said}")
+        return cls(**own, **{UNITS[name][0]: UNITS[name][1] * n for name, n in wanted.items()})

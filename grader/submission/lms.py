@@ -59,7 +59,7 @@ class Unmatched(Exception):
     """No student of the gradebook, or more than one, is the owner; says why."""
 
 
-class Roster:
+class Enrolled:
     """The gradebook's students, and the ids and addresses that tables give the LMS's numbers."""
 
     def __init__(self, students: Sequence[Student]):

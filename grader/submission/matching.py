@@ -45,23 +45,23 @@ def match(expected: Sequence[str], names: Sequence[str]) -> dict[str, Match]:
     no candidate, and just one notebook in the folder has the name of none, that is taken for it.
     """
     candidates: dict[str, list[tuple[Fit, str]]] = {name: [] for name in expected}
-    free = []
+    unmatched = []
     for name in names:
         fits = [(fit, -len(one), one) for one in expected if (fit := _fit(name, one)) is not None]
         if fits:
             fit, _, best = min(fits)
             candidates[best].append((fit, name))
         elif is_notebook(name):
-            free.append(name)
+            unmatched.append(name)
     found = {one: _best(one, fitting) for one, fitting in candidates.items()}
     for one, (taken, others) in found.items():
         if is_notebook(taken):
-            copies = [name for name in free if _stem(name).startswith(_stem(one))]
+            copies = [name for name in unmatched if _stem(name).startswith(_stem(one))]
             others += copies
-            free = sorted({*free} - {*copies})
+            unmatched = sorted({*unmatched} - {*copies})
     missing = [one for one, hit in found.items() if not any(map(is_notebook, [hit[0], *hit[1]]))]
-    if len(missing) == 1 and len(free) == 1:
-        found[missing[0]] = Match(free[0], [])
+    if len(missing) == 1 and len(unmatched) == 1:
+        found[missing[0]] = Match(unmatched[0], [])
     return found
 
 

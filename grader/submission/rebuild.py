@@ -132,8 +132,8 @@ def _answers(
         chosen, found = {}, [FOREIGN]
     place = {position: grade_id for grade_id, position in chosen.items()}
     stubs = {grade_id: released[grade_id] for grade_id in owned if is_solution(owned[grade_id])}
-    following = _free_cells(submitted, place, master, stubs)
-    free_code = "\n".join(
+    following = _own_cells(submitted, place, master, stubs)
+    own_code = "\n".join(
         cell.source for i, cell in enumerate(submitted) if i not in place and cell.kind == "code"
     )
     cells = following.pop(None, [])
@@ -148,7 +148,7 @@ def _answers(
                 words = _added(answer.source, released[grade_id])
                 if cell.cell_type == "markdown" and words:
                     typed = replace(answer, kind="markdown", source=words)
-                    below = [_free_cell(typed), *below]
+                    below = [_own_cell(typed), *below]
                     said = f"What was written into the cell `{grade_id}` now stands in a cell"
                     found.append(Note(NoteKind.MOVED, f"{said} below it.", grade_id))
                 else:
@@ -156,7 +156,7 @@ def _answers(
                     found.append(_note(NoteKind.CHANGED, grade_id, what))
             found += _metadata_notes(grade_id, answer, cell)
         else:
-            elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(free_code))
+            elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(own_code))
             if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
                 found = [UNMARKED if note is FOREIGN else note for note in found]
@@ -246,7 +246,7 @@ def _metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> l
     return notes
 
 
-def _free_cells(
+def _own_cells(
     submitted: list[SubmittedCell],
     place: dict[int, str],
     master: NotebookNode,
@@ -272,13 +272,13 @@ def _free_cells(
         original, follows = of_source.get(_normal(cell.source), (None, None))
         if follows is not None and follows not in present:
             after = follows  # the owned cell before it was deleted; it is restored above this cell
-        new = _free_cell(cell) if original is None else copy.deepcopy(original)
+        new = _own_cell(cell) if original is None else copy.deepcopy(original)
         new.id = f"submitted-{position}"
         following.setdefault(after, []).append(new)
     return following
 
 
-def _free_cell(cell: SubmittedCell) -> NotebookNode:
+def _own_cell(cell: SubmittedCell) -> NotebookNode:
     metadata = {KEY: {"by": "learner"}}
     if cell.kind == "code":
         return nbformat.v4.new_code_cell(cell.source, metadata=metadata)

@@ -30,7 +30,7 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
-from grader.submission.lms import LmsName, Roster, Unmatched, lms_names
+from grader.submission.lms import Enrolled, LmsName, Unmatched, lms_names
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
 
@@ -267,11 +267,11 @@ class Plan:
         self.late: set[str] = set()  # ids of those whom Canvas calls late
         course, extractor = app.coursedir, app.extractor_plugin_inst
         with Gradebook(course.db_url, course.course_id) as gradebook:
-            roster = Roster(gradebook.students)
+            enrolled = Enrolled(gradebook.students)
         for name, table in extractor.tables.items():
             try:
                 with alarmed(SECONDS, MEMORY):
-                    roster.add_table(table)
+                    enrolled.add_table(table)
             except (Exception, TooMuchWork) as error:
                 app.log.warning("%s could not be read: %s", printable(name), error)
         released = course.format_path(course.release_directory, ".", course.assignment_id)
@@ -284,7 +284,7 @@ class Plan:
                 continue
             for one in files:
                 try:
-                    student, one.by_number = roster.owner(one.read, stems)
+                    student, one.by_number = enrolled.owner(one.read, stems)
                 except Unmatched as error:
                     self.left.append((one.shown, str(error)))
                     continue

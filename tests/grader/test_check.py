@@ -9,7 +9,6 @@ from rich.console import Console
 
 from grader import UserError, check
 from grader.results.class_report.outline import read_outline
-from grader.verdict import Verdict
 from tests.grader.tiny import LAB, cell, released, solved, source_notebook, write
 
 SOURCE = source_notebook()
@@ -48,28 +47,36 @@ def run(path, root, **options):
     return status, console.file.getvalue()
 
 
-def verdict(name, points, earned, **more):
+def verdict(name, points, earned, named=None, **more):
     from nbformat.v4 import new_output
 
     from grader.verdict import VERDICT_MIME
 
     said = {"check": name, "points": points, "earned": earned, "lesson": "99"}
-    said["parts"] = [{"name": "all", "points": points, "earned": earned, "status": "right"}]
+    said["parts"] = [{"name": "all", "points": points, "earned": earned}]
     said |= {"status": "right" if earned == points else "wrong", "reads": "Two times a tensor"}
-    said |= {"explanations": {}} | more
+    said["parts"][0] |= {"status": said["status"], "misconception": next(iter(named or ()), "")}
+    said |= {"explanations": named or {}} | more
     return new_output("display_data", data={"text/plain": name, VERDICT_MIME: said})
 
 
 def test_the_table_says_points_what_went_wrong_and_where_to_read(root, graded, tmp_path):
-    graded["twice"] = verdict("twice", 2.0, 0.0, explanations={"squared": "You multiplied."})
+    graded["twice"] = verdict("twice", 2.0, 0.0, {"squared": "You multiplied."})
     graded["row_sums"] = verdict("row_sums", 3.0, 3.0)
     graded["boxes"] = verdict("boxes", 2.0, 0.0, status="not attempted")
     status, text = run(write(solved(RELEASE), tmp_path / "any name.ipynb"), root)
     assert status == 0
-    for words in ("0 of 2", "squared: You multiplied.", "lesson 99, “Two times a tensor”"):
+    for words in ("0 of 2", "“squared”: You multiplied.", "lesson 99, “Two times a tensor”"):
         assert words in text
-    for words in ("3 of 3", "not attempted yet", "– of 3", "marked by a person", "3 of 7"):
+    for words in ("3 of 3", "1 not attempted", "marked by a person, – of 3", "3 of 7"):
         assert words in text
+    assert text.count("lesson 99") == 1  # of what is wrong alone
+
+
+def test_why_an_exercise_could_not_be_run_is_said(root, graded, tmp_path):
+    stopped = {"status": "not run", "parts": [], "problem": "the kernel died"}
+    graded["twice"] = verdict("twice", 2.0, 0.0, **stopped)
+    assert "the kernel died" in run(write(RELEASE, tmp_path / "x.ipynb"), root)[1]
 
 
 def test_exercises_have_their_titles_and_what_is_untouched_is_counted_apart(root, graded, tmp_path):
@@ -136,47 +143,6 @@ def test_a_seed_that_is_none_is_refused(seed):
     check.add_arguments(parser)
     with pytest.raises((argparse.ArgumentError, SystemExit)):
         parser.parse_args(["x.ipynb", "--seed", seed])
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"status": "right"}, ()),
-        ({"status": "not attempted"}, ("not attempted yet",)),
-        ({"status": "not run", "problem": "the kernel died"}, ("the kernel died",)),
-        (
-            {
-                "status": "right as far as run",
-                "explanations": {},
-                "parts": [
-                    {"name": "p", "problem": "", "misconception": "", "status": "right"},
-                    {"name": "q", "problem": "no GPU", "misconception": "", "status": "not run"},
-                ],
-            },
-            ("q (not run): no GPU",),
-        ),
-        (
-            {
-                "explanations": {"squared": "You multiplied."},
-                "parts": [
-                    {
-                        "name": "a",
-                        "problem": "wrong values",
-                        "misconception": "squared",
-                        "status": "wrong",
-                    },
-                    {"name": "b", "problem": "wrong shape", "misconception": "", "status": "wrong"},
-                    {"name": "c", "problem": "", "misconception": "", "status": "wrong"},
-                    {"name": "d", "problem": "wrong shape", "misconception": "", "status": "wrong"},
-                ],
-            },
-            ("squared: You multiplied.", "b, d: wrong shape"),
-        ),
-    ],
-)
-def test_what_a_verdict_says_went_wrong(changes, says):
-    said = {"status": "wrong", "explanations": {}, "parts": []} | changes
-    assert check.problems(Verdict.from_json(said)) == says
 
 
 @pytest.mark.slow(12)

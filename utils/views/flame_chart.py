@@ -170,8 +170,8 @@ def _draw_bars(
                 strips.append(((a, y + BAR - 3 - STRIP, b - a, STRIP), look.colour))
         if right - left > 52:
             canvas.text(left + 4, y + 10, cut(short_name(node.name), right - left - 8))
-    for x, end, y in runs:
-        canvas.box((x, y, max(0.6, end - x), BAR - 3), RULE)
+    for left, right, y in runs:
+        canvas.box((left, y, max(0.6, right - left), BAR - 3), RULE)
     for box, fill in bars:
         canvas.box(box, fill, edge=CARD, line=0.7)
     for box, fill in strips:

@@ -104,8 +104,8 @@ def _mistaken(lab: SampleLab) -> list[Submission]:
         for exercise, candidate in zip(lab.exercises, column, strict=True):
             if candidate is None:
                 continue
-            free = (own for own in learners if exercise not in own and len(own) < most)
-            own = next(free, None)
+            with_room = (own for own in learners if exercise not in own and len(own) < most)
+            own = next(with_room, None)
             if own is None:
                 learners.append(own := {})
             own[exercise] = candidate

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
 
 from rich.console import Console
 from rich.progress import track
 
-from grader.course import Course, open_course
+from grader.course import open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.class_report.alike import Alike, stubs_of
 from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.names import Names, pseudonyms
 from grader.results.class_report.outline import read_outline
-from grader.results.class_report.page import Places, render
-from grader.results.class_report.sheets import ENCODING, write_exercises, write_learners
+from grader.results.class_report.page import Links, render
+from grader.results.class_report.sheets import exercise_rows, learner_rows
 from grader.results.class_report.tally import Tally
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import read_course_file
 from grader.results.gradebook import Graded, Results
-from grader.whole_file import replacing
+from grader.results.spreadsheet import write_table
+from grader.whole_file import write_whole
 
 PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
 COUNTS = "counts.csv"  # where the course has a course.yml that names the lab
@@ -70,18 +69,15 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 counts.add(one)
             yield one
 
-    with _replacing(course, out / LEARNERS, ENCODING) as sheet:
-        write_learners(sheet, counted(), [one.cell for one in tally.exercises], who)
-    with _replacing(course, out / EXERCISES, ENCODING) as sheet:
-        write_exercises(sheet, tally)
+    cells = [one.cell for one in tally.exercises]
+    write_table(out / LEARNERS, learner_rows(counted(), cells, who))
+    write_table(out / EXERCISES, exercise_rows(tally))
     if counts:
-        with _replacing(course, out / COUNTS, ENCODING) as sheet:
-            counts.write(sheet)
-    places = Places(course, out, lab, results.notebooks)
-    with _replacing(course, out / PAGE, "utf-8") as page:
-        page.write(render(tally, places, datetime.now(), alike, counts))
-    if args.out is None:
-        course.share(out.parent, out)
+        write_table(out / COUNTS, counts.table())
+    links = Links(course, out, lab, results.notebooks)
+    write_whole(out / PAGE, render(tally, links, datetime.now(), alike, counts).encode())
+    written = [out / name for name in (LEARNERS, EXERCISES, PAGE, *([COUNTS] if counts else []))]
+    course.share(*written, *([out.parent, out] if args.out is None else []))
     every = tally.submissions + not_entered
     marked = f"{tally.graded} of {every} submissions have all their automatic marks"
     if tally.unread:
@@ -104,11 +100,3 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 
 def _has(count: int) -> str:
     return "has" if count == 1 else "have"
-
-
-@contextmanager
-def _replacing(course: Course, path: Path, encoding: str) -> Iterator[TextIO]:
-    """Open a new file that replaces ``path`` only when it is complete."""
-    with replacing(path) as part, part.open("w", encoding=encoding, newline="") as file:
-        yield file
-    course.share(path)

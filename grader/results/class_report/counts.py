@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import statistics
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any
 
 from grader.results.class_report.names import Names
 from grader.results.coursefile.counting import Counted
-from grader.results.coursefile.exports import rounded
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import exercises_of
 from grader.results.coursefile.roster import read_roster
-from grader.results.coursefile.sentences import counted_sentences, days, lab_sentences
+from grader.results.coursefile.sentences import counted_sentences, days, lab_sentences, rounded
 from grader.results.gradebook import Graded
-from grader.results.spreadsheet import safe
 
 COLUMNS = (
     *("learner", "section", "points", "counts", "of", "days_late", "free_days", "share_kept"),
@@ -116,8 +114,7 @@ class ClassCounts:
         have = "has" if len(ids) == 1 else "have"
         return f"{len(ids)} of the roster {have} nothing graded here{named}{more}."
 
-    def write(self, file: TextIO) -> None:
-        """Write ``counts.csv``: a row for each learner, with how it came about."""
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS if self._names.hidden else ("student", *COLUMNS))
-        writer.writerows(map(safe, row) for row in self.rows)
+    def table(self) -> Iterator[Iterable[Any]]:
+        """Yield ``counts.csv``: the headings, then each learner's row, with how it came about."""
+        yield COLUMNS if self._names.hidden else ("student", *COLUMNS)
+        yield from self.rows

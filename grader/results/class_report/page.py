@@ -31,7 +31,7 @@ FILES = (("autograded", "ipynb", "notebook"), ("feedback", "html", "feedback"))
 
 
 @dataclass(frozen=True)
-class Places:
+class Links:
     """Makes links relative to the page, which lies in ``out``, to the files of a course's lab."""
 
     course: Course
@@ -65,16 +65,16 @@ SHADES = ("all", "some", "nothing", "not tried")  # of bars, the style's names
 
 
 def render(
-    tally: Tally, places: Places, now: datetime, alike: Alike, counts: ClassCounts | None = None
+    tally: Tally, links: Links, now: datetime, alike: Alike, counts: ClassCounts | None = None
 ) -> str:
     """Return the whole page as HTML; with what counts where the class has rules of its own."""
-    about = _context(tally, places, now) | _alike(alike, places) | _attempts(tally, places)
+    about = _context(tally, links, now) | _alike(alike, links) | _attempts(tally, links)
     return look.render(TEMPLATES, "page.html.j2", **about, counts=counts)
 
 
-def _attempts(tally: Tally, places: Places) -> dict[str, Any]:
+def _attempts(tally: Tally, links: Links) -> dict[str, Any]:
     """Return how many verdicts of the service each exercise took, where learners asked for any."""
-    found = attempts_of(places.course.directory.db_url, places.lab)
+    found = attempts_of(links.course.directory.db_url, links.lab)
     some = [(one, found[one.name]) for one in tally.exercises if one.name in found]
     return {
         "attempts": some,
@@ -82,35 +82,35 @@ def _attempts(tally: Tally, places: Places) -> dict[str, Any]:
     }
 
 
-def _alike(alike: Alike, places: Places) -> dict[str, Any]:
+def _alike(alike: Alike, links: Links) -> dict[str, Any]:
     """Return who has answers alike, each with the address of a notebook, where there is one."""
     groups = alike.groups()
     linked = [
-        (one, [(person, _notebook(places, person)) for person in one.people]) for one in groups
+        (one, [(person, _notebook(links, person)) for person in one.people]) for one in groups
     ]
     told = {"groups": linked[:SHOWN], "more": len(linked) - SHOWN, "unread": alike.unread}
     return {"alike": told | {"least": LEAST, "enough": ENOUGH, "most": MOST}}
 
 
-def _notebook(places: Places, person: Person) -> str:
-    return next((url for text, url in places.of_person(person) if text == "notebook"), "")
+def _notebook(links: Links, person: Person) -> str:
+    return next((url for text, url in links.of_person(person) if text == "notebook"), "")
 
 
-def _context(tally: Tally, places: Places, now: datetime) -> dict[str, Any]:
+def _context(tally: Tally, links: Links, now: datetime) -> dict[str, Any]:
     points, most = tally.counted
     to_do = list(todos(tally))
-    known = places.lessons()
+    known = links.lessons()
     marked = [one for one in tally.exercises if one.marked]
     return {
         "t": tally,
-        "lab": places.lab,
+        "lab": links.lab,
         "made": f"{now:%-d %B %Y, %H:%M}",
         "graded_at": _when(tally.graded_at),
         "most": most,
         "mean": statistics.fmean(points) / most if points and most else None,
         "median": statistics.median(points) / most if points and most else None,
         "people": [
-            (kind, tally.needing[kind], [(p, places.of_person(p)) for p in tally.people[kind]])
+            (kind, tally.needing[kind], [(p, links.of_person(p)) for p in tally.people[kind]])
             for kind in KINDS
             if tally.needing[kind]
         ],

@@ -1,22 +1,16 @@
-"""Write the report as CSV: a row per learner and exercise, and a row per exercise.
-
-The byte order mark is for Excel, which misreads accents without it.
-"""
+"""The report's tables: a row per learner and exercise, and a row per exercise."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import Tally
 from grader.results.gradebook import Graded, GradedCell
-from grader.results.spreadsheet import safe
 from grader.verdict import PartResult, Verdict
 
-ENCODING = "utf-8-sig"
 LEARNER_COLUMNS = (
     *("learner", "exercise", "points", "max", "status", "misconceptions", "problem", "manual"),
     "seconds_late",
@@ -28,12 +22,11 @@ EXERCISE_COLUMNS = (
 )
 
 
-def write_learners(
-    file: TextIO, learners: Iterable[Graded], cells: list[GradedCell], names: Names
-) -> None:
-    """Write a row for each learner and exercise, one learner at a time."""
-    writer = csv.writer(file)
-    writer.writerow(LEARNER_COLUMNS if names.hidden else ("student", *LEARNER_COLUMNS))
+def learner_rows(
+    learners: Iterable[Graded], cells: list[GradedCell], names: Names
+) -> Iterator[Iterable[Any]]:
+    """Yield the headings, then a row for each learner and exercise, one learner at a time."""
+    yield LEARNER_COLUMNS if names.hidden else ("student", *LEARNER_COLUMNS)
     for one in learners:
         name, late = names.of(one), "" if one.late is None else math.ceil(one.late)
         who = [name] if names.hidden else [one.student, name]
@@ -41,8 +34,7 @@ def write_learners(
             score = one.scores.get(cell.name)
             points = "" if score is None else score
             found = [_status(one, cell, score), *_why(one, cell, names), _manual(one, cell)]
-            row = [*who, cell.name, points, cell.points, *found, late]
-            writer.writerow(map(safe, row))
+            yield [*who, cell.name, points, cell.points, *found, late]
 
 
 def _status(one: Graded, cell: GradedCell, score: float | None) -> str:
@@ -77,17 +69,15 @@ def _manual(one: Graded, cell: GradedCell) -> str:
     return "marked" if cell.manual and one.scores.get(cell.name) is not None else ""
 
 
-def write_exercises(file: TextIO, tally: Tally) -> None:
-    """Write a row for each exercise."""
-    writer = csv.writer(file)
-    writer.writerow(EXERCISE_COLUMNS)
+def exercise_rows(tally: Tally) -> Iterator[Iterable[Any]]:
+    """Yield the headings, then a row for each exercise."""
+    yield EXERCISE_COLUMNS
     for one in tally.exercises:
         found = one.misconceptions.most_common(1)
-        row = (
+        yield (
             *(one.name, one.title, one.cell.points, one.marked),
             *(one.full, one.some, one.nothing, one.not_tried, one.waiting),
             *("" if one.share is None else round(one.share, 3),),
             *(found[0] if found else ("", 0)),
             *(one.wrong, one.unexplained),
         )
-        writer.writerow(map(safe, row))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,10 +12,10 @@ from typing import Any
 from grader.results.coursefile.counting import Counted, Role
 from grader.results.coursefile.roster import Member
 from grader.results.coursefile.schema import CourseFile
-from grader.results.coursefile.sentences import counted_sentences, how
+from grader.results.coursefile.sentences import counted_sentences, how, rounded
 from grader.results.gradebook import Graded
-from grader.results.spreadsheet import safe
-from grader.whole_file import replacing
+from grader.results.spreadsheet import write_table
+from grader.whole_file import write_whole
 
 
 class Kind(StrEnum):
@@ -50,11 +47,6 @@ class Entry:
         """The points that count; empty where a mark is missing, which is no 0."""
         done = self.counted is not None and self.counted.is_final
         return rounded(self.counted.counts) if done and self.counted else ""
-
-
-def rounded(points: float) -> float:
-    """Return points with two digits; a half goes up, as on paper."""
-    return math.floor(points * 100 + 0.5 + 1e-9) / 100
 
 
 def write_moodle(file: CourseFile, entries: list[Entry], path: Path) -> None:
@@ -143,8 +135,7 @@ def write_gradescope(file: CourseFile, entries: list[Entry], folder: Path) -> No
             "extra_data": {"days_late": e.counted.lateness.days, "final": e.counted.is_final},
         }
         path = folder / e.lab / f"{e.member.id}.json"
-        with _replacing(path) as file_:
-            json.dump(results, file_, ensure_ascii=False, indent=1)
+        write_whole(path, json.dumps(results, ensure_ascii=False, indent=1).encode())
 
 
 WRITERS: dict[Kind, Callable[[CourseFile, list[Entry], Path], None]] = {
@@ -171,16 +162,9 @@ def _by_learner(
 
 
 def _write(path: Path, rows: list[list[Any]]) -> None:
-    with _replacing(path) as file:
-        csv.writer(file).writerows([_cell(value) for value in row] for row in rows)
+    write_table(path, ([_plain(value) for value in row] for row in rows), "utf-8")
 
 
-def _cell(value: Any) -> Any:
-    return f"{value:g}" if isinstance(value, float) else safe(value)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Any]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        yield file
+def _plain(value: Any) -> Any:
+    """Return 2 for 2.0, and anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

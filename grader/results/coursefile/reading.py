@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import yaml
-from nbgrader.utils import is_grade, is_task
 from pydantic import ValidationError
 
 from grader import UserError
 from grader.phase_paths import lab_named
+from grader.results.class_report.outline import read_outline, source_of
 from grader.results.coursefile.schema import CourseFile
-from utils.notebook.course import FURTHER
 
 FILE = "course.yml"
 ALL_FURTHER = "further"  # in `drop` and `bonus`: every exercise that a lab's text calls further
 Place = tuple[str | int, ...]
+# Places with a key for each lab.
+BY_LAB: set[Place] = {("labs",), *(("export", one, "items") for one in ("moodle", "canvas"))}
 
 
 def read_course_file(root: Path) -> CourseFile | None:
@@ -40,8 +39,7 @@ def read_course_file(root: Path) -> CourseFile | None:
         raise UserError(f"{path} can't be read: {error}") from error
     lines: dict[Place, int] = {}
     try:
-        value = _plain(yaml.compose(text, yaml.SafeLoader), (), lines)
-        _name_folders(root, value, lines)
+        value = _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
         found = CourseFile.model_validate({} if value is None else value)
         found = _with_further_named(root, found)
     except yaml.MarkedYAMLError as error:
@@ -65,53 +63,36 @@ class _Refused(Exception):
     """A file whose form is not that of a course file."""
 
 
-def _plain(node: yaml.Node | None, place: Place, lines: dict[Place, int]) -> Any:
+def _plain(root: Path, node: yaml.Node | None, place: Place, lines: dict[Place, int]) -> Any:
     """Return a node's value, in which every scalar is the text that stands there.
 
-    YAML would take a learner's id ``0123`` for the number 83, and a country ``no`` for False.
+    YAML would take a learner's id ``0123`` for the number 83, and a country ``no`` for False. In
+    place of the words for labs stand the names of their folders.
     """
     if node is None:
         return None
     lines.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(one, (*place, number), lines) for number, one in enumerate(node.value)]
+        each = enumerate(node.value)
+        return [_plain(root, one, (*place, number), lines) for number, one in each]
     if not isinstance(node, yaml.MappingNode):
-        return node.value
+        if place[:-1] in BY_LAB and node.value == "":
+            return {}  # a lab without rules of its own
+        of_lab = place[:1] == ("extensions",) and place[2:] == ("lab",)
+        return lab_named(root, node.value) if of_lab else node.value
     found: dict[str, Any] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise _Refused(f"{FILE}:{line}: expected a name before the colon")
-        if key.value in found:
-            raise _Refused(f"{FILE}:{line}: {key.value!r} stands here a second time")
-        lines[(*place, key.value)] = line
-        found[key.value] = _plain(value, (*place, key.value), lines)
+        name = lab_named(root, key.value) if place in BY_LAB else key.value
+        if name in found:
+            known = f"{key.value!r} is {name}, which stands here already"
+            again = f"{key.value!r} stands here a second time"
+            raise _Refused(f"{FILE}:{line}: {again if name == key.value else known}")
+        lines[(*place, name)] = line
+        found[name] = _plain(root, value, (*place, name), lines)
     return found
-
-
-def _name_folders(root: Path, value: Any, lines: dict[Place, int]) -> None:
-    """Put the names of labs' folders in place of the words by which the file names them."""
-    if not isinstance(value, dict):
-        return
-    places: list[Place] = [("labs",), *(("export", name, "items") for name in ("moodle", "canvas"))]
-    for place in places:
-        above: Any = value
-        for key in place[:-1]:
-            above = above.get(key) if isinstance(above, dict) else None
-        if not isinstance(above, dict) or not isinstance(above.get(place[-1]), dict):
-            continue
-        found: dict[str, Any] = {}
-        for word, about in above[place[-1]].items():
-            name, line = lab_named(root, word), lines[*place, word]
-            if name in found:
-                raise _Refused(f"{FILE}:{line}: {word!r} is {name}, which stands here already")
-            inside = [one for one in lines if one[: len(place) + 1] == (*place, word)]
-            lines |= {(*place, name, *one[len(place) + 1 :]): lines[one] for one in inside}
-            found[name] = {} if about == "" else about
-        above[place[-1]] = found
-    for one in value.get("extensions") or ():
-        if isinstance(one, dict) and isinstance(one.get("lab"), str):
-            one["lab"] = lab_named(root, one["lab"])
 
 
 def course_id(root: Path) -> str:
@@ -133,7 +114,7 @@ def other_id(root: Path, file: CourseFile, used: str) -> str:
         return ""
     lines: dict[Place, int] = {}
     text = (root / FILE).read_text(encoding="utf-8")
-    _plain(yaml.compose(text, yaml.SafeLoader), (), lines)
+    _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
     return (
         f"{FILE}:{lines['course', 'id']}: course.id is {file.course.id!r}, and nbgrader's settings "
         f"(c.CourseDirectory.course_id, or --course) have {used!r}: give both the same, or one"
@@ -168,39 +149,13 @@ def _worded(error: Any) -> str:
 
 def exercises_of(root: Path, lab: str) -> dict[str, float] | None:
     """Return the points of a lab's graded cells by their names; None if it has no source."""
-    paths = _notebooks(root, lab)
-    return {name: points for name, points, _ in _graded(paths)} if paths else None
-
-
-def _notebooks(root: Path, lab: str) -> list[Path]:
-    return sorted((root / "source" / lab).glob("*.ipynb"))
-
-
-def _graded(paths: list[Path]) -> Iterator[tuple[str, float, bool]]:
-    """Yield name and points of a lab's graded cells, and whether the text calls each further."""
-    for path in paths:
-        about = path.stat()
-        for own, points, further in _graded_in(path, about.st_mtime_ns, about.st_size):
-            yield own if len(paths) == 1 else f"{path.stem}/{own}", points, further
-
-
-@lru_cache(maxsize=200)  # formgrader reads the file for each page, and with it all labs
-def _graded_in(path: Path, changed: int, size: int) -> tuple[tuple[str, float, bool], ...]:
-    """Return the same of one notebook; when it was changed, and its size, tell it from others."""
-    found, further = [], False
-    for cell in nbformat.v4.reads(path.read_text(encoding="utf-8")).cells:
-        if cell.cell_type == "markdown" and cell.source.startswith("## "):
-            further = FURTHER.search(cell.source) is not None
-        if is_grade(cell) or is_task(cell):
-            about = cell.metadata.nbgrader
-            found.append((about.grade_id, float(about.points), further))
-    return tuple(found)
+    return read_outline(root, lab).points if source_of(root, lab) else None
 
 
 def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
     labs = {}
     for lab, rules in file.labs.items():
-        names = tuple(name for name, _, is_further in _graded(_notebooks(root, lab)) if is_further)
+        names = read_outline(root, lab).further
         lists = {"drop": rules.drop, "bonus": rules.bonus}
         for key, listed in lists.items():
             if names and ALL_FURTHER in listed:

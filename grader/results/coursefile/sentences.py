@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 
@@ -208,5 +209,10 @@ def how(mark: CountedMark) -> str:
 
 
 def number(points: float) -> str:
-    """Return points with two digits at most; a half goes up."""
-    return f"{round(points + 1e-9, 2):g}"
+    """Return points in words, rounded as in every table."""
+    return f"{rounded(points):g}"
+
+
+def rounded(points: float) -> float:
+    """Return points with two digits; a half goes up, as on paper."""
+    return math.floor(points * 100 + 0.5 + 1e-9) / 100

@@ -14,7 +14,7 @@ from grader.untrusted import mapping, text
 
 
 @dataclass
-class Section:
+class Segment:
     """A part of a notebook, with at most one graded cell.
 
     Attributes:
@@ -35,13 +35,13 @@ class Section:
         return str(self.graded.metadata.nbgrader.grade_id) if self.graded else ""
 
 
-def sections(nb: NotebookNode) -> Iterator[Section]:
-    """Yield a graded notebook's sections in their order.
+def segments(nb: NotebookNode) -> Iterator[Segment]:
+    """Yield a graded notebook's segments in their order.
 
-    One begins at a heading of the lab's own, and in a section with a graded cell at the next
+    One begins at a heading of the lab's own, and in a segment with a graded cell at the next
     solution or graded cell.
     """
-    now = Section()
+    now = Segment()
     for cell in nb.cells:
         by = added_by(cell)
         if by == "grader":  # its notes, which the metadata has, too
@@ -51,7 +51,7 @@ def sections(nb: NotebookNode) -> Iterator[Section]:
         marked = is_grade(cell) or is_task(cell)
         if heading or now.graded and (marked or is_solution(cell)):
             yield now
-            now = Section(heading[1].strip() if heading else now.title)
+            now = Segment(heading[1].strip() if heading else now.title)
         if marked:
             now.graded = cell
         if is_text:
@@ -74,9 +74,9 @@ def is_answer(cell: NotebookNode) -> bool:
 def code_by_exercise(nb: NotebookNode) -> dict[str, str]:
     """Return the code in which a notebook answers each exercise with a graded code cell."""
     return {
-        section.name: "\n".join(
-            cell.source for cell in section.cells if cell.cell_type == "code" and is_answer(cell)
+        segment.name: "\n".join(
+            cell.source for cell in segment.cells if cell.cell_type == "code" and is_answer(cell)
         )
-        for section in sections(nb)
-        if section.graded and section.graded.cell_type == "code"
+        for segment in segments(nb)
+        if segment.graded and segment.graded.cell_type == "code"
     }

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution, is_task
 
-from grader.judging.report import MARKS, VerdictReport
+from grader.judging.report import VerdictReport
 from grader.lesson_links import section_on_site
 from grader.metadata import KEY
 from grader.preprocessors.self_judged import is_self_judged
@@ -24,10 +24,10 @@ from grader.results.coursefile.sentences import (
     number,
     sum_sentences,
 )
-from grader.results.feedback.exercises import Section, is_answer, sections
+from grader.results.feedback.exercises import Segment, is_answer, segments
 from grader.results.feedback.theirs import OUTPUTS, Theirs, teachers
 from grader.run_record import RunRecord
-from grader.verdict import FULL, PartResult, Status, Verdict, in_points
+from grader.verdict import FULL, Verdict, in_points
 
 TEMPLATES = Path(__file__).parent / "templates"
 ABOUT = "about"  # where in nbgrader's part of the resources the steps of feedback put it
@@ -86,7 +86,7 @@ def render(nb: NotebookNode, about: About) -> str:
     """Return the page for a notebook that :mod:`grader.preprocessors.feedback` has cleaned."""
     theirs, counted = Theirs(), about.told.counted
     marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
-    found = list(sections(nb))
+    found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
     exercises = [
         _exercise(one, about, marks, theirs) | {"earlier": run.earlier.get(one.name, "")}
@@ -128,28 +128,28 @@ def _whole(about: About) -> list[str]:
 
 
 def _exercise(
-    section: Section, about: About, marks: Mapping[str, CountedMark], theirs: Theirs
+    segment: Segment, about: About, marks: Mapping[str, CountedMark], theirs: Theirs
 ) -> dict[str, Any]:
     """Return what the template shows of one exercise."""
-    cell, name = section.graded, section.name
+    cell, name = segment.graded, segment.name
     assert cell is not None
     verdict = about.verdicts.get(name)
     counted = marks.get(name) or marks.get(f"{about.notebook}/{name}")
     in_words = is_task(cell) or cell.cell_type == "markdown"
     graded_cells = [cell] if cell.cell_type == "code" else []
-    said = [c.metadata.nbgrader.get("comment") for c in [cell, *section.cells] if _is_asked(c)]
+    said = [c.metadata.nbgrader.get("comment") for c in [cell, *segment.cells] if _is_asked(c)]
     by_tests = verdict is None and is_self_judged(cell)
     return {
         "anchor": f"exercise-{name}",
         "name": name,
-        "title": section.title or name,
+        "title": segment.title or name,
         "mark": _mark(cell, counted),
         "verdict": verdict,
-        "parts": list(_parts(verdict)) if verdict else [],
+        "parts": list(VerdictReport(verdict, verdict.lesson).parts()) if verdict else [],
         "reads": _reads(verdict, about.lessons) if verdict else "",
-        "question": [teachers(c.source, c.get("attachments", {})) for c in section.question],
-        "answer": _cells(section, theirs) if in_words else [],
-        "cells": [] if in_words else _cells(section, theirs, graded_cells),
+        "question": [teachers(c.source, c.get("attachments", {})) for c in segment.question],
+        "answer": _cells(segment, theirs) if in_words else [],
+        "cells": [] if in_words else _cells(segment, theirs, graded_cells),
         "tests": theirs.code(cell.source) if by_tests else "",
         "remarks": [teachers(text) for text in said if text],
         "rubric": teachers(about.rubrics[name]) if name in about.rubrics else "",
@@ -193,27 +193,6 @@ def _reached(share: float) -> str:
     return "full" if share >= 1 else "some" if share > 0 else "none"
 
 
-def _parts(verdict: Verdict) -> list[dict[str, Any]]:
-    report, said = VerdictReport(verdict, verdict.lesson), set[str]()
-    attempted = verdict.status is not Status.NOT_ATTEMPTED
-    return [_part(part, report, said) for part in verdict.parts if attempted]
-
-
-def _part(part: PartResult, report: VerdictReport, said: set[str]) -> dict[str, Any]:
-    withheld = part.status is Status.NOT_RUN
-    reasons = report.reasons(part, said)
-    return {
-        "name": part.name,
-        "status": "right" if part.status is Status.RIGHT else MARKS.get(part.status, part.status),
-        "kind": part.status.name.lower().replace("_", "-"),
-        "share": f"{part.points:g} withheld" if withheld else f"{part.earned:g} of {part.points:g}",
-        "reasons": [one for one in reasons if one != part.hint],
-        "hint": part.hint if part.hint in reasons else "",
-        "against": part.against,
-        "example": "\n".join(part.example.lines()) if part.example else "",
-    }
-
-
 def _reads(verdict: Verdict, lessons: str) -> Markup | str:
     """Return what to read again, with a link where the course has a site."""
     if verdict.status in FULL or not verdict.reads:
@@ -224,11 +203,11 @@ def _reads(verdict: Verdict, lessons: str) -> Markup | str:
 
 
 def _cells(
-    section: Section, theirs: Theirs, graded: list[NotebookNode] | None = None
+    segment: Segment, theirs: Theirs, graded: list[NotebookNode] | None = None
 ) -> list[dict[str, Any]]:
-    """Return what the template shows of a section's cells: text, code, and what it showed."""
+    """Return what the template shows of a segment's cells: text, code, and what it showed."""
     shown, left = [], OUTPUTS
-    for cell in [*section.cells, *(graded or [])]:
+    for cell in [*segment.cells, *(graded or [])]:
         code, words = Markup(""), Markup("")
         if cell.cell_type == "code" and is_answer(cell):
             code = theirs.code(cell.source)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.authoring.rules import silent_images
+from grader.authoring.lint import silent_images
 
 
 @pytest.mark.parametrize(

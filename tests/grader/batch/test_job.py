@@ -127,7 +127,7 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
         "phases/01_rows/checks.py",
     )
     others = (
-        "grader/authoring/rules.py",
+        "grader/authoring/lint.py",
         "grader/submission/zip_collect.py",
         "utils/views/strip.py",
         "utils/__pycache__/guess.pyc",

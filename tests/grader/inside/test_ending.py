@@ -44,7 +44,7 @@ def test_memory_that_ended_is_the_learners_only_if_it_was_the_sandboxs(
         theirs,
         SimpleNamespace(close=lambda: None),
         limits={},
-        clock=os.dup(lease.fileno()),
+        own_time=os.dup(lease.fileno()),
         begun=0,
         group=None if by_its_group is None else group,
         killed=before,

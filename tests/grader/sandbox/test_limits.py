@@ -24,7 +24,7 @@ def test_a_lab_chooses_in_the_units_that_it_names() -> None:
 @pytest.mark.parametrize(
     ("ours", "said"),
     [
-        ({"limits": {"memory": 3}}, "no limit 'memory'; there are: memory_mb"),
+        ({"limits": {"memory": 3}}, "no setting 'memory'; there are: memory_mb"),
         ({"limits": {"memory_mb": "3"}}, "memory_mb: expected a whole number above 0, got '3'"),
         ({"limits": {"processes": 0}}, "processes: expected a whole number above 0, got 0"),
         ({"limits": {"processes": True}}, "got True"),

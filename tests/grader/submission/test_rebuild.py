@@ -250,7 +250,7 @@ def test_outputs_are_never_taken():
     assert all(not c.outputs for c in redo(nb).nb.cells if c.cell_type == "code")
 
 
-def test_free_cells_stay_where_they_were():
+def test_own_cells_stay_where_they_were():
     nb = solved(RELEASE)
     at = index(nb, "row_sums")
     nb.cells[at:at] = [new_code_cell("mine = 1"), new_markdown_cell("a *thought*")]

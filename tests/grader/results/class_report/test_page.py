@@ -11,7 +11,7 @@ from rich.console import Console
 
 from grader.course import open_course
 from grader.results.class_report import command
-from grader.results.class_report.page import Places, bins, hardest_say, scores_say
+from grader.results.class_report.page import Links, bins, hardest_say, scores_say
 from grader.results.class_report.tally import ExerciseTally
 from grader.results.gradebook import GradedCell
 from grader.results.marks import duration
@@ -271,7 +271,7 @@ def test_a_link_leads_to_the_lesson(tmp_path):
     for name in ("01_rows.ipynb", "start.ipynb"):
         (tmp_path / "notebooks").mkdir(exist_ok=True)
         (tmp_path / "notebooks" / name).touch()
-    found = Places(open_course(tmp_path), tmp_path, LAB, ()).lessons()
+    found = Links(open_course(tmp_path), tmp_path, LAB, ()).lessons()
     assert found == {"01": "notebooks/01_rows.ipynb"}
 
 

@@ -1,15 +1,14 @@
 """The CSV files."""
 
 import csv
-import io
 
 import pytest
 
 from grader.course import open_course
 from grader.results.class_report.names import Names
-from grader.results.class_report.sheets import write_learners
+from grader.results.class_report.sheets import learner_rows
 from grader.results.gradebook import Results
-from grader.results.spreadsheet import safe
+from grader.results.spreadsheet import safe, write_table
 from tests.grader.results.class_report.made_up import LAB, POINTS, Made, make_course, verdict
 
 
@@ -30,9 +29,9 @@ def test_everything_else_is_left(value):
 def rows(tmp_path, learners, names):
     """The learners' sheet."""
     read = Results(open_course(make_course(tmp_path / "course", learners)), LAB)
-    file = io.StringIO()
-    write_learners(file, read.read(order=names.order), read.cells, names)
-    return list(csv.DictReader(io.StringIO(file.getvalue())))
+    sheet = tmp_path / "learners.csv"
+    write_table(sheet, learner_rows(read.read(order=names.order), read.cells, names))
+    return list(csv.DictReader(sheet.read_text(encoding="utf-8-sig").splitlines()))
 
 
 def test_a_row_for_each_learner_and_exercise(tmp_path):

@@ -3,7 +3,7 @@
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grader.metadata import KEY
-from grader.results.feedback.exercises import is_answer, sections
+from grader.results.feedback.exercises import is_answer, segments
 
 
 def cell(kind, source, name="", by="", **settings):
@@ -16,7 +16,7 @@ def cell(kind, source, name="", by="", **settings):
 
 
 def found(*cells):
-    """Return title, name, the lab's own text, and the other cells, of each section."""
+    """Return title, name, the lab's own text, and the other cells, of each segment."""
     return [
         (
             one.title,
@@ -24,7 +24,7 @@ def found(*cells):
             " ".join(c.source for c in one.question),
             [c.source for c in one.cells],
         )
-        for one in sections(new_notebook(cells=list(cells)))
+        for one in segments(new_notebook(cells=list(cells)))
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.authoring.rules import (
+from grader.authoring.lint import (
     check_lines,
     check_problems,
     headings,
@@ -78,35 +78,35 @@ REFUSALS = {
         "the header says points: 6, the cells add up to 5",
         "points: 6",
     ),
-    "no total": (", points: 5", "", "open_the_hood: needs points, got None", "# ---"),
+    "no total": (", points: 5", "", "open_the_hood: needs points", "# ---"),
     "unknown setting": (
         "cell_seconds: 60",
         "cell_seconds: 60, colour: red",
-        "unknown setting 'colour'",
+        "there is no setting 'colour'; there are: title, points, cell_seconds",
         "# ---",
     ),
     "compile": (
         "cell_seconds: 60",
         "cell_seconds: 60, compile: 1",
-        "compile must be a bool or str, got 1",
+        'compile: expected true, false or "trace", got 1',
         "# ---",
     ),
     "compile something else": (
         "cell_seconds: 60",
         "cell_seconds: 60, compile: maybe",
-        "compile is true or \"trace\", got 'maybe'",
+        "compile: expected true, false or \"trace\", got 'maybe'",
         "# ---",
     ),
     "a group that is not there": (
         "cell_seconds: 60",
         "cell_seconds: 60, preload: [optimisers]",
-        "preload is of optimizers, profiler, transformers, got ['optimisers']",
+        "preload: expected a list of optimizers, profiler, transformers, got ['optimisers']",
         "# ---",
     ),
     "a group, not in a list": (
         "cell_seconds: 60",
         "cell_seconds: 60, preload: optimizers",
-        "preload must be a list, got 'optimizers'",
+        "preload: expected a list of optimizers, profiler, transformers, got 'optimizers'",
         "# ---",
     ),
     "half a second": (
@@ -118,7 +118,7 @@ REFUSALS = {
     "unknown limit": (
         "cell_seconds: 60",
         "cell_seconds: 60, limits: {memory: 512}",
-        "limits: there is no limit 'memory'; there are: memory_mb,",
+        "limits: there is no setting 'memory'; there are: memory_mb,",
         "# ---",
     ),
     "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),

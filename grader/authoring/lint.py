@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from grader import UserError
 from grader.authoring import leaks
 from grader.authoring.notebook import nbgrader_metadata
 from grader.authoring.regions import (
@@ -31,7 +30,7 @@ from grader.authoring.text import ROLES, Problem, Text, TextCell, at
 from grader.inside.preload import ON_DEMAND
 from grader.metadata import KEY
 from grader.phase_paths import anchor
-from grader.sandbox import Limits
+from grader.sandbox.limits import OF_LIMITS, OF_TIME, Expected, setting_faults
 
 if TYPE_CHECKING:
     from utils.checks.exercise import Check
@@ -39,17 +38,28 @@ if TYPE_CHECKING:
 Faults = Iterator[tuple[str, int | None]]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
-PAGE_SETTINGS = {"title": (str,)}
-LAB_SETTINGS = PAGE_SETTINGS | {"points": (int, float), "cell_seconds": (int, float)}
-# `compile`: true if exercises compile C++, so that grading needs prepared headers; "trace" if they
-# only trace (Dynamo, AOTAutograd, fake tensors), which needs no compiler. `limits`: see
-# grader/sandbox/limits.py. `examples`: false if learners get no failing examples. `preload`: groups
-# of modules that its kernels start with; see grader/inside/preload.py.
-OPTIONAL_SETTINGS = {
-    "compile": (bool, str),
-    "limits": (dict,),
-    "examples": (bool,),
-    "preload": (list,),
+TRUTH = (lambda value: isinstance(value, bool)), "true or false"
+PAGE_SETTINGS: Expected = {
+    "title": (lambda value: isinstance(value, str) and value != "", "a text")
+}
+NEEDED = ("title", "points", "cell_seconds")
+# Those that a lab may have. `compile`: true if exercises compile C++, so that grading
+# needs prepared headers; "trace" if they only trace (Dynamo, AOTAutograd, fake tensors), which
+# needs no compiler. `examples`: false if learners get no failing examples. `preload`: groups of
+# modules that its kernels start with; see grader/inside/preload.py.
+LAB_SETTINGS: Expected = {
+    **PAGE_SETTINGS,
+    "points": (lambda value: is_points(value), "a number above 0"),
+    **OF_TIME,
+    "compile": (
+        lambda value: value == "trace" or isinstance(value, bool),
+        'true, false or "trace"',
+    ),
+    "examples": TRUTH,
+    "preload": (
+        lambda value: isinstance(value, list) and set(map(str, value)) <= set(ON_DEMAND),
+        f"a list of {', '.join(ON_DEMAND)}",
+    ),
 }
 IMAGE = re.compile(r"(?P<empty>!\[\s*\]\s*[(\[])|<(?P<tag>img|svg)\b[^>]*>(?!\s*<title)", re.I)
 SPEAKS = re.compile(
@@ -62,12 +72,10 @@ LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re
 def lab_problems(text: Text) -> Iterator[Problem]:
     """Yield everything that is wrong with a lab's text by itself."""
     yield from text.problems
-    for message in settings_faults(text.course, LAB_SETTINGS, OPTIONAL_SETTINGS):
-        yield Problem(text.path, 1, f"open_the_hood: {message}")
-    try:
-        Limits.of({KEY: text.course})
-    except UserError as error:
-        yield Problem(text.path, 1, str(error))
+    yield from header_problems(text, LAB_SETTINGS, NEEDED)
+    limits = text.course.get("limits")
+    for message in setting_faults(limits, OF_LIMITS) if isinstance(limits, Mapping) else ():
+        yield Problem(text.path, 1, f"{KEY}.limits: {message}")
     first: dict[str, int] = {}
     for cell in text.cells:
         for rule in CELL_RULES:
@@ -92,8 +100,7 @@ def lab_problems(text: Text) -> Iterator[Problem]:
 def page_problems(text: Text) -> Iterator[Problem]:
     """Yield everything that is wrong with the text of a lesson or of the start page by itself."""
     yield from text.problems
-    for message in settings_faults(text.course, PAGE_SETTINGS, {}):
-        yield Problem(text.path, 1, f"open_the_hood: {message}")
+    yield from header_problems(text, PAGE_SETTINGS, ["title"])
     for cell in text.cells:
         for message, index in plain_faults(cell):
             yield at(text, cell, message, index)
@@ -101,27 +108,13 @@ def page_problems(text: Text) -> Iterator[Problem]:
             yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
 
 
-def settings_faults(
-    course: Mapping[str, Any],
-    needed: Mapping[str, tuple[type, ...]],
-    optional: Mapping[str, tuple[type, ...]],
-) -> Iterator[str]:
-    if not course:
-        return  # the header could not be read
-    for key, value in course.items():
-        if key not in needed and key not in optional:
-            yield f"unknown setting {key!r}"
-        elif key in optional and not isinstance(value, optional[key]):
-            kind = " or ".join(one.__name__ for one in optional[key])
-            yield f"{key} must be a {kind}, got {value!r}"
-        elif key == "compile" and value not in (True, False, "trace"):
-            yield f'compile is true or "trace", got {value!r}'
-        elif key == "preload" and not set(map(str, value)) <= set(ON_DEMAND):
-            yield f"preload is of {', '.join(ON_DEMAND)}, got {value!r}"
-    for key, kinds in needed.items():
-        value = course.get(key)
-        if not isinstance(value, kinds) or isinstance(value, bool) or value in ("", 0):
-            yield f"needs {key}, got {value!r}"
+def header_problems(text: Text, expected: Expected, needed: Sequence[str]) -> Iterator[Problem]:
+    """Yield what is wrong with the settings of a text; nothing if they could not be read."""
+    for name in needed if text.course else ():
+        if name not in text.course:
+            yield Problem(text.path, 1, f"{KEY}: needs {name}")
+    for message in setting_faults(text.course, expected):
+        yield Problem(text.path, 1, f"{KEY}: {message}")
 
 
 def plain_faults(cell: TextCell) -> Faults:
