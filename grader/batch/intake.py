@@ -98,7 +98,8 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     inner = inner_folder(folder)
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
-        if beside not in {*files, TIMESTAMP, SECRET}:  # as the notebook, which lies there, expects it
+        if beside not in {*files, TIMESTAMP, SECRET}:
+            # as the notebook, which lies there, expects it
             files[beside] = files.pop(name)
     of_nbgrader = {name: files.pop(name) for name in (TIMESTAMP, SECRET) if name in files}
     timestamp, wrong = read_timestamp(folder)
