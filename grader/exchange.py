@@ -176,8 +176,9 @@ class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
 class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
     """nbgrader's step, one learner at a time.
 
-    A page's address in the exchange depends on files that the learner handed in. Where one is
-    missing or cannot be read, nbgrader ends the command; this class logs it and goes on.
+    A page's address in the exchange depends on files that came through it with the submission.
+    Where one is missing or cannot be read, nbgrader ends the command; this class logs it and goes
+    on.
     """
 
     src_path: str
@@ -189,5 +190,12 @@ class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
             try:
                 super().copy_files()
             except (OSError, ValueError) as error:
+                why = str(error)
+                if isinstance(error, FileNotFoundError):
+                    lacks = Path(error.filename).name
+                    why = (
+                        f"it has no {lacks}, which comes with a submission through the exchange; "
+                        f"hand the page in {folder} out by another way"
+                    )
                 student = Path(folder).parent.name
-                self.log.error("%s: the feedback is not released: %s", student, error)
+                self.log.error("%s: the feedback is not released: %s", student, why)

@@ -26,6 +26,7 @@ from grader.course import Course
 from grader.metadata import KEY
 from grader.submission.companions import NOTEBOOKS, clashing, given_files, unshown
 from grader.submission.files import (
+    SECRET,
     TIMESTAMP,
     inner_folder,
     read_beside,
@@ -95,10 +96,13 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     inner = inner_folder(folder)
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
-        if beside not in {*files, TIMESTAMP}:  # as the notebook, which lies there, expects it
+        if beside not in {*files, TIMESTAMP, SECRET}:
+            # as the notebook, which lies there, expects it
             files[beside] = files.pop(name)
-    time_file = files.pop(TIMESTAMP, b"")
+    of_nbgrader = {name: files.pop(name) for name in (TIMESTAMP, SECRET) if name in files}
     timestamp, wrong = read_timestamp(folder)
+    if not timestamp:
+        of_nbgrader.pop(TIMESTAMP, None)
     for name in clashing(files):
         del files[name]
         notes.append(left_out(printable(name), "a file has the name of a folder"))
@@ -119,7 +123,7 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
         notes=(*notes, *wrong),
         renamed={name: note for name in lab.notebooks if (note := found[f"{name}.ipynb"][1])},
         timestamp=timestamp.isoformat() if timestamp else None,
-        time_file=time_file if timestamp else b"",
+        of_nbgrader=of_nbgrader,
     )
 
 

@@ -45,13 +45,15 @@ class Submission:
     """What one learner handed in for a lab."""
 
     notebooks: Mapping[str, bytes | Unreadable]  # the bytes of each, or why there are none
-    # The other files by relative path, without nbgrader's timestamp
+    # The other files by relative path, without nbgrader's own
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     # By notebook, the note on one that was found under another name, or beside others
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None  # when it was handed in, in ISO format; None when that is unknown
-    time_file: bytes = b""  # timestamp.txt, for ``autograded/``; sandboxes do not get it
+    # nbgrader's own, timestamp.txt and submission_secret.txt, for ``autograded/``; sandboxes do not
+    # get them, and no two hand-ins have the same
+    of_nbgrader: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:

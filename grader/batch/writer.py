@@ -45,7 +45,7 @@ from grader.judging.graded_cell import is_verified, split_hidden
 from grader.results.marks import set_maxima
 from grader.results.regrade import marked_as_asking, may_ask, only_asks, with_earlier_verdicts
 from grader.run_record import RunRecord
-from grader.submission.files import TIMESTAMP
+from grader.submission.files import SECRET, TIMESTAMP
 from grader.submission.names import spelled
 from grader.submission.rebuild import as_recorded, is_owned
 from grader.whole_file import why_not_written, write_whole
@@ -208,8 +208,7 @@ class Writer:
         if time:
             asking = (replace(n, data=marked_as_asking(n.data)) for n in result.notebooks)
             result = replace(result, notebooks=tuple(asking))
-        time_file = job.submission.time_file
-        beside = job.shown() | ({TIMESTAMP: time_file} if time_file else {})
+        beside = {**job.shown(), **job.submission.of_nbgrader}
         with (
             self._said_clearly(),
             replaced(self.course, student, lab, result.notebooks, beside),
@@ -237,7 +236,7 @@ class Writer:
         folder = self.course.folder("autograded", student, lab.name)
         paths = {notebook.name: folder / f"{notebook.name}.ipynb" for notebook in result.notebooks}
         here = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
-        known = {path.name for path in paths.values()} | set(lab.files) | {TIMESTAMP}
+        known = {path.name for path in paths.values()} | set(lab.files) | {TIMESTAMP, SECRET}
         runs = [RunRecord.read(path) for path in paths.values()]
         if not (before and before.job_id) or {run.job_id for run in runs} != {before.job_id}:
             return None

@@ -24,7 +24,8 @@ CACHE = "/tmp/inductor"
 # than it may have open itself. Without root that user is the grader, who may have 1024 or more:
 # FILES and what one message holds, 253, are far below that.
 FILES = 256
-NOT_SHOWN = ("timestamp.txt",)  # nbgrader's file, which only the grader reads
+# nbgrader's files, which only the grader and the exchange read
+NOT_SHOWN = ("timestamp.txt", "submission_secret.txt")
 ENVIRONMENT = {
     "HOME": HOME,
     "TMPDIR": "/tmp",

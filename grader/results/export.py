@@ -65,7 +65,8 @@ class Export(ExportPlugin):
 
     def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
         db = gradebook.db
-        late = seconds_late(db, lab.name, due_dates(self._course.root, lab.name))
+        due_for = due_dates(self._course.root, lab.name)
+        late = seconds_late(db, lab.name, due_for)
         missing: dict[str, list[Missing]] = {}
         for one in missing_marks(db, lab.name):
             missing.setdefault(one.student, []).append(one)
@@ -77,7 +78,8 @@ class Export(ExportPlugin):
         counted = counts_of(self._course, lab.name) if submissions else None
         rows = []
         for student in [*students, *sorted(on_disk - set(students))]:
-            row = {"assignment": lab.name, "duedate": _text(lab.duedate), "student_id": student}
+            due = due_for(student) if due_for else lab.duedate  # that by which lateness is told
+            row = {"assignment": lab.name, "duedate": _text(due), "student_id": student}
             for name in ("last_name", "first_name", "email"):
                 row[name] = getattr(students.get(student), name, None) or ""
             row["max_score"] = lab.max_score

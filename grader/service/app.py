@@ -372,8 +372,10 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
 
     def _require(person: Person, lab: str) -> CourseFile | None:
         rules = read_course_file(dispatcher.course.root)
-        if lab not in dispatcher.labs.names() or not _may_see(person, lab, rules):
-            raise HTTPException(404, f"there is no lab {lab} that is out")
+        out = [name for name in dispatcher.labs.names() if _may_see(person, name, rules)]
+        if lab not in out:
+            known = ", ".join(out) or "none"
+            raise HTTPException(404, f"no lab that is out is called {lab!r}; out: {known}")
         return rules
 
     def _may_see(person: Person, lab: str, rules: CourseFile | None) -> bool:

@@ -25,6 +25,7 @@ MAX_DEPTH = 20
 LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
 LONGEST_NAME = 255  # bytes of a file's name, as file systems have it
 TIMESTAMP = "timestamp.txt"
+SECRET = "submission_secret.txt"  # of the exchange: where it puts the learner's feedback
 MAX_TIME = 200  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = FILE | os.O_DIRECTORY
@@ -60,7 +61,7 @@ def read_notebooks(
     try:
         names = _visible(inside)
         matches = match(expected, names)
-        taken = {one for one, _ in matches.values()} | {TIMESTAMP}
+        taken = {one for one, _ in matches.values()} | {TIMESTAMP, SECRET}
         left = [name for name in names if name not in taken]
         found: dict[str, tuple[bytes | Unreadable, Note | None]] = {}
         for name, (one, others) in matches.items():

@@ -268,3 +268,5 @@ def test_each_learner_gets_their_page_whoever_gets_none(tmp_path):
     assert len(list(pages.iterdir())) == len(HONEST)
     for student in DAMAGED:
         assert f"{student}: the feedback is not released" in done.stderr
+    assert "no-secret: the feedback is not released: it has no submission_secret.txt" in done.stderr
+    assert f"hand the page in {course / 'feedback' / 'no-secret' / LAB} out" in done.stderr

@@ -128,7 +128,7 @@ def _marks(tally: Tally) -> Iterator[Todo]:
         named = f": {', '.join(people)}" if count <= NAMED else ""
         yield Todo(MARKS, do, f"{_submissions(count)} {what}{named}.", f"people-{kinds[0]}")
     for manual, do, what in (
-        (True, "Mark the answers in words, in formgrader", "Waiting"),
+        (True, "Mark the answers in words: `make teach`, then Marking", "Waiting"),
         (False, "Look again at marks by hand", "Graded anew since they were given"),
     ):
         waiting = [one for one in tally.exercises if one.waiting and one.cell.manual is manual]

@@ -23,7 +23,7 @@ from grader.results.coursefile.reading import (
 )
 from grader.results.coursefile.roster import Member, enter_roster, read_roster
 from grader.results.coursefile.schema import CourseFile
-from grader.results.coursefile.sentences import days, lab_sentences
+from grader.results.coursefile.sentences import free_sentences, lab_sentences
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +62,13 @@ def _check(course: Course, file: CourseFile) -> int:
         print(f"Learners fetch and submit under the course id {about.id}.")
     if about.lesson_url:
         print(f"Links to lessons lead to {about.lesson_url}.")
-    if file.late.free_days:
-        print(f"In the whole term {days(file.late.free_days)} of lateness are free.")
+    for sentence in free_sentences(file):
+        print(sentence)
+    for name, group in file.sections.items():
+        if group.graders:
+            print(
+                f"The answers in words of section {name} are marked by {', '.join(group.graders)}."
+            )
     for lab in file.labs:
         print(f"\n{lab}")
         for sentence in lab_sentences(file, lab, exercises_of(course.root, lab) or {}):
@@ -118,7 +123,8 @@ def _roster(course: Course, file: CourseFile) -> int:
     changed = list(enter_roster(course, members))
     for line in changed:
         print(line)
-    print(f"{len(members)} learners; {len(changed) or 'no'} lines to read above.")
+    lines = "1 line" if len(changed) == 1 else f"{len(changed) or 'no'} lines"
+    print(f"{len(members)} learners; {lines} to read above.")
     return 0
 
 

@@ -14,8 +14,8 @@ from grader.results.coursefile.schema import CourseFile, LabRules, Withheld
 from grader.results.coursefile.sentences import (
     counting_sentences,
     day_or_moment,
-    days,
     due_words,
+    free_sentences,
     late_sentence,
 )
 
@@ -44,8 +44,7 @@ def _about(file: CourseFile) -> Iterator[str]:
     yield f"Times are those of {file.course.time_zone}."
     if any(rules.due for rules in file.labs.values()):
         yield late_sentence(file.late)
-    if file.late.free_days:
-        yield f"In the whole term {days(file.late.free_days)} of lateness are free."
+    yield from free_sentences(file)
 
 
 def _rules(root: Path, file: CourseFile, lab: str, rules: LabRules) -> Iterator[str]:

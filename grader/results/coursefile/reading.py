@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from grader import UserError
 from grader.phase_paths import lab_named
 from grader.results.class_report.outline import read_outline, source_of
-from grader.results.coursefile.schema import CourseFile
+from grader.results.coursefile.schema import CourseFile, Part
 
 FILE = "course.yml"
 ALL_FURTHER = "further"  # in `drop` and `bonus`: every exercise that a lab's text calls further
@@ -133,12 +133,28 @@ def _path(place: Place) -> str:
     return f"{'.'.join(words)}: " if words else ""
 
 
+def _part(place: Place) -> type[Part]:
+    """Return the part of the file in which a place is."""
+
+    def parts(kind: Any) -> Iterator[type[Part]]:
+        if isinstance(kind, type) and issubclass(kind, Part):
+            yield kind
+        for one in get_args(kind):
+            yield from parts(one)
+
+    found: type[Part] = CourseFile
+    for word in place[:-1]:
+        if field := found.model_fields.get(str(word)):
+            found = next(parts(field.annotation), found)
+    return found
+
+
 def _worded(error: Any) -> str:
     """Return what pydantic says of a value, in words of this file."""
     kind, value = error["type"], error["input"]
     said = error["msg"].removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        return "no such key"
+        return f"no such key; it may be one of {', '.join(_part(error['loc']).model_fields)}"
     if kind == "missing":
         return "is missing"
     if kind in ("model_type", "dict_type", "tuple_type"):

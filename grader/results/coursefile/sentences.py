@@ -105,6 +105,12 @@ def due_words(rules: LabRules) -> str:
     return f"{moment(rules.due)}{grace}" if rules.due else ""
 
 
+def free_sentences(file: CourseFile) -> Iterator[str]:
+    """Yield what of lateness is free in the whole term, if anything is."""
+    if free := file.late.free_days:
+        yield f"In the whole term {days(free)} of lateness {'is' if free == 1 else 'are'} free."
+
+
 def late_sentence(policy: LatePolicy) -> str:
     """Return what a policy for lateness means."""
     said = []

@@ -115,11 +115,12 @@ def test_a_step_that_workers_cannot_have_is_said(course, step):
         read_lab(course, HW)
 
 
-def test_the_time_alone_makes_no_other_submission(course):
+def test_what_nbgrader_lays_beside_it_makes_no_other_submission(course):
     lab = read_lab(course, HW)
     before = read_submission_of(course, lab, folders(course, "ann"))
     path = course.root / "submitted" / "ann" / HW / "timestamp.txt"
     write(b"2026-01-02 10:00:00 UTC", path)
+    write(b"1f", path.with_name("submission_secret.txt"))
     after = read_submission_of(course, lab, folders(course, "ann"))
     assert after.digest == before.digest
     assert after.timestamp == "2026-01-02T10:00:00"

@@ -70,6 +70,16 @@ def test_where_only_a_request_is_new_the_earlier_time_counts_and_that_is_said(co
     assert EARLIER not in words(render(graded(course.root, "ann", HW), About()))
 
 
+def test_the_file_that_the_exchange_lays_beside_each_hand_in_is_no_change(course, here):
+    hand_in(course, FIRST, files={"submission_secret.txt": b"1"})
+    run(course)
+    hand_in(course, LATER, asks=ASKS, files={"submission_secret.txt": b"2"})
+    assert run(course)[0] == 0
+    assert counts(course) == FIRST
+    beside = course.folder("autograded", "ann", HW) / "submission_secret.txt"
+    assert beside.read_bytes() == b"2"  # release_feedback needs it
+
+
 def test_it_stays_so_when_the_lab_has_changed_and_all_are_graded_again(course, here):
     hand_in(course, FIRST)
     run(course)

@@ -82,7 +82,11 @@ def test_an_exercise_that_hardly_anyone_solved_is_looked_at(told, tried):
 
 def test_words_wait_for_a_person(told):
     [task] = told([Made("ada"), Made("bob")])
-    assert task == (MARKS, "Mark the answers in words, in formgrader", "Waiting: 2 to `why`.")
+    assert task == (
+        MARKS,
+        "Mark the answers in words: `make teach`, then Marking",
+        "Waiting: 2 to `why`.",
+    )
 
 
 def test_people_come_first_and_few_are_named(told):

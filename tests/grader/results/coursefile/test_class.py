@@ -204,6 +204,9 @@ def test_formgraders_list_and_nbgraders_export_say_what_counts_beside_what_was_e
             so_far = " so far" if (student, lab) == ("s05", "03_three") else ""
             said = f"{two_digits(counts)} of {two_digits(most)} points count{so_far})"
             assert one["display_timestamp"].endswith(said)
+    # the date by which `seconds_late` is told, in UTC: the learner's own, with the grace
+    assert rows["01_one", "s06"]["duedate"] == "2026-10-02 22:29:59"
+    assert rows["01_one", "s07"]["duedate"] == "2026-10-06 22:29:59"
 
 
 def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monkeypatch):

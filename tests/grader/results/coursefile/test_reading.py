@@ -11,7 +11,7 @@ from grader.authoring.text import parse
 from grader.phase_paths import ROOT, phases
 from grader.results.coursefile.reading import FILE, exercises_of, read_course_file
 from grader.results.coursefile.schema import Shown, Withheld
-from grader.results.coursefile.sentences import lab_sentences
+from grader.results.coursefile.sentences import free_sentences, lab_sentences
 from tests.grader.results.coursefile.book import make_book
 from tests.grader.tiny import write
 from utils.notebook.course import PHASES
@@ -31,6 +31,14 @@ def test_no_file_is_no_rules_and_an_empty_one_names_no_lab(root):
     (root / FILE).unlink(missing_ok=True)
     assert read_course_file(root) is None
     assert read(root, "").labs == {}
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [(0, []), (1, ["1 day of lateness is"]), (2, ["2 days of lateness are"])]
+)
+def test_the_terms_free_days_are_a_sentence(root, days, said):
+    file = read(root, f"late: {{free_days: {days}}}")
+    assert list(free_sentences(file)) == [f"In the whole term {one} free." for one in said]
 
 
 def test_values_are_the_texts_that_stand_there(root):
@@ -104,7 +112,19 @@ def test_further_stands_for_all_that_the_lab_calls_so(root):
         ("late:\n  last_day: -1", "2: late.last_day: input should be greater than or equal to 0"),
         ("labs:\n  one:\n    points:\n      first: nan", "4: labs.01_one.points.first: "),
         ("labs:\n  one: {points: {first: -1}}", "2: labs.01_one.points.first: "),
-        ("labs:\n  one:\n    dorp: [first]", "3: labs.01_one.dorp: no such key"),
+        (
+            "labs:\n  one:\n    dorp: [first]",
+            "3: labs.01_one.dorp: no such key; it may be one of release, due",
+        ),
+        (
+            "roster: {file: a, id: b, lms: c}",
+            "1: roster.lms: no such key; it may be one of file, id",
+        ),
+        ("lab: {}", "1: lab: no such key; it may be one of course, sections, roster"),
+        (
+            "labs: {one: {}}\nextensions: [{who: a, lab: one, due: 2026-01-01, to: b}]",
+            "2: extensions.to: no such key; it may be one of who, lab, due, why",
+        ),
         ("labs: {one: {drop: {first: 1}}}", "1: labs.01_one.drop: expected a list, got {'first'"),
         ("extensions: 3", "1: extensions: expected a list, got '3'"),
         ("labs: [one]", "1: labs: expected keys with values, got ['one']"),

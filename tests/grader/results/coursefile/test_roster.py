@@ -18,7 +18,7 @@ from grader.submission import nbgrader_guard
 from tests.grader.results.coursefile.book import make_book
 
 RULES = """
-sections: {A: {}, B: {}}
+sections: {A: {graders: [marta, ben]}, B: {}}
 roster: {file: class.csv, id: SIS Login ID, last_name: Student, canvas: ID, section: Section}
 labs: {one: {due: 2026-10-02}}
 extensions: [{who: ana, lab: one, due: 2026-10-05}]
@@ -63,7 +63,7 @@ def test_the_class_is_entered_and_what_changed_is_said(course, capsys):
     with Gradebook(course.directory.db_url) as gradebook:
         assert gradebook.find_student("ben").email == "ben@example.org"
     assert do(course, "roster") == 0  # nothing is left to change
-    assert capsys.readouterr().out.splitlines()[-1] == "2 learners; 1 lines to read above."
+    assert capsys.readouterr().out.splitlines()[-1] == "2 learners; 1 line to read above."
 
 
 def test_check_says_what_the_file_means_and_who_is_unknown(course, capsys):
@@ -73,6 +73,7 @@ def test_check_says_what_the_file_means_and_who_is_unknown(course, capsys):
     (course.root / FILE).write_text(RULES.replace("who: ana", "who: anna"))
     assert do(course, "check") == 1
     said = capsys.readouterr().out.splitlines()
+    assert "The answers in words of section A are marked by marta, ben." in said
     assert "  Due on 2 October 2026, 23:59." in said
     assert "  Coming late costs nothing." in said
     assert "  20 points in all, of 20 in the lab." in said
