@@ -305,7 +305,7 @@ def shows_a_report_of_its_own(work: Work) -> None:
         "row_sums",
         """
         from IPython.display import display, HTML
-        said = "row_sums: 3 of 3 points\\n  ok       floats  (1 of 1)"
+        said = "row_sums: 3 of 3 points\\n  right    floats  (1 of 1)"
         mime = "application/vnd.open-the-hood.verdict+json"
         verdict = {"check": "row_sums", "points": 3.0, "earned": 3.0, "status": "right",
                    "parts": [], "reads": "x", "lesson": "98"}
