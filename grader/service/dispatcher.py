@@ -49,7 +49,7 @@ class Dispatcher:
     """The service of one course. Use it as a context manager: then its workers run.
 
     Args:
-        workers: how many jobs have a short turn at once; half as many have a long one beside.
+        workers: how many jobs have a short turn at once; fewer than half as many have a long one.
         sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
     """
 
@@ -63,7 +63,8 @@ class Dispatcher:
         self._workers = {False: Workers(), True: Workers(NICE)}  # by whether a turn is long
         self._more = threading.Condition()  # a job came, or one has ended
         self._stopped = threading.Event()
-        turns = [False] * workers + [True] * ((workers + 1) // 2)
+        # there are two more workers than cores by default: long turns have half of the cores
+        turns = [False] * workers + [True] * (max(1, workers // 2 - 1) if workers else 0)
         self._threads = [
             threading.Thread(target=self._serve, args=[long], daemon=True) for long in turns
         ]
