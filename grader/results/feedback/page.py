@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from grader.results.coursefile.sentences import (
 from grader.results.feedback.exercises import Segment, is_answer, segments
 from grader.results.feedback.theirs import OUTPUTS, Theirs, teachers
 from grader.run_record import RunRecord
+from grader.submission.notes import NoteKind
 from grader.verdict import FULL, Verdict, in_points
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -88,6 +89,8 @@ def render(nb: NotebookNode, about: About) -> str:
     marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
     found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
+    if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
+        about = replace(about, verdicts={})  # they are on the lab as it was released
     exercises = [
         _exercise(one, about, marks, theirs) | {"earlier": run.earlier.get(one.name, "")}
         for one in found

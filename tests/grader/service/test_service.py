@@ -184,6 +184,8 @@ def test_a_lab_that_is_not_there_takes_and_gives_nothing(service):
     for name in ("98_other", "..", "%2e%2e%2fsource", f"{LAB}%00"):
         assert service.ask("PUT", f"labs/{name}/notebook", "ana", b"{}")[0] in (404, 405)
         assert service.ask("GET", f"labs/{name}/notebook", "ana")[0] in (404, 405)
+    said = service.ask("GET", "labs/98/notebook", "ana")[1]["detail"]
+    assert said == f"no lab that is out is called '98'; out: {LAB}"
     status, data, _ = service.ask("GET", f"labs/{LAB}/notebook", "ana")
     assert status == 200
     assert b"BEGIN HIDDEN" not in data

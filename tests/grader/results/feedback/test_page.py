@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from grader.metadata import KEY
 from grader.results.feedback.page import About, render
 from grader.run_record import record
-from grader.submission.notes import Note, NoteKind
+from grader.submission.notes import Note, NoteKind, unreadable
 from grader.verdict import Cause, Example, PartResult, Status, Verdict
 from tests.attacks.browser import dangers
 from tests.grader.results.feedback_pages import words
@@ -69,6 +69,16 @@ def test_each_part_has_its_verdict_and_why():
     assert f"To read again: lesson 01, “{HEADING}”." in said
     assert [found for found in dangers(shown) if found not in ("<meta>", "<style>")] == []
     assert not re.search(r"url\(|@import|<link", shown)
+
+
+def test_of_a_notebook_that_nobody_could_read_nothing_is_said_of_its_answers():
+    nb = new_notebook(cells=[new_markdown_cell("## 1 · Views"), cell("t", "views")])
+    record(nb, notes=[unreadable("The file is damaged.")])
+    stub = verdict(status=Status.NOT_ATTEMPTED, problem="not attempted yet")
+    shown = words(render(nb, About(verdicts={"views": stub})))
+    assert "no mark, of 3 points" in shown
+    assert "attempted" not in shown
+    assert "To read again" not in shown
 
 
 def test_what_to_read_again_is_linked_where_the_course_has_a_site():
