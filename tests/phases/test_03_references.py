@@ -14,7 +14,6 @@ from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import find_check
 from grader.judging.judge import judge
 from grader.judging.learner_source import LearnerSource
-from grader.judging.outcome import play
 from utils.instruments import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
 
@@ -54,7 +53,7 @@ def recorded(tmp_path, monkeypatch):
 
 
 def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
-    """All of them at full width, else the right ones and a dozen wrong ones that the seed draws.
+    """All of them at full width, else the right ones and four wrong ones that the seed draws.
 
     What the parts without a GPU say of every one of them is asked in test_checks.py.
     """
@@ -62,7 +61,7 @@ def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
     assert check.not_run() == {}
     assert judge(check, check.right, "r").earned == check.points == 5
     wrong = check.misconceptions
-    some = wrong if full else Random(seeds[-1]).sample(wrong, 12)
+    some = wrong if full else Random(seeds[-1]).sample(wrong, 4)
     for candidate in (*check.alternates, *some):
         # a partial one has its own functions alone, and so no cell with the others
         code = None if candidate.partial else LearnerSource([candidate.source()])
@@ -119,24 +118,3 @@ def test_bytes_are_those_that_a_move_copies():
     with Count():
         model.to(torch.float64)
     assert sum(copied) == expected
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "count_parameters",
-        "Linear",
-        "LayerNorm",
-        "Stack",
-        "MLP",
-        "RunningNorm",
-        "run_module",
-        "bytes_moved",
-        "minigpt_logits",
-    ],
-)
-def test_no_case_asks_what_the_reference_can_not_answer(name):
-    """An exception on both sides would agree with itself."""
-    check = find_check(name)[1]
-    for c in check.draw_cases("x"):
-        assert c.not_run or play(check, check.right, c).raised is None

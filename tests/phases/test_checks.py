@@ -11,22 +11,32 @@ from grader.proof.selftest import LabCode, prove
 from tests.phases import dear
 from utils.checks.draw import SmallDraw
 
-CHECKS = [
-    pytest.param(phase, check, id=f"{phase.name}: {check.name}")
-    for phase in phases()
-    for check in load_checks(phase.folder).values()
-]
+CHECKS = [(phase, check) for phase in phases() for check in load_checks(phase.folder).values()]
 
 
-@pytest.mark.parametrize(("phase", "check"), CHECKS)
-def test_candidates_come_out_as_predicted(phase, check, seeds, full):
+def of_each(marked=frozenset()):
+    """Return the parameters of a test of every check; those in ``marked`` are ``of_labs``."""
+    return [
+        pytest.param(
+            phase,
+            check,
+            id=f"{phase.name}: {check.name}",
+            marks=[pytest.mark.of_labs] if check.name in marked else [],
+        )
+        for phase, check in CHECKS
+    ]
+
+
+@pytest.mark.parametrize(("phase", "check"), of_each(dear.TRAINS))
+def test_candidates_come_out_as_predicted(phase, check, seeds, few):
     lab = LabCode.read(phase.lab)
     assert check.name in lab.solutions
     for seed in seeds:
-        assert prove(check, seed, lab, dear.few(check.name, full)).faults == (), f"seed {seed}"
+        some = few(phase.name, check.name)
+        assert prove(check, seed, lab, some).faults == (), f"seed {seed}"
 
 
-@pytest.mark.parametrize(("phase", "check"), CHECKS)
+@pytest.mark.parametrize(("phase", "check"), of_each())
 def test_candidates_are_enough(phase, check):
     assert len(check.misconceptions) >= 3
     assert len(check.alternates) >= 1
@@ -36,7 +46,7 @@ def test_candidates_are_enough(phase, check):
     ) + len(check.alternates)
 
 
-@pytest.mark.parametrize(("phase", "check"), CHECKS)
+@pytest.mark.parametrize(("phase", "check"), of_each(dear.TRAINS))
 def test_small_cases_can_be_drawn(phase, check, seeds):
     """For the example that a learner is shown, of sizes as small as the generator allows."""
     for reach in REACHES:

@@ -21,6 +21,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.of_labs
 @pytest.mark.slow(5)
 @pytest.mark.parametrize(("phase", "check"), CHECKS)
 def test_every_small_change_is_noticed_or_explained(phase, check, seeds, full):

@@ -41,6 +41,7 @@ def grade_lab(root, name, full, seed) -> dict:
         if not full:
             patch.setattr(demo, "make_class", partial(make_sample, seed=seed))
             patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
+            patch.setattr(demo, "HALVES", demo.EVERYBODY)  # so few need no two processes
             patch.setattr(demo, "run_module", partial(graded_by_one_worker, seed=seed))
         return run_demo(root, lab=[name])
 

@@ -16,11 +16,12 @@ from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
 
 
-@pytest.fixture(
-    scope="module", params=[LAB, *(pytest.param(name, marks=pytest.mark.slow(2)) for name in LABS)]
-)
+OF_LABS = [pytest.mark.slow(2), pytest.mark.of_labs]
+
+
+@pytest.fixture(scope="module", params=[LAB, *(pytest.param(n, marks=OF_LABS) for n in LABS)])
 def lab(request, tmp_path_factory):
-    """The tiny lab, and every lab of the course."""
+    """The tiny lab, and labs of the course."""
     if request.param != LAB:
         return load_lab(ROOT, request.param)
     root = tmp_path_factory.mktemp("course")
