@@ -45,8 +45,12 @@ START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
 # What `grader.work` and `grader.answers` need, and what leaves out nbgrader's menu.
 COPIES = (
-    *(f"grader/{name}.py" for name in ("__init__", "answers", "metadata", "whole_file", "work")),
+    "grader/__init__.py",
+    "grader/answers.py",
     "grader/jupyter/labconfig/page_config.json",
+    "grader/metadata.py",
+    "grader/whole_file.py",
+    "grader/work.py",
 )
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
