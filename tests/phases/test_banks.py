@@ -49,23 +49,23 @@ def _quiet():
         yield
 
 
-def a_few_of_each(bank, answers, seed, few):
-    """Of some exercises a few right answers and a few wrong ones; of the others all."""
+def a_few_of_each(answers, seed, full):
+    """Of dear exercises a few right answers and a few wrong ones; of the others all."""
     kinds = {}
     for answer in answers:
         kinds.setdefault((answer.exercise, answer.right), []).append(answer)
     return [
         answer
         for (exercise, right), alike in kinds.items()
-        for answer in drawn(alike, few(bank.phase.name, exercise), f"{seed} {exercise} {right}")
+        for answer in drawn(alike, dear.few(exercise, full), f"{seed} {exercise} {right}")
     ]
 
 
 @pytest.mark.slow(12)
 @pytest.mark.parametrize(("number", "exercise"), EXERCISES)
-def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exercise, seeds, few):
+def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exercise, seeds, full):
     bank = BANKS[number]
-    for answer in a_few_of_each(bank, bank.of(exercise), seeds[-1], few):
+    for answer in a_few_of_each(bank.of(exercise), seeds[-1], full):
         complaint = f"{answer.name}, seed {seeds[-1]}"
         assert bank.earns_everything(answer, seeds[-1]) == answer.right, complaint
 
@@ -83,9 +83,9 @@ def test_reports_name_the_mistakes_of_wrong_answers_or_point_at_them(number, see
 @pytest.mark.of_labs
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("number", [of_lab(number) for number in BANKS])
-def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, seeds, full, few):
+def test_visible_cells_let_right_answers_pass_and_few_of_the_wrong_ones(number, seeds, full):
     bank = BANKS[number]
-    answers = a_few_of_each(bank, bank.answers, seeds[-1], few)
+    answers = a_few_of_each(bank.answers, seeds[-1], full)
     said = {a: stops(bank.lab, a.exercise, a.cell) for a in answers}
     assert {(a.exercise, a.name): why for a, why in said.items() if a.right and why} == {}
     counted = [a for a in said if not a.right and (full or a.exercise not in dear.EXERCISES)]
