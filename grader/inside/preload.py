@@ -74,12 +74,12 @@ ON_DEMAND = {
     ),
     # Timers come with torch's extension builder, which comes with setuptools: a hundred modules.
     "profiler": ("torch.utils.benchmark",),
+    "flops": ("torch.utils.flop_counter",),  # with Triton
     # models in Hugging Face's form: three seconds, 1,500 modules
     "transformers": (
         "numpy.ctypeslib",
         "transformers.models.auto.tokenization_auto",
         "transformers.models.llama.modeling_llama",
-        "torch.utils.flop_counter",
         "utils.drivers.transformer",
         "utils.minigpt.lines",
     ),

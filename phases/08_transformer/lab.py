@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 44, cell_seconds: 90, preload: [optimizers, transformers]}
+#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 44, cell_seconds: 90, preload: [flops, optimizers, transformers]}
 # ---
 
 # %% [markdown]

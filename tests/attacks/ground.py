@@ -290,7 +290,7 @@ def left_behind() -> list[str]:
     """Return sandbox processes that still run, and files that attacks wrote elsewhere."""
     zygote = warm()
     left = [f"process {pid}" for pid in _children(zygote.process.pid)]
-    known = {"home", "inductor", "stage", "zygote.log"}
+    known = {"home", "inductor", "no-driver", "stage", "zygote.log"}
     left += [path.name for path in zygote.folder.iterdir() if path.name not in known]
     for folder in ("/tmp", "/dev/shm", "/var/tmp", os.path.expanduser("~"), os.getcwd()):
         left += [f"{folder}/{entry}" for entry in os.listdir(folder) if MARK in entry]

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from nbformat.notebooknode import NotebookNode
 
+from grader.run_record import RunRecord
+from grader.submission.notes import NoteKind
 from grader.untrusted import UNSEEN
 from grader.verdict import VERDICT_MIME
 from tests.attacks.browser import dangers, leads_away
@@ -46,7 +48,9 @@ def withstand(attack: Attack, ground: Ground, honest: Outcome) -> None:
     assert not UNSEEN.search(outcome.notes + json.dumps(said, ensure_ascii=False))
     reports = [o for c in outcome.nb.cells for o in c.get("outputs", []) if is_report(o)]
     assert len(reports) == len(outcome.scores)
-    assert outcome.page.count('<div class="verdict">') == len(reports)
+    notes = RunRecord.of(outcome.nb.metadata).notes
+    unread = any(note.kind is NoteKind.UNREADABLE for note in notes)
+    assert outcome.page.count('<div class="verdict">') == (0 if unread else len(reports))
     assert ground.spilled(outcome) == []
     assert dangers(outcome.page) == dangers(honest.page)
     assert leads_away(outcome.page) == []

@@ -17,7 +17,7 @@ from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost
 from grader.phase_paths import ROOT
 from grader.sandbox import Limits
 from grader.sandbox.stage import SHOWN, environment_folders
-from grader.sandbox.warm_process import own_users, warm
+from grader.sandbox.warm_process import environment, own_users, warm
 from tests.grader.sandbox.inmate import Inmate, build_at
 
 pytestmark = pytest.mark.slow(6)
@@ -50,8 +50,7 @@ def test_its_user_outside_is_its_own_or_in_a_namespace(shared: Inmate) -> None:
 def test_the_zygote_finds_no_driver_of_nvidias() -> None:
     """The driver would start a thread in it, and a process with two does not fork."""
     load = "import ctypes; ctypes.CDLL('libcuda.so.1')"
-    environment = Path(f"/proc/{warm().process.pid}/environ").read_text()
-    told = dict(one.split("=", 1) for one in environment.split("\0") if one)
+    told = environment(warm().folder)
     done = subprocess.run([sys.executable, "-c", load], env=told, capture_output=True, text=True)
     assert "libcuda.so.1: file too short" in done.stderr
 

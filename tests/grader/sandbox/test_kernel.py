@@ -104,7 +104,8 @@ def test_nothing_is_left_of_a_kernel() -> None:
         inmate.run("import torch; torch.ones(2)")
         assert len(descendants()) >= 3  # bubblewrap outside and inside, and the kernel
     assert not descendants()
-    assert {path.name for path in warm().folder.iterdir()} <= {"home", "stage", "zygote.log"}
+    known = {"home", "no-driver", "stage", "zygote.log"}
+    assert {path.name for path in warm().folder.iterdir()} <= known
 
 
 def test_a_daemon_dies_with_its_kernel() -> None:
