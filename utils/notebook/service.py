@@ -147,7 +147,7 @@ def submit(notebook: str = "") -> None:
         data = path.read_bytes()
         saved = {cell.get("id"): cell["source"] for cell in json.loads(data)["cells"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        why = f"There is no notebook's file {str(path)!r}: save it, or give its path."
+        why = f"{str(path)!r} is no notebook that can be read: save it, or give its path."
         raise ServiceError(why) from None
     texts = {k: v if isinstance(v, str) else "".join(v) for k, v in saved.items()}
     unsaved = [k for k, v in _cells.items() if k in texts and texts[k].strip() != v.strip()]
