@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.grader.tiny import environment
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow(45)]
 
 HW = "hw"
 # Raises its own grade with the session of whoever opens it, and says in its title how it went.

@@ -13,7 +13,7 @@ from grader.metadata import COPY, KEY
 from utils.notebook.course import PHASES, ROOT
 from utils.notebook.progress import read_lab
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow(150)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow(100)]
 
 TENSORS = PHASES[1]
 NOTEBOOK, LESSON = f"{TENSORS.name}.ipynb", f"lesson_{TENSORS.name}.ipynb"

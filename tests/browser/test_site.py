@@ -25,7 +25,7 @@ from utils.views import backward_stepper
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.slow(40),
+    pytest.mark.slow(30),
     pytest.mark.filterwarnings("ignore:.*Check CHANGES for Sphinx API"),
 ]
 
