@@ -4,6 +4,7 @@ These are regrading, odd submissions, the exchange and formgrader.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -205,13 +206,10 @@ def test_a_check_and_a_cell_that_disagree_are_refused_before_a_mark_is_touched(s
     write(nb, path)
     assert nbgrader(course, "generate_assignment", LAB, "--force").returncode == 0
     before = everything(course)
-    status, log = autograde(course, f"--student={student}", "--force")
-    assert status == 1
-    assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in log
-    assert "Traceback" not in log
     result = button(course, student)
     assert not result["success"]
     assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in result["log"]
+    assert "Traceback" not in result["log"]
     assert everything(course) == before
 
 
@@ -243,5 +241,6 @@ def test_validate_says_what_fails_and_what_passes(copied_course, tmp_path):
     course = copied_course
     todo = write(released(source_notebook()), tmp_path / "todo.ipynb")
     done = write(solved(released(source_notebook())), tmp_path / "done.ipynb")
-    assert "NotImplementedError" in nbgrader(course, "validate", str(todo)).stdout
-    assert "Success" in nbgrader(course, "validate", str(done)).stdout
+    said = nbgrader(course, "validate", str(todo), str(done)).stdout
+    assert re.search(r"(?s)NotImplementedError.*Success", said)
+    assert said.count("Success") == 1
