@@ -86,26 +86,29 @@ def write(nb: NotebookNode | bytes, path: Path) -> Path:
     return path
 
 
-def nbgrader(course: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
+def nbgrader(
+    course: Path, *words: str, cwd: Path | None = None, code: Path | None = None
+) -> subprocess.CompletedProcess:
     """Run an nbgrader command."""
     return subprocess.run(
         [sys.executable, "-m", "grader.nbgrader", *words],
         cwd=cwd or course,
-        env=environment(course),
+        env=environment(course, code),
         capture_output=True,
         text=True,
     )
 
 
-def environment(course: Path) -> dict[str, str]:
-    """Return variables under which nbgrader uses only the course's own code and exchange.
+def environment(course: Path, code: Path | None = None) -> dict[str, str]:
+    """Return variables under which nbgrader uses only the course's own exchange, and its code.
 
+    ``code`` is the folder of the code where the course has none of its own.
     Its home is made: without one, each of IPython's programs makes a folder in /tmp and leaves it.
     """
     (course / "home").mkdir(exist_ok=True)
     return {
         **os.environ,
-        "PYTHONPATH": str(course),
+        "PYTHONPATH": str(code or course),
         "OPEN_THE_HOOD_EXCHANGE": str(course / "exchange"),
         "HOME": str(course / "home"),
     }

@@ -53,7 +53,7 @@ def courses(tmp_path_factory):
     for name in NAMES:
         write(notebook(name), made["plain"] / "source" / "hw" / f"{name}.ipynb")
     write(b"7", made["plain"] / "source" / "hw" / "data.txt")
-    assert nbgrader(ROOT, "generate_assignment", "hw", cwd=made["plain"]).returncode == 0
+    assert nbgrader(made["plain"], "generate_assignment", "hw", code=ROOT).returncode == 0
     for student, answer, more in [
         ("ann", "def f(x):\n    return x", {"why": "because"}),
         ("ben", "def f(x):\n    return 1", {}),
@@ -73,7 +73,7 @@ def courses(tmp_path_factory):
         for student in ("eve", "fay"):  # with and without settings, what is missing is missing
             shutil.rmtree(made[name] / "submitted" / student)
     for name in ("plain", "button"):
-        done = nbgrader(ROOT, "autograde", "hw", cwd=made[name])
+        done = nbgrader(made[name], "autograde", "hw", code=ROOT)
         assert done.returncode == 0, done.stderr
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPEN_THE_HOOD_EXCHANGE", str(made["ours"] / "exchange"))
