@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from grader.service import queue as module
-from grader.service.queue import Busy, Queue, State
+from grader.service.queue import Queue, State
 
 CELLS = [("twice_solution", "def twice(x): return x")]
 
@@ -136,17 +136,6 @@ def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
     again = Queue(url)
     assert again.look(first, "ana").state is State.WAITING
     assert again.take().cells == CELLS
-
-
-def test_too_many_are_told_when_to_come_back(queue, monkeypatch):
-    monkeypatch.setattr(module, "MOST_WAITING", 4)
-    for k in range(4):
-        put(queue, f"learner{k}")
-    with pytest.raises(Busy) as caught:
-        put(queue, "one more")
-    assert caught.value.seconds == pytest.approx(4 / 6)
-    put(queue, "learner3")  # in place of the one that waits
-    assert queue.load()["waiting"] == 4
 
 
 def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
