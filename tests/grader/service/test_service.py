@@ -19,6 +19,7 @@ from grader.service.queue import Queue
 from tests.grader.service.serving import ENDLESS, Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB, nbgrader, released, solved, source_notebook
 from tests.patience import PATIENCE, eventually
+from utils.notebook import service as client
 
 pytestmark = [pytest.mark.slow(60), pytest.mark.usefixtures("sandbox")]
 RIGHT, SQUARED = ANSWERS["twice"], "def twice(x):\n    return x * x"
@@ -80,6 +81,18 @@ def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
     assert service.ask("GET", path, headers=forged)[0] in (403, 200)
     assert service.ask("GET", path, headers={"Authorization": "Bearer YW5h.x"})[0] == 403
     assert service.ask("GET", path, headers={"Authorization": "Basic YW5hOng="})[0] == 401
+
+
+def test_a_token_may_be_pasted_with_the_name_before_it(service, monkeypatch, capsys):
+    monkeypatch.setenv(client.ADDRESS, f"http://127.0.0.1:{service.port}")
+    for name in ("ana", "Łukasz"):
+        monkeypatch.setenv(client.TOKENS[0], f"{name},{service.token(name)}\n")
+        client.requests()
+        assert capsys.readouterr().out.startswith("No request for a regrade of yours")
+    for token, said in [("x.y", "not one of this course's"), ("“x.y”", "could not be asked")]:
+        monkeypatch.setenv(client.TOKENS[0], token)
+        client.requests()
+        assert said in capsys.readouterr().out
 
 
 def test_what_teachers_may_is_not_for_learners(service):
