@@ -16,7 +16,7 @@ from tests.grader.service.serving import ENDLESS, Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB
 from tests.patience import PATIENCE, eventually
 
-pytestmark = [pytest.mark.slow(30), pytest.mark.usefixtures("sandbox")]
+pytestmark = [pytest.mark.slow(16), pytest.mark.usefixtures("sandbox")]
 MANY = 300
 RIGHT = ANSWERS["twice"]
 

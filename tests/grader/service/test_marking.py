@@ -18,7 +18,7 @@ from tests.grader.marking.classroom import make_classroom, recorded
 
 HOSTILE = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> words"
 PREFIX = "/services/course"
-pytestmark = pytest.mark.slow(15)
+pytestmark = pytest.mark.slow(5)
 
 
 @pytest.fixture(scope="module")

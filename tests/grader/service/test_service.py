@@ -21,7 +21,7 @@ from tests.grader.tiny import ANSWERS, LAB, nbgrader, released, solved, source_n
 from tests.patience import PATIENCE, eventually
 from utils.notebook import service as client
 
-pytestmark = [pytest.mark.slow(60), pytest.mark.usefixtures("sandbox")]
+pytestmark = [pytest.mark.slow(30), pytest.mark.usefixtures("sandbox")]
 RIGHT, SQUARED = ANSWERS["twice"], "def twice(x):\n    return x * x"
 
 
