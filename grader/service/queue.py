@@ -149,6 +149,9 @@ class Queue:
         new = secrets.token_hex(16)
         with self._writing() as db:
             older = (JOBS.c.state == State.WAITING, JOBS.c.learner == learner)
+            # else who asks again and again would fill the disk
+            replaced = (JOBS.c.state == State.REPLACED, JOBS.c.ended < time.time() - LATELY)
+            db.execute(JOBS.delete().where(JOBS.c.learner == learner, *replaced))
             # else who asks again and again would have short turns alone
             long = bool(db.scalar(select(func.max(cast(JOBS.c.long, Integer))).where(*older)))
             db.execute(

@@ -46,6 +46,16 @@ def test_a_newer_check_takes_the_place_of_one_that_waits(queue):
     assert queue.take() is None
 
 
+def test_what_was_replaced_is_not_kept_for_long(queue, monkeypatch):
+    others, first, second = put(queue, "bo"), put(queue, "ana"), put(queue, "ana")
+    assert queue.look(first, "ana").state is State.REPLACED
+    now = module.time.time
+    monkeypatch.setattr(module.time, "time", lambda: now() + module.LATELY + 1)
+    third = put(queue, "ana")
+    assert [one["id"] for one in queue.of("ana")] == [third, second]
+    assert queue.look(others, "bo").state is State.WAITING
+
+
 def test_of_one_learners_checks_one_runs_at_a_time(queue):
     running = put(queue, "ana")
     check = queue.take()
