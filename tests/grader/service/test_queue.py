@@ -148,6 +148,20 @@ def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
     assert again.take().cells == CELLS
 
 
+def test_however_many_wait_who_has_none_waiting_finds_a_place(queue, url):
+    same = {"lab": "99_tiny", "exercise": "twice", "cells": "[]", "teaches": False, "long": False}
+    class_of = [
+        same | {"id": f"{k}", "learner": f"eve{k}", "state": State.WAITING, "received": float(k)}
+        for k in range(3000)
+    ]
+    with create_engine(url).begin() as db:
+        db.execute(module.JOBS.insert(), class_of)
+    look = queue.look(put(queue, "ana"), "ana")
+    assert (look.state, look.place) == (State.WAITING, len(class_of))
+    assert put(queue, "eve7")  # in place of the one that waits
+    assert queue.load()["waiting"] == len(class_of) + 1
+
+
 def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
     put(queue, "ana")
     before = time.time() - 1
