@@ -16,7 +16,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,18 +87,20 @@ class Inbox:
             os.close(held)
 
     def finish(self) -> None:
-        """Finish what a service that was killed had begun to take in; call it before any other.
+        """Finish what a service that was killed had begun to take in; one may be running.
 
-        What had not arrived as a whole is deleted.
+        The service calls it before it takes anything in, and ``grade`` before it looks for what was
+        handed in. What had not arrived as a whole is deleted.
         """
         with self.at_rest():
             for begun in sorted(self._received.glob(f"*/*/*{BEGUN}")):
                 LOG.warning("%s was not taken in to its end; it is now", begun)
                 self._place(begun, begun.parent.name, begun.parent.parent.name)
         for part in self._received.glob(f".*{PART}"):
-            if time.time() - part.stat().st_mtime > STALE:
-                LOG.warning("%s never arrived as a whole, and is deleted", part)
-                part.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # a service may be taking it in
+                if time.time() - part.stat().st_mtime > STALE:
+                    LOG.warning("%s never arrived as a whole, and is deleted", part)
+                    part.unlink()
 
     def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
         """Store a notebook, which is moved from ``arrived``, as a learner's newest submission.
