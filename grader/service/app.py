@@ -5,7 +5,6 @@ FastAPI reads the annotations of the endpoints, which stand in a function, so he
 
 import asyncio
 import logging
-import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -29,7 +28,7 @@ from grader.service.inbox import Inbox, Receipt, TooManyError
 from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
 from grader.service.marking import NOT_YOURS, marking_pages
 from grader.service.people import AskAgainError, People, Person
-from grader.service.queue import ENDED, Busy, Look, State
+from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
 from grader.submission.names import id_problem, nfc
 
@@ -241,9 +240,6 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
             new = dispatcher.ask(person, asked.exercise, cells)
         except RefusedError as error:
             raise HTTPException(error.status, str(error)) from None
-        except Busy as error:
-            after = {"Retry-After": str(math.ceil(error.seconds))}
-            raise HTTPException(429, str(error), headers=after) from None
         response.headers["Location"] = f"{prefix}/jobs/{new}"
         return _progress(person, new)
 
