@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from grader.course import Course
@@ -37,7 +37,11 @@ LOG = logging.getLogger(__name__)
 
 
 class TooManyError(Exception):
-    """A learner has handed in too often today."""
+    """A learner hands in too often. ``seconds``: after which it is worth while to try again."""
+
+    def __init__(self, said: str, seconds: float):
+        super().__init__(said)
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,9 @@ class Inbox:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         today = f"{now:%Y%m%d}T"
         if sum(one.name.startswith(today) for one in folder.iterdir()) >= MOST_A_DAY:
-            raise TooManyError(f"you have handed in {lab} {MOST_A_DAY} times today, which is all")
+            said = f"you have handed in {lab} {MOST_A_DAY} times today (by UTC), which is all"
+            tomorrow = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
+            raise TooManyError(said, (tomorrow - now).total_seconds())
         begun = folder / f"{now.strftime(FILE_STAMP)}{BEGUN}"
         with arrived.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

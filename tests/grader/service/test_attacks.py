@@ -124,8 +124,9 @@ def test_one_learner_sends_two_notebooks_at_a_time(service, raw):
         slow = raw(upload + "{")
     parts = service.root / "received"
     eventually(lambda: len(list(parts.glob(".*.part"))) == 2, "two files that arrive")
-    status, said, _ = service.ask("PUT", f"labs/{LAB}/notebook", "mallory", b"{}")
+    status, said, headers = service.ask("PUT", f"labs/{LAB}/notebook", "mallory", b"{}")
     assert (status, "arriving already" in said["detail"]) == (429, True)
+    assert headers["retry-after"] == "5"
     assert service.ask("PUT", f"labs/{LAB}/notebook", "ana", b"{}")[0] == 201
     slow.close()
     eventually(
