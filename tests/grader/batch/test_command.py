@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import json
 import os
 import shutil
 import signal
@@ -336,26 +335,6 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     shutil.rmtree(course.root / "submitted" / "z0")
     status, text = run(course, OPEN)
     assert (status, count(text, "recorded before")) == (0, 10)
-
-
-@pytest.mark.slow(60)
-def test_killed_at_any_moment_and_run_again_each_has_exactly_one_right_verdict(course, full):
-    for number in range(40):
-        hand_in(course, f"s{number:02}", f"score {number % 10 / 10}")
-    for number in (3, 17, 18, 30) if full else (3, 18):
-        process = start(course)
-        wait_for(course, number, process)
-        process.kill()
-        process.communicate()
-        assert recorded(course) >= number
-    status, text = run(course, OPEN, workers=2)
-    assert status == 0
-    assert recorded(course) == 40
-    for path in course.root.glob("autograded/*"):
-        assert [p.name for p in path.iterdir()] == [HW], "nothing is left lying about"
-        key = json.loads((path / HW / f"{HW}.ipynb").read_bytes())["metadata"]["open_the_hood"]
-        assert key["key"]
-    assert count(run(course, OPEN)[1], "recorded before") == 40
 
 
 def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):
