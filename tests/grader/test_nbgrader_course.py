@@ -191,7 +191,7 @@ def test_a_check_and_a_cell_that_disagree_are_refused_before_a_mark_is_touched(s
     write(nb, path)
     enter(open_course(course), (LAB,), LAB)
     before = everything(course)
-    status, log = autograde(course, "--force")
+    status, log = autograde(course, f"--student={student}", "--force")
     assert status == 1
     assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in log
     assert "Traceback" not in log

@@ -15,7 +15,7 @@ from rich.console import Console
 from sqlalchemy import text
 
 from grader import UserError
-from grader.batch import command, pool
+from grader.batch import command
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.writer import Writer
 from grader.phase_paths import ROOT
@@ -137,17 +137,15 @@ def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course,
     assert (status, count(text, "recorded before")) == (1, 1)
 
 
-@pytest.mark.slow(60)
-def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
+def test_when_nothing_works_it_stops_and_says_why(course, here, monkeypatch):
     monkeypatch.setattr(command, "DOUBT", 2)
-    monkeypatch.setattr(pool, "TRIES", 1)
     monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
         hand_in(course, f"s{number}", "score 1")
     with pytest.raises(UserError, match="own source could not be graded either.* no kernel today"):
-        run(course, OPEN)
+        run(course)
     monkeypatch.delenv(MACHINE)
-    status, text = run(course, OPEN)
+    status, text = run(course)
     assert (status, count(text, "graded")) == (0, 4)
 
 

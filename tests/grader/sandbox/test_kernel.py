@@ -568,27 +568,6 @@ def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
         eventually(it_does)
 
 
-SESSIONS = """
-import os, signal, time
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-for _ in range(30):
-    if os.fork() == 0:
-        while True:
-            if os.fork(): os._exit(0)
-            os.setsid()
-            end = time.thread_time() + 0.02
-            while time.thread_time() < end: pass
-time.sleep(3600)
-"""
-
-
-def test_a_sandbox_that_starts_sessions_all_the_time_ends() -> None:
-    """Each had a whole share of a processor: together twenty times what a neighbour had."""
-    with Inmate() as inmate, busy_machine():
-        inmate.begin(SESSIONS)
-        assert "started new sessions" in inmate.ends()
-
-
 def test_programs_in_sessions_of_their_own_go_on() -> None:
     code = """
         import subprocess
@@ -629,7 +608,7 @@ def test_what_lives_for_less_than_a_look_takes_time_too(kind: str) -> None:
         inmate.begin(SHORT_LIVES[kind])
         time.sleep(0.5)
         begun, passed = time.monotonic(), inmate.kernel.passed()
-        time.sleep(2)
+        time.sleep(1)
         own, wall = inmate.kernel.passed() - passed, time.monotonic() - begun
     assert own > 0.3 * wall
 
@@ -676,7 +655,7 @@ def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None
             threading.Thread(target=toil).start()
         time.sleep(0.5)
         begun, passed = time.monotonic(), inmate.kernel.passed()
-        time.sleep(1.5)
+        time.sleep(1)
         own, wall = inmate.kernel.passed() - passed, time.monotonic() - begun
     assert own < 0.5 * wall
 
