@@ -28,7 +28,7 @@ from tests.grader.tiny import (
     write,
 )
 
-pytestmark = pytest.mark.slow(80)
+pytestmark = pytest.mark.slow(50)
 
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NO_MARK = dict.fromkeys(ALL)

@@ -193,7 +193,7 @@ def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monke
         assert gradebook.assignment_submissions(HW) == []
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(10)
 def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     submitted = course.root / "submitted"
     hand_in(course, "empty", b"")
@@ -318,7 +318,7 @@ def wait_for(course, number, process):
     eventually(lambda: recorded(course) >= number or process.poll() is not None)
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(10)
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     for number in range(10):
         hand_in(course, f"s{number}", f"score {number / 10}")

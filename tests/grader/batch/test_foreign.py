@@ -10,7 +10,7 @@ from tests.grader.batch.running import OPEN, graded, rows, run
 from tests.grader.batch.small import enter
 from tests.grader.tiny import ROOT, cell, nbgrader, released, write
 
-pytestmark = pytest.mark.slow(60)
+pytestmark = pytest.mark.slow(40)
 NAMES = ("one", "two")
 
 

@@ -20,7 +20,7 @@ from grader.submission.bounds import bounded
 from tests.grader.batch.small import answers, make_small
 from tests.patience import PATIENCE, eventually
 
-pytestmark = pytest.mark.slow(50)
+pytestmark = pytest.mark.slow(25)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from grader.proof.sample_class import load_lab, make_class
 from tests.grader.batch.running import grade, graded, owned, rows
 from tests.grader.tiny import LAB, judged, nbgrader
 
-pytestmark = pytest.mark.slow(100)
+pytestmark = pytest.mark.slow(45)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from grader.inside import messages
 from grader.phase_paths import ROOT, environment_with
 from grader.sandbox.kernel import KernelDied, TimeIsUp, UnsafeKernel
 
-pytestmark = pytest.mark.slow(8)
+pytestmark = pytest.mark.slow(4)
 
 
 @pytest.fixture(params=[socket.SOCK_SEQPACKET, socket.SOCK_DGRAM])

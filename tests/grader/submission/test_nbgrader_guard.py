@@ -31,7 +31,7 @@ from tests.grader.tiny import (
     write,
 )
 
-pytestmark = pytest.mark.slow(60)
+pytestmark = pytest.mark.slow(40)
 
 NFD = "Jose\u0301"
 TWICE = ("Zoe\u0308", "Zo\xeb")
