@@ -4,7 +4,7 @@ COMMANDS has one line per command. A command's module is imported only when that
 defines `add_arguments(parser)` and `run(args) -> int`.
 
 Exit status: 0 for success, 1 when the command ran and found something wrong, 2 when it could not
-run, 130 when it was interrupted.
+run, 130 when it was interrupted, 141 when whoever read its output has gone, as `head` does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import argparse
 import asyncio
 import importlib
 import io
+import os
+import select
 import sys
 from collections.abc import Sequence
 
@@ -41,6 +43,9 @@ COMMANDS = {
     "course": ("grader.results.coursefile.command", "the rules of a class: check, roster, export"),
     "report": ("grader.results.class_report.command", "make a page and CSV of a graded lab"),
 }
+
+
+NOBODY_READS = 141  # what a shell says of any program that SIGPIPE has ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,8 +84,35 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def as_program() -> int:
+    """Run the command of the command line and return its exit status.
+
+    Where whoever read its output has gone, as `head` does, it ends there without a word.
+    """
+    try:
+        try:
+            return main()
+        finally:
+            sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as error:
+        # Rich leaves such an error to nobody: it points stdout elsewhere, and exits
+        by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+        if not by_rich and (isinstance(error, SystemExit) or not _nobody_reads()):
+            raise
+        # Python flushes what is left when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+
+
+def _nobody_reads() -> bool:
+    """Return whether stdout is a pipe whose other end is closed; sockets break, too."""
+    end = select.poll()
+    end.register(sys.stdout.fileno(), 0)
+    return bool(end.poll(0))
+
+
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not be able to show a name
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(main())
+    sys.exit(as_program())

@@ -39,8 +39,14 @@ def run_page(
     folder = root / "notebooks"
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="grader-kernel-") as private:
+        # Lessons write to temporary folders, which their readers' systems clear and a build must.
+        temporary = Path(private, "tmp")
+        temporary.mkdir()
         # Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
-        environment = kernel_environment(root) | {"TORCHINDUCTOR_CACHE_DIR": f"{private}/compiled"}
+        environment = kernel_environment(root) | {
+            "TMPDIR": str(temporary),
+            "TORCHINDUCTOR_CACHE_DIR": f"{private}/compiled",
+        }
         client = NotebookClient(
             notebook,
             km=this_python(private),

@@ -440,7 +440,9 @@ def prepare() -> None:
     os.environ.setdefault("MPLBACKEND", INLINE)
     config = Config()
     config.HistoryManager.enabled = False
-    shell: Any = Shell.instance(config=config, user_ns={})
+    # named: where the home is not there yet, IPython would make a folder in /tmp and leave it
+    own = os.path.expanduser("~/.ipython")
+    shell: Any = Shell.instance(config=config, user_ns={}, ipython_dir=own)
     shell.extension_manager.load_extension("storemagic")  # as in Jupyter's
     warnings.filterwarnings("ignore", "To exit: use")  # IPython says so of each SystemExit
     try:  # format a traceback, for the imports and caches that the first one needs: 50 ms

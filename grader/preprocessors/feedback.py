@@ -17,6 +17,7 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, NbGraderPr
 from nbgrader.utils import is_grade, is_task
 from traitlets import Bool
 
+from grader.inside.confinement import ENVIRONMENT
 from grader.judging.graded_cell import is_verified, made_output, plain
 from grader.lesson_links import lesson_url, settle
 from grader.phase_paths import ROOT
@@ -34,7 +35,7 @@ PATHS = [
     (str(Path.home()), "~"),
 ]
 SCHEME = re.compile(r"^[^\n]*BEGIN MARK SCHEME[^\n]*\n(.*?)^[^\n]*END MARK SCHEME", re.M | re.S)
-CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py")
+CELL_FILE = r"/ipykernel_\d+/\d+\.py"  # in the temporary folder of a sandbox, or in ours
 
 
 class CleanFeedback(NbGraderPreprocessor):
@@ -127,10 +128,12 @@ class CleanFeedback(NbGraderPreprocessor):
 
 def without_paths(text: str, root: Path | str) -> str:
     """Return a text with short names for paths of this machine, and for the course's folder."""
+    for folder in (ENVIRONMENT["TMPDIR"], tempfile.gettempdir()):
+        text = re.sub(re.escape(folder) + CELL_FILE, "your cell", text)
     for path, name in sorted([*PATHS, (str(root), "course")], key=lambda pair: -len(pair[0])):
         if len(path) > 1:
             text = text.replace(path, name)
-    return CELL_FILE.sub("your cell", text)
+    return text
 
 
 def _last_line(output: NotebookNode) -> NotebookNode:

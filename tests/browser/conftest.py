@@ -32,9 +32,8 @@ expect.set_options(timeout=MILLISECONDS)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-# Every cell is in the page, also below the fold; no questions about news.
+# No questions about news.
 SETTINGS = {
-    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 FLAGS = [
@@ -103,6 +102,7 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
         server = subprocess.Popen(
             [
                 *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
+                "--expose-app-in-browser",  # for `show` in test_journeys.py
                 *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
                 f"--IdentityProvider.token={found.token}",
             ],

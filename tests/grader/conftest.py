@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 from rich.console import Console
 
 from grader import demo
+from grader.course import Course
 from grader.proof.sample_class import Learner, accidents, load_lab, make_class
 from grader.sandbox import doctor
 from tests.grader.headers import prepared_by_two
+from tests.grader.marking.classroom import make_classroom
 from tests.grader.tiny import (
     LAB,
     environment,
@@ -38,11 +41,13 @@ class GradedCourse:
     Attributes:
         status: the command's exit status.
         printed: the command's output.
+        left: what it and all its processes left in the folder for temporary files.
     """
 
     root: Path
     status: int
     printed: str
+    left: list[str]
 
     @cached_property
     def learners(self) -> list[Learner]:
@@ -95,7 +100,22 @@ def grade_tiny(root: Path) -> dict:
     with pytest.MonkeyPatch.context() as patch:
         # loops that work all the time: tests/grader/preprocessors/test_execute.py
         patch.setattr(accidents, "FOREVER", "__import__('time').sleep(3600)")
-        return run_demo(root)
+        temporary = root / "tmp"
+        temporary.mkdir()
+        patch.setenv("TMPDIR", str(temporary))
+        patch.setattr(tempfile, "tempdir", None)
+        outcome = run_demo(root)
+    left = sorted(path.name for path in temporary.iterdir())
+    shutil.rmtree(temporary)
+    return outcome | {"left": left}
+
+
+@pytest.fixture(scope="module")
+def classroom(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """A course with three learners' answers in words to be marked; the second is hostile."""
+    hostile = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> </script> words"
+    answers = {"ana_a": "Because.", "bo_b": hostile, "cy_c": "Shapes."}
+    return make_classroom(tmp_path_factory.mktemp("marking") / "course", answers)
 
 
 @pytest.fixture(scope="session")

@@ -155,10 +155,13 @@ def test_for_real_with_a_kernel(graded_course, tmp_path):
 
     nb = solved(RELEASE, twice="def twice(x):\n    return x * x")
     path = write(nb, tmp_path / "mine.ipynb")
+    (temporary := tmp_path / "tmp").mkdir()
+    # somebody's first program that asks for a home
+    own = {"HOME": str(tmp_path / "home"), "TMPDIR": str(temporary), "COLUMNS": "160"}
     done = subprocess.run(
         [sys.executable, "-m", "grader", "check", str(path), "--seed", "ab12"],
         cwd=graded_course.root,
-        env=environment(graded_course.root) | {"COLUMNS": "160"},
+        env=environment(graded_course.root) | own,
         capture_output=True,
         text=True,
     )
@@ -166,6 +169,7 @@ def test_for_real_with_a_kernel(graded_course, tmp_path):
     assert "squared" in done.stdout
     assert "5 of 7" in done.stdout
     assert json.loads(path.read_text())["cells"], "the notebook itself is left as it was"
+    assert list(temporary.iterdir()) == []
     bad = write(b"{", tmp_path / "bad.ipynb")
     done = subprocess.run(
         [sys.executable, "-m", "grader", "check", str(bad)],

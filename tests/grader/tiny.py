@@ -98,7 +98,11 @@ def nbgrader(course: Path, *words: str, cwd: Path | None = None) -> subprocess.C
 
 
 def environment(course: Path) -> dict[str, str]:
-    """Return variables under which nbgrader uses only the course's own code and exchange."""
+    """Return variables under which nbgrader uses only the course's own code and exchange.
+
+    Its home is made: without one, each of IPython's programs makes a folder in /tmp and leaves it.
+    """
+    (course / "home").mkdir(exist_ok=True)
     return {
         **os.environ,
         "PYTHONPATH": str(course),

@@ -1,6 +1,7 @@
 """Execution: failures give the text's line; outputs contain nothing of this machine."""
 
 import os
+from pathlib import Path
 
 import nbformat.v4 as v4
 import pytest
@@ -37,7 +38,7 @@ def problems(notebook):
 
 @pytest.mark.slow(1)
 def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
-    content = LESSON + "\n# %%\nprint(os.getpid())\n\n1 / 0\n"
+    content = LESSON + "\n# %%\nimport tempfile\nprint(os.getpid(), tempfile.mkdtemp())\n\n1 / 0\n"
     notebook = to_notebook(lesson(content))
     with pytest.raises(Refused) as refused:
         run_page(notebook, lesson(content), project.root)
@@ -45,9 +46,10 @@ def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
     assert str(refused.value) == (
         f"phases/01_rows/lesson.py:{line}: ZeroDivisionError: division by zero"
     )
-    kernel = int(notebook.cells[-1].outputs[0].text)
+    kernel, temporary = notebook.cells[-1].outputs[0].text.split()
     with pytest.raises(ProcessLookupError):
-        os.kill(kernel, 0)
+        os.kill(int(kernel), 0)
+    assert not Path(temporary).exists()
 
 
 @pytest.mark.slow(2)

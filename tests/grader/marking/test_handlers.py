@@ -7,22 +7,15 @@ from urllib.parse import urljoin
 import pytest
 
 from grader.marking.page import POLICY
-from tests.grader.marking.classroom import make_classroom, recorded, regraded
+from tests.grader.marking.classroom import recorded, regraded
 from tests.grader.marking.server import BASE, TOKEN, Server
 
 pytestmark = pytest.mark.slow(30)
-HOSTILE = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> </script> words"
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    root = tmp_path_factory.mktemp("marking") / "course"
-    return make_classroom(root, {"ana_a": "Because.", "bo_b": HOSTILE, "cy_c": "Shapes."})
-
-
-@pytest.fixture(scope="module")
-def server(course):
-    found = Server(course.root, "teach")
+def server(classroom):
+    found = Server(classroom.root, "teach")
     yield found
     found.close()
 
@@ -73,7 +66,9 @@ def test_style_and_script_are_served_and_load_nothing_else(server):
     assert server.ask("marking/../marking/handlers.py")[0] == 404
 
 
-def test_a_mark_is_recorded_and_a_stale_one_is_refused_with_what_is_there(server, entries, course):
+def test_a_mark_is_recorded_and_a_stale_one_is_refused_with_what_is_there(
+    server, entries, classroom
+):
     grade = entries[1]["ana"]
     path = f"marking/api/answer/{grade}"
     seen = server.data(path)
@@ -82,19 +77,19 @@ def test_a_mark_is_recorded_and_a_stale_one_is_refused_with_what_is_there(server
     save = {"version": seen["version"], "score": 2, "remark": " Which rule? ", "boxes": [0, 2]}
     given = server.data(path, save)
     assert (given["status"], given["state"]) == (200, "marked")
-    assert recorded(course, "ana_a") == (2.0, False, "Which rule?")
+    assert recorded(classroom, "ana_a") == (2.0, False, "Which rule?")
     stale = server.data(path, save | {"score": 3})
     assert (stale["status"], stale["mark"]["score"], stale["boxes"]) == (409, 2.0, [0, 2])
     assert stale["html"] == "<p>Because.</p>\n"
-    assert recorded(course, "ana_a")[0] == 2.0
+    assert recorded(classroom, "ana_a")[0] == 2.0
 
 
-def test_undo_takes_back_the_last_mark(server, entries, course):
+def test_undo_takes_back_the_last_mark(server, entries, classroom):
     question, grades = entries
     path = f"marking/api/answer/{grades['cy']}"
     server.data(path, {"version": server.data(path)["version"], "score": 1})
     # to a token alone each request comes from somebody new, so keep the cookie of one
-    assert recorded(course, "cy_c")[0] == 1.0
+    assert recorded(classroom, "cy_c")[0] == 1.0
     nothing = server.data(f"marking/api/undo/{question}", {}, method="POST")
     assert nothing["status"] == 404
     cookie, token = logged_in(server)
@@ -103,7 +98,7 @@ def test_undo_takes_back_the_last_mark(server, entries, course):
     assert server.data(path, save, headers=headers)["status"] == 200
     undone = server.data(f"marking/api/undo/{question}", {}, method="POST", headers=headers)
     assert (undone["status"], undone["grade"], undone["mark"]["score"]) == (200, grades["cy"], 1.0)
-    assert recorded(course, "cy_c")[0] == 1.0
+    assert recorded(classroom, "cy_c")[0] == 1.0
 
 
 def logged_in(server) -> tuple[str, str]:
@@ -116,14 +111,14 @@ def logged_in(server) -> tuple[str, str]:
     return "; ".join(f"{name}={value}" for name, value in cookies.items()), cookies["_xsrf"]
 
 
-def test_a_page_elsewhere_marks_nothing_with_the_markers_own_cookie(server, entries, course):
+def test_a_page_elsewhere_marks_nothing_with_the_markers_own_cookie(server, entries, classroom):
     path = f"marking/api/answer/{entries[1]['bo']}"
     cookie, token = logged_in(server)
     save = {"version": server.data(path)["version"], "score": 3}
     assert server.ask(path, save, headers={"Cookie": cookie})[0] == 403
     away = {"Cookie": cookie, "X-XSRFToken": token, "Origin": "https://evil.example"}
     assert server.ask(path, save, headers=away)[0] == 404
-    assert recorded(course, "bo_b") == (None, True, None)
+    assert recorded(classroom, "bo_b") == (None, True, None)
 
 
 def test_who_is_not_logged_in_gets_nothing(server, entries):
@@ -147,11 +142,11 @@ def test_a_hostile_answer_comes_as_data_without_what_would_run(server, entries):
     assert not re.search(r"script|onerror|evil", html)
 
 
-def test_an_answer_that_was_graded_again_says_so(server, entries, course):
+def test_an_answer_that_was_graded_again_says_so(server, entries, classroom):
     path = f"marking/api/answer/{entries[1]['ana']}"
     seen = server.data(path)
     server.data(path, {"version": seen["version"], "score": 2.5})
-    regraded(course, "ana_a", "Because of the rule.")
+    regraded(classroom, "ana_a", "Because of the rule.")
     now = server.data(path)
     assert (now["state"], now["since"], now["mark"]["score"]) == ("again", "changed", 2.5)
 
@@ -175,14 +170,14 @@ def test_an_answer_that_was_graded_again_says_so(server, entries, course):
     ],
     ids=range(13),
 )
-def test_a_save_that_is_none_is_refused_with_a_sentence(server, entries, course, save, status):
+def test_a_save_that_is_none_is_refused_with_a_sentence(server, entries, classroom, save, status):
     path = f"marking/api/answer/{entries[1]['bo']}"
     if isinstance(save, dict):
         save = {"version": server.data(path)["version"]} | save
     refused = server.data(path, save)
     assert refused["status"] == status, refused
     assert refused["message"]
-    assert recorded(course, "bo_b") == (None, True, None)
+    assert recorded(classroom, "bo_b") == (None, True, None)
 
 
 def test_what_is_not_there_is_not_found(server):
@@ -190,9 +185,9 @@ def test_what_is_not_there_is_not_found(server):
         assert server.ask(f"marking/{path}")[0] == 404
 
 
-def test_learners_do_not_have_these_pages(course):
+def test_learners_do_not_have_these_pages(classroom):
     """`make lab` loads nothing of them, although the same packages are there."""
-    server = Server(course.root, "lab")
+    server = Server(classroom.root, "lab")
     try:
         assert server.ask("formgrader/api/status")[0] == 200  # nbgrader's are installed for all
         assert server.ask("marking")[0] == 404

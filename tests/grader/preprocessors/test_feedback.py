@@ -2,6 +2,7 @@
 
 import dataclasses
 import sysconfig
+import tempfile
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -127,6 +128,14 @@ def test_paths_of_the_machine_are_shortened():
     assert library not in str(cell.outputs)
     assert str(ROOT) not in str(cell.outputs)
     assert "site-packages/torch/x.py" in cell.outputs[0].text
+
+
+def test_a_cells_own_file_is_named_wherever_temporary_files_lie(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(ROOT / "scratch"))
+    told = [f"{place}/ipykernel_12/345.py:1: W" for place in ("/tmp", ROOT / "scratch")]
+    outputs = [new_output("stream", name="stderr", text="\n".join(told))]
+    [cell] = cleaned(new_code_cell("x", outputs=outputs))
+    assert cell.outputs[0].text == "your cell:1: W\nyour cell:1: W"
 
 
 def test_a_large_figure_takes_no_time():

@@ -35,6 +35,7 @@ def test_every_score_is_the_predicted_one(graded_course, graded):
     assert differences == []
     assert graded_course.status == 0
     assert "scores are the predicted ones" in graded_course.printed
+    assert graded_course.left == []
 
 
 def test_the_class_is_large_enough_to_mean_something(graded_course):

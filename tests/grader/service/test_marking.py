@@ -14,27 +14,20 @@ from grader.service.app import make_app
 from grader.service.dispatcher import Dispatcher
 from grader.service.marking import TOKEN
 from grader.service.people import OfFile, OfHub
-from tests.grader.marking.classroom import make_classroom, recorded
+from tests.grader.marking.classroom import recorded
 
-HOSTILE = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> words"
 PREFIX = "/services/course"
 pytestmark = pytest.mark.slow(5)
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    root = tmp_path_factory.mktemp("marking") / "course"
-    return make_classroom(root, {"ana_a": "Because.", "bo_b": HOSTILE, "cy_c": "Shapes."})
+def people(classroom):
+    return OfFile(classroom.root, ["marta", "ben"])
 
 
 @pytest.fixture(scope="module")
-def people(course):
-    return OfFile(course.root, ["marta", "ben"])
-
-
-@pytest.fixture(scope="module")
-def app(course, people):
-    return make_app(Dispatcher(course, workers=0), people, PREFIX)
+def app(classroom, people):
+    return make_app(Dispatcher(classroom, workers=0), people, PREFIX)
 
 
 class Browser:
@@ -109,7 +102,7 @@ def test_a_learners_cookie_and_none_open_nothing(app, people, browser):
         assert other.data("POST", f"api/undo/{question}", None, word).status_code == 403
 
 
-def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(browser, course):
+def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(browser, classroom):
     marta, ben = browser("marta"), browser("ben")
     question, word, grades = marta.opened()
     path = f"api/answer/{grades['ana']}"
@@ -118,7 +111,7 @@ def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(b
     save = {"version": seen["version"], "score": 2, "remark": " Which rule? ", "boxes": [0, 2]}
     given = marta.data("PUT", path, save, word)
     assert (given.status_code, given.json()["by"]) == (200, "marta")
-    assert recorded(course, "ana_a") == (2.0, False, "Which rule?")
+    assert recorded(classroom, "ana_a") == (2.0, False, "Which rule?")
     bens = ben.opened()[1]
     stale = ben.data("PUT", path, save | {"score": 3}, bens)
     assert (stale.status_code, stale.json()["mark"]["score"]) == (409, 2.0)
@@ -127,13 +120,13 @@ def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(b
     knows = save | {"version": stale.json()["version"], "score": 3}
     assert ben.data("PUT", path, knows, bens).status_code == 200
     assert marta.data("POST", f"api/undo/{question}", {}, word).status_code == 409
-    assert recorded(course, "ana_a")[0] == 3.0
+    assert recorded(classroom, "ana_a")[0] == 3.0
     assert ben.data("POST", f"api/undo/{question}", {}, bens).json()["mark"]["score"] == 2.0
     assert marta.data("POST", f"api/undo/{question}", {}, word).json()["mark"]["score"] is None
-    assert recorded(course, "ana_a") == (None, True, None)
+    assert recorded(classroom, "ana_a") == (None, True, None)
 
 
-def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, course):
+def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, classroom):
     marta = browser("marta")
     _, word, grades = marta.opened()
     path = f"api/answer/{grades['bo']}"
@@ -151,7 +144,7 @@ def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, course):
     assert marta.data("POST", path, save, word).status_code == 405
     assert marta.page(f"question/{'0' * 32}").status_code == 404
     assert marta.page("../queue").status_code in (401, 404)
-    assert recorded(course, "bo_b") == (None, True, None)
+    assert recorded(classroom, "bo_b") == (None, True, None)
 
 
 class FakeHub(BaseHTTPRequestHandler):
@@ -207,8 +200,8 @@ def hub(monkeypatch):
     server.server_close()
 
 
-def test_a_hubs_login_leads_back_to_the_pages(hub, course):
-    someone = Browser(make_app(Dispatcher(course, workers=0), hub, PREFIX))
+def test_a_hubs_login_leads_back_to_the_pages(hub, classroom):
+    someone = Browser(make_app(Dispatcher(classroom, workers=0), hub, PREFIX))
     to_hub = someone.page()
     address = urllib.parse.urlparse(to_hub.headers["Location"])
     said = dict(urllib.parse.parse_qsl(address.query))
@@ -237,8 +230,8 @@ def test_a_token_that_the_hub_has_revoked_is_refused_in_a_minute(hub, monkeypatc
     assert hub.whose("hers") is None
 
 
-def test_where_the_hub_is_down_nobody_is_let_in_and_that_is_said(hub, course, monkeypatch):
-    client = TestClient(make_app(Dispatcher(course, workers=0), hub, PREFIX))
+def test_where_the_hub_is_down_nobody_is_let_in_and_that_is_said(hub, classroom, monkeypatch):
+    client = TestClient(make_app(Dispatcher(classroom, workers=0), hub, PREFIX))
     monkeypatch.setattr(hub._hub, "api_url", "http://127.0.0.1:1/hub/api")
     reply = client.get(f"{PREFIX}/labs", headers={"Authorization": "Bearer hers"})
     assert (reply.status_code, "hub could not be asked" in reply.text) == (503, True)

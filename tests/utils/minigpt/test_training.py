@@ -196,16 +196,10 @@ def test_an_ngram_counts_shares_and_never_gives_nothing():
     assert gram.probability(("a",), "b") == pytest.approx(0.75, abs=0.02)
 
 
-def test_a_longer_ngram_is_a_stronger_baseline(data):
-    sentences = [line for line in data.train if line.cell][:8000]
-    perplexities = [
-        NGram(order, 600).fit(sentences).tune(data.tune_seen[:300]).perplexity(data.test_seen[:300])
-        for order in (1, 3, 5)
-    ]
-    assert perplexities == sorted(perplexities, reverse=True)
-
-
-def test_a_model_without_a_tense_is_evaluated_by_what_its_manifest_states(capsys):
+def test_a_model_without_a_tense_is_evaluated_by_what_its_manifest_states(
+    capsys, data, monkeypatch
+):
+    monkeypatch.setattr(corpus, "build", {0: data}.__getitem__)
     evaluation.main(["--weights", str(WITHOUT_IMPERFECT)])
     printed = capsys.readouterr().out
     assert '"imperfect": 0.0' in printed
@@ -222,4 +216,5 @@ def test_the_manifest_states_what_the_shipped_weights_give_again(data):
     assert all(row["prompts"] > 0 for row in figures["conjugation"])
     assert all(figures["accuracy"][code] >= 0.95 for code in ("en", "es"))
     for row in figures["perplexity"]:
-        assert row["grammar"] < row["minigpt"] < 0.75 * min(row["trigram"], row["fivegram"])
+        assert row["grammar"] < row["minigpt"] < 0.75 * row["fivegram"]
+        assert row["fivegram"] < row["trigram"]  # a longer history is the stronger baseline
