@@ -171,10 +171,15 @@ def other_version(db_url: str) -> str:
 
 
 def no_gradebook(error: DatabaseError, db_url: str) -> str:
-    """Return that a database's file is none, or has none of nbgrader's tables; else nothing."""
+    """Return that a database's file is none, or has none of nbgrader's tables yet; else nothing."""
     said = str(error.orig)
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) and "no such table" not in said:
+    if "no such table" in said:  # it is new, or the service made it
+        return (
+            f"{_shown(db_url)} has no grades yet: grade a lab first; or, if it had some, put a "
+            "copy of the gradebook in its place"
+        )
+    if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return ""
     return (
         f"{_shown(db_url)} is no gradebook: {said}. Put a copy of the gradebook in its place; or, "

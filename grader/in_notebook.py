@@ -15,10 +15,8 @@ from IPython import get_ipython
 from IPython.display import Markdown, display
 
 from grader.backquotes import in_code
-from grader.judging.catalogue import find_check
 from grader.judging.report import PartWords, VerdictReport
 from grader.lesson_links import link_to
-from grader.solutions import worked
 from grader.verdict import FULL, Cause, Status, Verdict
 from grader.verify import judged
 from utils.notebook import cell_clock
@@ -54,6 +52,9 @@ def show_verdict(name: str) -> None:
     next line of the cell would call the same code, without a limit; LookupError if there is no such
     exercise; UserError if the setting ``lesson_url`` is not an address.
     """
+    # Imported here, because the service shows cards, and needs no torch for that.
+    from grader.judging.catalogue import find_check
+
     phase, check = find_check(name)
     shell = get_ipython()
     defined = shell.user_ns if shell else {}
@@ -82,6 +83,9 @@ def show_solution(name: str) -> None:
 
     Raises LookupError if there is no such exercise, or no worked solution of it.
     """
+    from grader.judging.catalogue import find_check
+    from grader.solutions import worked
+
     display(Markdown(worked(*find_check(name))))
 
 

@@ -112,13 +112,16 @@ class Cluster:
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
         """Run enclosed code that needs the scheduler, and say where that is lost."""
+        self._lost(self._client.status != "running")  # Dask would wait until it comes back
         try:
             yield
-            lost = self._client.status != "running"
         except (OSError, CancelledError):  # the scheduler is gone; the status is not updated yet
-            lost = True
+            self._lost(True)
+        self._lost(self._client.status != "running")
+
+    def _lost(self, lost: bool) -> None:
         if lost:
             raise UserError(
                 f"the connection to the Dask scheduler at {self._address} is lost. Start it and "
                 "run the same command again; recorded grades are kept"
-            )
+            ) from None

@@ -30,6 +30,7 @@ from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
 from grader.run_record import RunRecord, typed_seed
+from grader.service.inbox import Inbox
 from grader.submission.files import misplaced
 from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
@@ -191,6 +192,7 @@ def grade_labs(
             console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
             console.print(escape(str(error)), highlight=False)
 
+    Inbox(course).finish()
     for name in asked:
         with told(name):
             runs[name] = _Run(course, read_lab(course, name), args)
@@ -430,7 +432,8 @@ class _Run:
         return sorted(found, key=lambda one: one[1] is not None and not one[1].job_id)
 
     def _read(self, student: str) -> Submission:
-        return read_submission_of(self.course, self.lab, self.students[student])
+        with Inbox(self.course).at_rest():
+            return read_submission_of(self.course, self.lab, self.students[student])
 
     def _fail(self, student: str, problem: str) -> None:
         self.summary.failures[student] = problem

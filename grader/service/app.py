@@ -29,7 +29,7 @@ from grader.service.inbox import Inbox, Receipt, TooManyError
 from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
 from grader.service.marking import NOT_YOURS, marking_pages
 from grader.service.people import AskAgainError, People, Person
-from grader.service.queue import ENDED, Busy, Look, State
+from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
 from grader.submission.names import id_problem, nfc
 
@@ -39,6 +39,7 @@ BODY_SECONDS = 10.0  # in which a request's body has to arrive
 MAX_NOTEBOOK = 20_000_000  # bytes
 NOTEBOOK_SECONDS = 60.0
 MOST_ARRIVING = 2  # notebooks of one learner at a time; they fill the disk
+AGAIN = 5.0  # seconds after which one of them has probably arrived
 # Feedback has no script; a browser that opens it from here gives it no rights at all.
 SEALED = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
@@ -214,6 +215,11 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         said = "the hub could not be asked who you are; try again in a minute"
         return JSONResponse({"detail": said}, 503, {"Retry-After": "60"})
 
+    @app.exception_handler(TooManyError)
+    def too_many(_: Request, error: TooManyError) -> JSONResponse:
+        after = {"Retry-After": str(math.ceil(error.seconds))}
+        return JSONResponse({"detail": str(error)}, 429, after)
+
     app.include_router(marking_pages(dispatcher.course.root, people, prefix))
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
@@ -241,9 +247,6 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
             new = dispatcher.ask(person, asked.exercise, cells)
         except RefusedError as error:
             raise HTTPException(error.status, str(error)) from None
-        except Busy as error:
-            after = {"Retry-After": str(math.ceil(error.seconds))}
-            raise HTTPException(429, str(error), headers=after) from None
         response.headers["Location"] = f"{prefix}/jobs/{new}"
         return _progress(person, new)
 
@@ -296,14 +299,13 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         nonlocal arriving
         rules = await asyncio.to_thread(_require, person, lab)
         if arriving[person.name] >= MOST_ARRIVING:
-            raise HTTPException(429, f"{MOST_ARRIVING} notebooks of yours are arriving already")
+            said = f"{MOST_ARRIVING} notebooks of yours are arriving already"
+            raise TooManyError(said, AGAIN)
         arriving[person.name] += 1
         arrived = inbox.arriving()
         try:
             await _save(request, arrived)
             return await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
-        except TooManyError as error:
-            raise HTTPException(429, str(error)) from None
         finally:
             arrived.unlink(missing_ok=True)
             arriving[person.name] -= 1

@@ -56,11 +56,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         raise UserError(
             f"the service needs {error.name}: pip install -e '.[service]' in the course's folder"
         ) from None
-    from grader.sandbox import doctor
     from grader.service.dispatcher import Dispatcher
-
-    if not args.unsafe_no_sandbox and (problems := doctor.problems()):
-        raise UserError(f"learners' code can't be kept in a sandbox here: {problems[0]}")
 
     people: People = OfHub(args.teachers) if args.hub else OfFile(root, args.teachers)
     prefix, host, port = "", args.host, args.port
@@ -69,6 +65,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         host, port = told.hostname or host, told.port or port
         prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
     dispatcher = Dispatcher(open_course(root), args.workers, sandbox=not args.unsafe_no_sandbox)
+    dispatcher.prepare()
     app = make_app(dispatcher, people, prefix)
     uvicorn.run(app, host=host, port=port, timeout_keep_alive=KEEP_ALIVE, log_level="warning")
     return 0

@@ -11,7 +11,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from grader import UserError
-from grader.batch.job import Job
+from grader.batch.job import Job, Result
 from grader.batch.pool import Workers
 from grader.course import Course
 from grader.results.coursefile.reading import read_course_file
@@ -65,14 +65,26 @@ class Dispatcher:
         self._stopped = threading.Event()
         # there are two more workers than cores by default: long turns have half of the cores
         turns = [False] * workers + [True] * (max(1, workers // 2 - 1) if workers else 0)
+        # the first worker is warm, and those of long turns start when they are needed
+        warms = [0 < number < workers for number in range(len(turns))]
         self._threads = [
-            threading.Thread(target=self._serve, args=[long], daemon=True) for long in turns
+            threading.Thread(target=self._serve, args=one, daemon=True)
+            for one in zip(turns, warms, strict=True)
         ]
         self._listeners: list[Callable[[str], None]] = []
 
-    def __enter__(self) -> Dispatcher:
+    def prepare(self) -> None:
+        """Start the first worker, and have it judge, so that what hinders that is said now.
+
+        Raises UserError when a lab can't be used, or there is no sandbox here.
+        """
         for name in self.labs.names():
-            self.labs.lab(name)  # a lab that can't be used is said now
+            self.labs.lab(name)
+        result = self._warm_up()
+        if result and (result.hopeless or result.retryable):
+            raise UserError(f"nothing can be judged here: {result.problem}")
+
+    def __enter__(self) -> Dispatcher:
         for thread in self._threads:
             thread.start()
         return self
@@ -97,7 +109,7 @@ class Dispatcher:
     def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
         """Let somebody's check wait as a job; return its id.
 
-        Raises RefusedError when there is nothing to check, or not for this person now, and Busy.
+        Raises RefusedError when there is nothing to check, or not for this person now.
         """
         lab = self.labs.lab_of(exercise)
         rules = read_course_file(self.course.root)
@@ -116,7 +128,7 @@ class Dispatcher:
                     f"you have had {most} verdicts on {exercise} today, as many as this class "
                     "gives in a day; from tomorrow on there are new ones",
                 )
-        new = self.queue.put(person.name, lab.name, exercise, cells)
+        new = self.queue.put(person.name, lab.name, exercise, cells, person.teaches)
         self._wake()
         return new
 
@@ -128,9 +140,9 @@ class Dispatcher:
         with self._more:
             self._more.notify_all()
 
-    def _serve(self, long: bool) -> None:
+    def _serve(self, long: bool, warms: bool) -> None:
         try:
-            if not long:  # these workers start when they are needed
+            if warms:
                 self._warm_up()
         except Exception:  # the first job says it
             if not self._stopped.is_set():
@@ -153,15 +165,18 @@ class Dispatcher:
             for tell in self._listeners if not self._stopped.is_set() else ():
                 tell(job.id)
 
-    def _warm_up(self) -> None:
-        """Have a worker import what judges, so that no learner waits for that."""
+    def _warm_up(self) -> Result | None:
+        """Have a worker import what judges, so that no learner waits for that.
+
+        It returns what it made of nothing; None where there is no exercise.
+        """
         for lab in map(self.labs.lab, self.labs.names()):
             for exercise in lab_exercises(lab):
                 alone = exercise_alone(lab, exercise).lab
                 nothing = handed_in(alone, next(iter(alone.notebooks.values())), ())
                 work = Job(alone, "", nothing, "warm-up", sandbox=self._sandbox)
-                self._workers[False].grade(work)
-                return
+                return self._workers[False].grade(work)
+        return None
 
     def _make(self, job: QueuedJob) -> None:
         """Have a queued job graded, and store its verdict."""

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sqlalchemy import create_engine, inspect, select
+from sqlalchemy import create_engine, inspect, not_, select
 from sqlalchemy.pool import NullPool
 
 from grader.service.queue import JOBS, State
@@ -37,18 +37,19 @@ class Attempts:
 def attempts_of(db_url: str, lab: str) -> dict[str, Attempts]:
     """Return the attempts at each exercise of a lab; nothing where no service has been used.
 
-    What a learner asks after all points does not count.
+    What a learner asks after all points does not count, nor what those who teach ask.
     """
     engine = create_engine(db_url, poolclass=NullPool)
     if JOBS.name not in inspect(engine).get_table_names():
         return {}
     columns = (JOBS.c.exercise, JOBS.c.learner, JOBS.c.verdict)
     asked = select(*columns).where(JOBS.c.lab == lab, JOBS.c.state == State.DONE)
+    asked = asked.where(not_(JOBS.c.teaches)).order_by(JOBS.c.ended)
     had: Counter[tuple[str, str]] = Counter()
     right: set[tuple[str, str]] = set()
     named: dict[str, set[tuple[str, str]]] = {}
     with engine.connect() as db:
-        for exercise, learner, data in db.execute(asked.order_by(JOBS.c.ended)):
+        for exercise, learner, data in db.execute(asked):
             who = exercise, learner
             if who in right:
                 continue

@@ -2,21 +2,23 @@
 
 What came stays as it came in ``received/LAB/LEARNER/``, each under its time. The newest is the
 learner's folder in ``submitted/``, where nbgrader and ``grade`` look for it. Until it and its time
-stand there, what came has another ending: so a service that was killed meanwhile knows, when it
-starts again, what it has to finish.
+stand there, what came has another ending: so a service that starts again after it was killed
+meanwhile, and ``grade``, know what they have to finish.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
 import secrets
 import shutil
-import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from grader.course import Course
@@ -35,7 +37,11 @@ LOG = logging.getLogger(__name__)
 
 
 class TooManyError(Exception):
-    """A learner has handed in too often today."""
+    """A learner hands in too often. ``seconds``: after which it is worth while to try again."""
+
+    def __init__(self, said: str, seconds: float):
+        super().__init__(said)
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -59,46 +65,64 @@ class Inbox:
 
     def __init__(self, course: Course):
         self._course = course
-        self._one_at_a_time = threading.Lock()  # else the time of one could stand beside another
-
-    def _received(self) -> Path:
-        folder = self._course.root / RECEIVED
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return folder
+        self._received = course.root / RECEIVED
 
     def arriving(self) -> Path:
         """Return the name of a new file in which a request's bytes are written as they arrive."""
-        return self._received() / f".{secrets.token_hex(8)}{PART}"
+        self._received.mkdir(mode=0o700, exist_ok=True)
+        return self._received / f".{secrets.token_hex(8)}{PART}"
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Have no process put anything into ``submitted/`` meanwhile.
+
+        Else the time of one submission could stand beside the notebook of another. It holds nobody
+        up where no service has taken anything in, or where one of another account does.
+        """
+        try:
+            held = os.open(self._received, os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, PermissionError):
+            yield
+            return
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # it ends with the process
+            yield
+        finally:
+            os.close(held)
 
     def finish(self) -> None:
-        """Finish what a service that was killed had begun to take in; call it before any other.
+        """Finish what a service that was killed had begun to take in; one may be running.
 
-        What had not arrived as a whole is deleted.
+        The service calls it before it takes anything in, and ``grade`` before it looks for what was
+        handed in. What had not arrived as a whole is deleted.
         """
-        with self._one_at_a_time:
-            for begun in sorted(self._received().glob(f"*/*/*{BEGUN}")):
+        with self.at_rest():
+            for begun in sorted(self._received.glob(f"*/*/*{BEGUN}")):
                 LOG.warning("%s was not taken in to its end; it is now", begun)
                 self._place(begun, begun.parent.name, begun.parent.parent.name)
-        for part in self._received().glob(f".*{PART}"):
-            if time.time() - part.stat().st_mtime > STALE:
-                LOG.warning("%s never arrived as a whole, and is deleted", part)
-                part.unlink(missing_ok=True)
+        for part in self._received.glob(f".*{PART}"):
+            with suppress(FileNotFoundError):  # a service may be taking it in
+                if time.time() - part.stat().st_mtime > STALE:
+                    LOG.warning("%s never arrived as a whole, and is deleted", part)
+                    part.unlink()
 
     def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
         """Store a notebook, which is moved from ``arrived``, as a learner's newest submission.
 
         Raises TooManyError.
         """
-        with self._one_at_a_time:
+        with self.at_rest():
             return self._take(rules, learner, lab, arrived)
 
     def _take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
         now = datetime.now(UTC)
-        folder = self._received() / lab / nfc(learner)
+        folder = self._received / lab / nfc(learner)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         today = f"{now:%Y%m%d}T"
         if sum(one.name.startswith(today) for one in folder.iterdir()) >= MOST_A_DAY:
-            raise TooManyError(f"you have handed in {lab} {MOST_A_DAY} times today, which is all")
+            said = f"you have handed in {lab} {MOST_A_DAY} times today (by UTC), which is all"
+            tomorrow = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
+            raise TooManyError(said, (tomorrow - now).total_seconds())
         begun = folder / f"{now.strftime(FILE_STAMP)}{BEGUN}"
         with arrived.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -86,7 +86,7 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
     @router.post(f"{base}login")
     async def log_in(request: Request) -> Response:
         said = parse_qs((await request.body())[:MAX_FORM].decode(errors="replace"))
-        token = said.get("token", [""])[0].strip()
+        token = said.get("token", [""])[0].rpartition(",")[2].strip()  # perhaps `NAME,TOKEN`
         person = await run_in_threadpool(people.whose, token)
         if person is None or not person.teaches:
             problem = NOT_YOURS if person else "This is no token of this course."

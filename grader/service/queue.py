@@ -47,7 +47,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import NullPool
 
-MOST_WAITING = 1000  # jobs of all learners together
 LATELY = 600.0  # seconds for which used time is held against a learner
 SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
 QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
@@ -72,6 +71,7 @@ JOBS = Table(
     MetaData(),
     Column("id", String(32), primary_key=True),
     Column("learner", String(255), nullable=False),
+    Column("teaches", Boolean, nullable=False),  # then the class report does not count it
     Column("lab", String(255), nullable=False),
     Column("exercise", String(255), nullable=False),
     Column("state", String(16), nullable=False),
@@ -85,14 +85,6 @@ JOBS = Table(
     Index("service_job_state", "state"),
     Index("service_job_learner", "learner", "exercise", "received"),
 )
-
-
-class Busy(Exception):
-    """Too many jobs wait. ``seconds``: when it may be worth while to ask again."""
-
-    def __init__(self, seconds: float):
-        super().__init__(f"too many jobs wait; ask again in {seconds:.0f} s")
-        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -140,15 +132,26 @@ class Queue:
             again = JOBS.update().where(JOBS.c.state == State.RUNNING)
             db.execute(again.values(state=State.WAITING, began=None))
 
-    def put(self, learner: str, lab: str, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
+    def put(
+        self,
+        learner: str,
+        lab: str,
+        exercise: str,
+        cells: Sequence[tuple[str, str]],
+        teaches: bool = False,
+    ) -> str:
         """Let a learner's new job wait, in place of an older one of theirs; return its id.
 
-        Raises Busy when too many wait.
+        One who teaches asks as a learner does, and ``teaches`` says so.
+
+        However many wait, there is a place: else who fills the queue would lock out the others.
         """
         new = secrets.token_hex(16)
         with self._writing() as db:
-            waits = JOBS.c.state == State.WAITING
-            older = (waits, JOBS.c.learner == learner)
+            older = (JOBS.c.state == State.WAITING, JOBS.c.learner == learner)
+            # else who asks again and again would fill the disk
+            replaced = (JOBS.c.state == State.REPLACED, JOBS.c.ended < time.time() - LATELY)
+            db.execute(JOBS.delete().where(JOBS.c.learner == learner, *replaced))
             # else who asks again and again would have short turns alone
             long = bool(db.scalar(select(func.max(cast(JOBS.c.long, Integer))).where(*older)))
             db.execute(
@@ -156,13 +159,11 @@ class Queue:
                 .where(*older)
                 .values(state=State.REPLACED, ended=time.time(), cells="")
             )
-            many = db.scalar(select(func.count()).where(waits)) or 0
-            if many >= MOST_WAITING:
-                raise Busy(many * self._usual(db) / self._workers)
             db.execute(
                 JOBS.insert().values(
                     id=new,
                     learner=learner,
+                    teaches=teaches,
                     lab=lab,
                     exercise=exercise,
                     state=State.WAITING,

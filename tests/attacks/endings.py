@@ -111,10 +111,10 @@ def crashes_the_interpreter(work: Work) -> None:
     work.answer("row_sums", "import ctypes\ndef row_sums(x):\n    return ctypes.string_at(0)")
 
 
-@attack(risks=ALL)
+@attack(risks=ALL, cell_seconds=1)
 def leaves_every_cell_to_time_out(work: Work) -> None:
     """Fills the notebook with cells that each take all the time that a cell may take."""
-    for _ in range(12):
+    for _ in range(6):
         work.first("import time\ntime.sleep(0.9)")
 
 

@@ -3,10 +3,8 @@
 These are regrading, odd submissions, the exchange and formgrader.
 """
 
-import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +14,13 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 
+from grader.course import open_course
 from grader.judging.graded_cell import read_verdicts
-from tests.grader.batch.running import everything
+from tests.grader.batch.running import everything, owned, rows
+from tests.grader.batch.small import enter
 from tests.grader.tiny import (
     LAB,
     cell,
-    environment,
     judged,
     nbgrader,
     released,
@@ -30,7 +29,7 @@ from tests.grader.tiny import (
     write,
 )
 
-pytestmark = pytest.mark.slow(80)
+pytestmark = pytest.mark.slow(50)
 
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NO_MARK = dict.fromkeys(ALL)
@@ -131,6 +130,23 @@ def test_who_is_graded_again_keeps_their_cases_and_another_submission_gets_other
     assert earned[0] == earned[1]
 
 
+def test_marks_comments_cells_and_files_are_those_of_the_batch(regraded, graded_course):
+    one, student = graded_course.root, regraded.same
+    plain, batch = (rows(course)[student] for course in (regraded.course, one))
+    plain.pop(f"{LAB}/why"), batch.pop(f"{LAB}/why")  # marked by hand since
+    assert len(plain) > 3
+    assert plain == batch
+    assert owned(graded(regraded.course, student)) == owned(graded(one, student))
+    kept = [
+        {
+            path.name: path.stat().st_mode
+            for path in (course / "autograded" / student / LAB).iterdir()
+        }
+        for course in (regraded.course, one)
+    ]
+    assert kept[0] == kept[1]
+
+
 def test_marks_by_hand_stay_and_are_looked_at_again_where_the_submission_is_another(regraded):
     for student, looked_at_again in ((regraded.same, False), (regraded.strong, True)):
         assert grades(regraded.course, student)["why"] == (None, looked_at_again)
@@ -149,36 +165,6 @@ def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
     assert "<script>alert(1)" not in page
     assert "onerror=alert(2)>" not in page.replace("&gt;", "").replace("&lt;", "").split("Out[")[-1]
     assert "alert(3)</" not in page
-
-
-def test_formgraders_button_does_the_same_and_a_resubmission_leaves_nothing_stale(strong):
-    course, student = strong
-    seed = graded(course, student).metadata.open_the_hood.seed
-    submission(course, student).write_bytes(b"")
-    result = button(course, student)
-    assert result["success"], result
-    assert marks(course, student) == NO_MARK
-    assert graded(course, student).metadata.open_the_hood.seed != seed
-
-
-def button(course, student):
-    """Press formgrader's button; return what it says."""
-    script = (
-        "import json, sys\n"
-        "from nbgrader.apps import NbGrader\n"
-        "from nbgrader.apps.api import NbGraderAPI\n"
-        "app = NbGrader()\n"
-        "app.load_config_file()\n"
-        f"print(json.dumps(NbGraderAPI(config=app.config).autograde('{LAB}', sys.argv[1])))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, student],
-        cwd=course,
-        env=environment(course),
-        capture_output=True,
-        text=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_where_there_are_no_sandboxes_nothing_is_graded_and_what_was_recorded_stays(
@@ -204,12 +190,12 @@ def test_a_check_and_a_cell_that_disagree_are_refused_before_a_mark_is_touched(s
     nb = nbformat.read(path, as_version=4)
     cell(nb, "twice").metadata.nbgrader.points = 5
     write(nb, path)
-    assert nbgrader(course, "generate_assignment", LAB, "--force").returncode == 0
+    enter(open_course(course), (LAB,), LAB)
     before = everything(course)
-    result = button(course, student)
-    assert not result["success"]
-    assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in result["log"]
-    assert "Traceback" not in result["log"]
+    status, log = autograde(course, f"--student={student}", "--force")
+    assert status == 1
+    assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in log
+    assert "Traceback" not in log
     assert everything(course) == before
 
 

@@ -18,7 +18,7 @@ EXERCISES = frozenset(
 )
 # Each of their answers trains a model, has one write many sentences, or Inductor a dozen modules.
 # Their mutants are all left to ``make proof``, and their candidates to runs that draw the lab.
-TRAINS = frozenset({"fine_tune", "complete", "generated"})
+TRAINS = frozenset({"fine_tune", "complete", "generated", "compiled_head"})
 
 
 def few(exercise: str, full: bool) -> int:

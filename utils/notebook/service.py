@@ -10,7 +10,8 @@ that this kernel has run and shows the card that comes back. In a notebook, lear
 - `requests()`: which regrades were asked for, and whether each has been answered.
 
 A token says who asks: JupyterHub's, which its servers have, or the one in `OPEN_THE_HOOD_TOKEN`
-that the instructor has handed out. What hinders a call is printed in a sentence.
+that the instructor has handed out, with or without the name before it. What hinders a call is
+printed in a sentence.
 """
 
 from __future__ import annotations
@@ -198,20 +199,21 @@ def _json(path: str, body: bytes | None = None, method: str | None = None) -> An
 
 def _ask(path: str, body: bytes | None = None, method: str | None = None) -> bytes:
     """Return what the service answers. Raises ServiceError."""
-    token = next(filter(None, map(os.environ.get, TOKENS)), "")
+    told = next(filter(None, map(os.environ.get, TOKENS)), "")
+    token = told.rpartition(",")[2].strip()  # of the line `NAME,TOKEN`, if it is all of it
     if not (address() and token):
         raise ServiceError(
             f"There is no service to ask: {ADDRESS} has its address, and {TOKENS[0]} your token, "
             "outside of a JupyterHub."
         )
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    request = urllib.request.Request(address() + path, body, headers, method=method)
     try:
+        request = urllib.request.Request(address() + path, body, headers, method=method)
         with urllib.request.urlopen(request, timeout=SECONDS) as reply:
             return bytes(reply.read())
     except urllib.error.HTTPError as error:
         raise ServiceError(_why(error)) from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # of an address or a token that is none
         raise ServiceError(
             f"The service at {address()} could not be asked: {error}. Try again in a minute."
         ) from None

@@ -30,7 +30,8 @@ def main() -> int:
     folder = root / "build" / "hub"
     proxy = find_proxy(root / ".venv" / "proxy")
     password = secrets.token_urlsafe(6)
-    print(f"Log in at http://127.0.0.1:8000 under any name, or as teacher: password {password}")
+    print("The hub starts, which takes some seconds. Log in at http://127.0.0.1:8000", end=" ")
+    print(f"under any name, or as teacher: password {password}")
     environment = prepare(root, folder) | {
         "OPEN_THE_HOOD_PASSWORD": password,
         "OPEN_THE_HOOD_PROXY": str(proxy),

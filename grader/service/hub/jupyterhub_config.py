@@ -50,10 +50,9 @@ HOMES = Path(os.environ["OPEN_THE_HOOD_HOMES"])
 
 def give_the_bundle(spawner: Any) -> None:
     """Copy the bundle into a learner's folder, the first time, and refresh their copies of labs."""
-    home = HOMES / spawner.user.name
+    home = Path(spawner.home_dir)
     if not home.exists():
         shutil.copytree(BUNDLE, home)
-    spawner.notebook_dir = str(home)
     # all use one installation here, in which `utils` and `grader` would be the project's
     theirs = {"PYTHONPATH": str(home)}
     # without nbgrader's menu and sidebar, for which learners have no use
@@ -63,14 +62,17 @@ def give_the_bundle(spawner: Any) -> None:
 
 
 c.JupyterHub.spawner_class = "simple"
+c.SimpleLocalProcessSpawner.home_dir_template = f"{HOMES}/{{username}}"
 c.Spawner.pre_spawn_hook = give_the_bundle
 c.Spawner.default_url = "/lab/tree/work/start.ipynb"
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
-c.Spawner.args = ["--allow-root"] if os.geteuid() == 0 else []
+# what requests succeed would push the password out of the terminal
+c.Spawner.args = ["--ServerApp.log_level=WARN"] + ["--allow-root"] * (os.geteuid() == 0)
 c.JupyterHub.authenticator_class = "dummy"
 c.DummyAuthenticator.password = os.environ["OPEN_THE_HOOD_PASSWORD"]
 c.Authenticator.allow_all = True
 c.JupyterHub.bind_url = os.environ.get("OPEN_THE_HOOD_BIND", "http://127.0.0.1:8000")
 c.ConfigurableHTTPProxy.command = os.environ.get("OPEN_THE_HOOD_PROXY", "configurable-http-proxy")
+c.ConfigurableHTTPProxy.log_level = "warn"
 c.JupyterHub.cookie_secret_file = str(HOMES / ".cookie-secret")
 c.JupyterHub.db_url = f"sqlite:///{HOMES}/.jupyterhub.sqlite"

@@ -79,6 +79,14 @@ def everything(course: Path) -> tuple[list[str], dict[Path, tuple[bytes, int]]]:
     return lines, {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
+def owned(nb: NotebookNode) -> list[tuple]:
+    """Return every cell of a graded notebook without its outputs and run times."""
+    return [
+        (cell.cell_type, cell.metadata.get("nbgrader"), cell.metadata.get("tags"), cell.source)
+        for cell in nb.cells
+    ]
+
+
 def marks(course: Path, student: str, lab: str = LAB) -> dict[str, float | None]:
     """Return the automatic scores of one learner by cell."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:

@@ -15,7 +15,7 @@ from grader.phase_paths import ROOT
 from tests.grader.batch.running import OPEN, count, marks, run
 from tests.grader.batch.small import answers, hand_in, make_small
 
-pytestmark = pytest.mark.slow(35)
+pytestmark = pytest.mark.slow(20)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import json
 import os
 import shutil
 import signal
@@ -16,7 +15,7 @@ from rich.console import Console
 from sqlalchemy import text
 
 from grader import UserError
-from grader.batch import command, pool
+from grader.batch import command
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.writer import Writer
 from grader.phase_paths import ROOT
@@ -138,17 +137,15 @@ def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course,
     assert (status, count(text, "recorded before")) == (1, 1)
 
 
-@pytest.mark.slow(60)
-def test_when_nothing_works_it_stops_and_says_why(course, monkeypatch):
+def test_when_nothing_works_it_stops_and_says_why(course, here, monkeypatch):
     monkeypatch.setattr(command, "DOUBT", 2)
-    monkeypatch.setattr(pool, "TRIES", 1)
     monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
         hand_in(course, f"s{number}", "score 1")
     with pytest.raises(UserError, match="own source could not be graded either.* no kernel today"):
-        run(course, OPEN)
+        run(course)
     monkeypatch.delenv(MACHINE)
-    status, text = run(course, OPEN)
+    status, text = run(course)
     assert (status, count(text, "graded")) == (0, 4)
 
 
@@ -196,7 +193,7 @@ def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monke
         assert gradebook.assignment_submissions(HW) == []
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(10)
 def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     submitted = course.root / "submitted"
     hand_in(course, "empty", b"")
@@ -321,7 +318,7 @@ def wait_for(course, number, process):
     eventually(lambda: recorded(course) >= number or process.poll() is not None)
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(10)
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     for number in range(10):
         hand_in(course, f"s{number}", f"score {number / 10}")
@@ -336,26 +333,6 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     shutil.rmtree(course.root / "submitted" / "z0")
     status, text = run(course, OPEN)
     assert (status, count(text, "recorded before")) == (0, 10)
-
-
-@pytest.mark.slow(60)
-def test_killed_at_any_moment_and_run_again_each_has_exactly_one_right_verdict(course, full):
-    for number in range(40):
-        hand_in(course, f"s{number:02}", f"score {number % 10 / 10}")
-    for number in (3, 17, 18, 30) if full else (3, 18):
-        process = start(course)
-        wait_for(course, number, process)
-        process.kill()
-        process.communicate()
-        assert recorded(course) >= number
-    status, text = run(course, OPEN, workers=2)
-    assert status == 0
-    assert recorded(course) == 40
-    for path in course.root.glob("autograded/*"):
-        assert [p.name for p in path.iterdir()] == [HW], "nothing is left lying about"
-        key = json.loads((path / HW / f"{HW}.ipynb").read_bytes())["metadata"]["open_the_hood"]
-        assert key["key"]
-    assert count(run(course, OPEN)[1], "recorded before") == 40
 
 
 def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):
@@ -573,7 +550,7 @@ def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
     path = course.root / "gradebook.db"
     path.write_bytes(content)
     hand_in(course, "ann", "score 1")
-    said = f"{path} is no gradebook: "
+    said = f"{path} {'is no gradebook: ' if content else 'has no grades yet: grade a lab first'}"
     with pytest.raises(UserError, match=said):
         read_class(course, HW)
     if content:

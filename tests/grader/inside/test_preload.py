@@ -168,12 +168,18 @@ import torch._inductor.config as config
 config.cpp.simdlen = 1
 torch.compile(torch.sigmoid)(torch.zeros(8)).tolist()
 """
+# Compiles no trial program for each vector instruction, which takes longer than all else.
+UNTRIED = """
+from torch._inductor import cpu_vec_isa
+cpu_vec_isa.VecISA.check_build = lambda *_: False
+"""
 
 
 @pytest.mark.usefixtures("own_zygote")
 def test_it_compiles_and_finds_compiled_headers(headers: list[Path]) -> None:
     """And nothing but what the code itself compiles is imported in a kernel that has them."""
     with Inmate() as inmate:
+        inmate.run(UNTRIED)
         same, text, _, _ = inmate.value(COMPILE)
     with Inmate(headers=headers[0]) as inmate:
         as_well, prepared, hits, missing = inmate.value(COMPILE)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import dataclass
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -11,7 +12,7 @@ from grader.judging.examiner import read_call
 from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, PhasePaths
 from grader.preprocessors import Execute
-from grader.sandbox import CannotSandbox
+from grader.sandbox import CannotSandbox, Limits
 from grader.verdict import VERDICT_MIME
 from tests.grader.judging.test_graded_cell import graded_cell
 from tests.grader.sandbox.inmate import descendants
@@ -29,9 +30,17 @@ TWICE.cases(lambda draw: [case("numbers", draw.integer(1, 10**9)) for _ in range
 TWICE.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
 
 
+@dataclass(frozen=True)
+class QuickLimits(Limits):
+    """Limits with a short time between interrupt and kill."""
+
+    grace: int = 1
+
+
 @pytest.fixture(autouse=True)
 def catalogue(monkeypatch):
-    """The check that these notebooks call."""
+    """The check that these notebooks call, and a short grace."""
+    monkeypatch.setattr("grader.preprocessors.execute.Limits", QuickLimits)
     found = {"twice": (PhasePaths(ROOT, "99_tiny"), TWICE)}
     monkeypatch.setattr("grader.judging.examiner.find_check", found.__getitem__)
 
@@ -84,9 +93,9 @@ def test_errors_warnings_and_the_sandbox_itself(tmp_path):
 
 
 def test_an_endless_loop_costs_its_own_cell():
-    nb = run("while True: pass", RIGHT, HIDDEN, seconds=2)
+    nb = run("while True: pass", RIGHT, HIDDEN, seconds=1)
     assert grades(nb) == [2.0]
-    assert "stopped after 2 s" in str(nb.cells[0].outputs)
+    assert "stopped after 1 s" in str(nb.cells[0].outputs)
 
 
 def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
@@ -103,7 +112,7 @@ def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
 
 
 def test_a_function_that_never_returns_costs_its_own_exercise():
-    nb = run("def twice(x):\n    while True: pass", HIDDEN, RIGHT, HIDDEN, seconds=2)
+    nb = run("def twice(x):\n    while True: pass", HIDDEN, RIGHT, HIDDEN, seconds=1)
     assert grades(nb) == [0.0, 2.0]
     assert "time was up" in str(nb.cells[1].outputs)
 
@@ -115,7 +124,7 @@ def test_a_loop_that_heeds_nothing_costs_what_follows_and_says_so():
         "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
         HIDDEN,
         "print('ordinary')\n### BEGIN HIDDEN TESTS\nassert True\n### END HIDDEN TESTS",
-        seconds=2,
+        seconds=1,
     )
     assert grades(nb) == [2.0, 0.0, 0.0]
     assert "could not be interrupted" in str(nb.cells[3].outputs)
@@ -323,7 +332,7 @@ def test_a_failing_example_stands_in_the_report_unless_the_lab_wants_none():
 
 def test_what_code_does_when_it_is_asked_for_an_example_costs_nothing(monkeypatch):
     """Verdicts stand by then: neither a loop, nor the kernel's end, nor a flood touches them."""
-    monkeypatch.setattr("grader.preprocessors.execute.EXAMPLE_SECONDS", 2)
+    monkeypatch.setattr("grader.preprocessors.execute.EXAMPLE_SECONDS", 1)
     small = (
         "while True:\n  try:\n   while True: pass\n  except KeyboardInterrupt: pass",
         "import os; os._exit(1)",

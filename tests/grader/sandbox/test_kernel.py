@@ -51,19 +51,20 @@ def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
     assert quickest < cold / 4
 
 
-def test_ranks_find_each_other_though_no_file_can_be_locked() -> None:
+def test_ranks_find_each_other_though_no_file_can_be_locked(full: bool) -> None:
     """Torch's `FileStore` needs locks: every twentieth run hung, or took a gigabyte."""
-    code = """
+    rounds = 60 if full else 15
+    code = f"""
         from utils.instruments.world.gloo import over_gloo
         import torch
         def summed(rank, world, tensor):
             return (yield "all_reduce", tensor, "sum")
-        came = [over_gloo(summed, 4, torch.tensor([float(k)])) for k in range(60)]
+        came = [over_gloo(summed, 4, torch.tensor([float(k)])) for k in range({rounds})]
         """
     with Inmate() as inmate:
         assert "Error" not in inmate.run(textwrap.dedent(code))
         summed = inmate.value("[[tensor.item() for tensor in each] for each in came]")
-    assert summed == [[4.0 * k] * 4 for k in range(60)]
+    assert summed == [[4.0 * k] * 4 for k in range(rounds)]
 
 
 def test_what_was_traced_starts_no_thread_that_a_fork_would_lack() -> None:
@@ -527,7 +528,7 @@ def times_until(inmate: Inmate, own: float) -> tuple[float, float]:
 def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
     with Inmate() as inmate, busy_machine():
         inmate.begin("while True: pass")
-        own, wall = times_until(inmate, 1)
+        own, wall = times_until(inmate, 0.5)
     assert own < 0.8 * wall
 
 
@@ -549,37 +550,22 @@ def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
 
 def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
     """Else a fork bomb's limit would end by the clock, and the machine would have the blame."""
-    threads = "import os\nfor _ in range(30): os.fork() or exec('while True: pass')\nos.wait()"
+    threads = (  # those that spin would keep the others from starting
+        "import os\n"
+        "begin, release = os.pipe()\n"
+        "for _ in range(30): os.fork() or (os.read(begin, 1), exec('while True: pass'))\n"
+        "os.write(release, bytes(30))\n"
+        "os.wait()"
+    )
     with Inmate() as inmate, busy_machine():
         inmate.begin(threads)
 
         def it_does() -> bool:
             begun, passed = time.monotonic(), inmate.kernel.passed()
-            time.sleep(2)
+            time.sleep(1)
             return inmate.kernel.passed() - passed > 0.6 * (time.monotonic() - begun)
 
-        eventually(it_does)  # so many threads take a while to start
-
-
-SESSIONS = """
-import os, signal, time
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-for _ in range(30):
-    if os.fork() == 0:
-        while True:
-            if os.fork(): os._exit(0)
-            os.setsid()
-            end = time.thread_time() + 0.02
-            while time.thread_time() < end: pass
-time.sleep(3600)
-"""
-
-
-def test_a_sandbox_that_starts_sessions_all_the_time_ends() -> None:
-    """Each had a whole share of a processor: together twenty times what a neighbour had."""
-    with Inmate() as inmate, busy_machine():
-        inmate.begin(SESSIONS)
-        assert "started new sessions" in inmate.ends()
+        eventually(it_does)
 
 
 def test_programs_in_sessions_of_their_own_go_on() -> None:
@@ -622,7 +608,7 @@ def test_what_lives_for_less_than_a_look_takes_time_too(kind: str) -> None:
         inmate.begin(SHORT_LIVES[kind])
         time.sleep(0.5)
         begun, passed = time.monotonic(), inmate.kernel.passed()
-        time.sleep(2)
+        time.sleep(1)
         own, wall = inmate.kernel.passed() - passed, time.monotonic() - begun
     assert own > 0.3 * wall
 
@@ -669,7 +655,7 @@ def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None
             threading.Thread(target=toil).start()
         time.sleep(0.5)
         begun, passed = time.monotonic(), inmate.kernel.passed()
-        time.sleep(1.5)
+        time.sleep(1)
         own, wall = inmate.kernel.passed() - passed, time.monotonic() - begun
     assert own < 0.5 * wall
 

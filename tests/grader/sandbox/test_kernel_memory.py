@@ -67,7 +67,7 @@ HOARDS = {
     # Each mapping has one page. For each fork that it passed through, Linux keeps a record in every
     # process of the chain: more than 1600 MiB, where the mappings themselves are 270.
     "mappings in a chain of forks": (
-        1300,
+        700,
         """
         import ctypes, os, time
         c = ctypes.CDLL(None)

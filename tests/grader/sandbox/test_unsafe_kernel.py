@@ -8,7 +8,7 @@ from grader.inside import messages
 from grader.phase_paths import ROOT, environment_with
 from grader.sandbox.kernel import KernelDied, TimeIsUp, UnsafeKernel
 
-pytestmark = pytest.mark.slow(8)
+pytestmark = pytest.mark.slow(4)
 
 
 @pytest.fixture(params=[socket.SOCK_SEQPACKET, socket.SOCK_DGRAM])
@@ -31,7 +31,7 @@ def test_it_runs_cells_and_what_they_print_comes_whole(kernel):
 def test_a_cell_is_interrupted_and_the_next_one_runs(kernel):
     kernel.run("x = 1", 60)
     with pytest.raises(TimeIsUp):
-        kernel.run("while True: pass", 1)
+        kernel.run("while True: pass", 0.2)  # ten times that on a busy machine
     assert kernel.run("assert x == 1", 60)["ename"] is None
 
 

@@ -16,14 +16,15 @@ from grader.service.people import OfFile
 from tests.grader.tiny import LAB, environment, make_course, released, source_notebook, write
 from tests.patience import PATIENCE, eventually
 
-SECONDS = 4  # that a cell may take
+SECONDS = 2  # that a cell may take, and more than a short turn
+ENDLESS = "import time\ntime.sleep(3600)"  # it needs no processor
 
 
-def make_served(root: Path) -> Path:
-    """Make a course folder with the tiny lab, released."""
+def make_served(root: Path, seconds: int = SECONDS) -> Path:
+    """Make a course folder with the tiny lab, released; a cell may take so many seconds."""
     make_course(root)
     source = source_notebook()
-    source.metadata.open_the_hood["cell_seconds"] = SECONDS
+    source.metadata.open_the_hood["cell_seconds"] = seconds
     write(source, root / "source" / LAB / f"{LAB}.ipynb")
     write(released(source_notebook()), root / "release" / LAB / f"{LAB}.ipynb")
     return root

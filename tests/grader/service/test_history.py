@@ -16,8 +16,8 @@ def url(tmp_path):
     return f"sqlite:///{tmp_path}/gradebook.db"
 
 
-def ask(queue, learner, earned, *mistakes, exercise="twice", lab="99_tiny"):
-    queue.put(learner, lab, exercise, [])
+def ask(queue, learner, earned, *mistakes, exercise="twice", lab="99_tiny", teaches=False):
+    queue.put(learner, lab, exercise, [], teaches)
     said = dict.fromkeys(mistakes, "A sentence.")
     queue.done(queue.take(), {"earned": earned, "most": 2.0, "explanations": said}, {})
 
@@ -32,6 +32,7 @@ def test_learners_are_counted_by_the_verdicts_that_they_needed(url):
         ask(queue, "cy", points, *(["half"] if points < 2 else []))
     ask(queue, "di", 0.0, "squared")
     ask(queue, "di", 2.0, lab="98_other", exercise="other")
+    ask(queue, "marta", 0.0, "squared", teaches=True)
     found = attempts_of(url, "99_tiny")
     assert found.keys() == {"twice"}
     assert found["twice"].needed == {AT_ONCE: 1, SOME: 1, MANY: 1, NOT_YET: 1}

@@ -1,64 +1,75 @@
-"""The service is killed: after each line of what it does, and in the middle of a request.
+"""The service is killed after each line of what it does.
 
-Each line runs in a process of its own, which kills itself there. What the process has told before
-that it has accepted must be whole; what it has not must be whole or absent.
+What a process that is killed leaves is what lies in its folder then; so that is looked up at each
+line. What the process has told before that it has accepted must be whole; what it has not must be
+whole or absent. ``test_service`` kills a service itself.
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
-import signal
-import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
+import nbformat
 import pytest
+from nbgrader.api import Gradebook
 
+from grader.batch import command
 from grader.course import open_course
 from grader.service import inbox as inbox_module
 from grader.service.inbox import STALE, STAMP, Inbox
 from grader.service.queue import Queue, State
-from tests.grader.service.serving import Service, make_served
+from tests.grader.batch.running import run
+from tests.grader.batch.small import HW, Here, answered, make_small
 from tests.grader.tiny import LAB
-from tests.patience import eventually
+from tests.patience import PATIENCE
 
 WHOLE = re.compile(r"\d{8}T\d{6}\.\d{6}Z\.ipynb")
 CELLS = [("twice_solution", "def twice(x): return x")]
 
 
-def killed_after(lines, modules, work):
-    """Run ``work`` in a new process that dies as it comes to so many lines of some modules.
+def left_by(folder, modules, work):
+    """Run ``work``, and return what lies in a folder wherever it might be killed, and was told.
 
-    Return what it wrote until then; it is given a function that writes, as a receipt is sent.
+    That is looked up before each line of some modules, and at the end; what is the same is returned
+    once. ``work`` is given a function that tells something, as a receipt is sent.
     """
-    told, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        left = lines
+    found, told = [], []
 
-        def trace(frame, event, _):
-            nonlocal left
-            if frame.f_code.co_filename.endswith(modules):
-                if event == "line":
-                    left -= 1
-                    if left < 0:
-                        os.kill(os.getpid(), signal.SIGKILL)
-                return trace
+    def look():
+        paths = sorted(folder.rglob("*"))
+        state = {one: None if one.is_dir() else one.read_bytes() for one in paths}, list(told)
+        if state not in found:
+            found.append(state)
+
+    def trace(frame, event, _):
+        if not frame.f_code.co_filename.endswith(modules):
             return None
+        if event == "line":
+            look()
+        return trace
 
-        try:
-            sys.settrace(trace)
-            work(lambda text: os.write(tell, text.encode()))
-        finally:
-            os._exit(0)
-    os.close(tell)
-    with os.fdopen(told) as pipe:
-        said = pipe.read()
-    _, status = os.waitpid(child, 0)
-    return said, os.WIFSIGNALED(status)
+    sys.settrace(trace)
+    try:
+        work(told.append)
+    finally:
+        sys.settrace(None)
+    look()
+    return found
+
+
+def put_back(folder, files):
+    """Have a folder hold what it held."""
+    shutil.rmtree(folder)
+    folder.mkdir()
+    for path, data in files.items():
+        if data is None:
+            path.mkdir()
+        else:
+            path.write_bytes(data)
 
 
 @pytest.fixture
@@ -78,36 +89,31 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
     modules = ("service/inbox.py", "grader/whole_file.py", "shutil.py")
-    for lines in count():
-        learner = f"ana{lines}"
-        old, new = b"old" * 1000, b"new" * 1000
-        inbox = Inbox(course)
-        before = inbox.take(None, learner, LAB, arrived(inbox, old))
-        path = arrived(inbox, new)
-
-        def work(tell, inbox=inbox, learner=learner, path=path):
-            tell(json.dumps(inbox.take(None, learner, LAB, path).sha256))
-
-        said, was_killed = killed_after(lines, modules, work)
-        again = Inbox(course)  # the service starts again
-        again.finish()
-        kept = sorted((course.root / "received" / LAB / learner).iterdir())
-        assert all(WHOLE.fullmatch(one.name) for one in kept), (lines, kept)
-        assert [one.read_bytes() for one in kept] in ([old], [old, new]), lines
-        target = course.folder("submitted", learner, LAB)
+    old, new = b"old" * 1000, b"new" * 1000
+    inbox = Inbox(course)
+    before = inbox.take(None, "ana", LAB, arrived(inbox, old))
+    path = arrived(inbox, new)
+    states = left_by(
+        course.root, modules, lambda tell: tell(inbox.take(None, "ana", LAB, path).sha256)
+    )
+    for files, told in states:
+        put_back(course.root, files)
+        Inbox(course).finish()  # the service starts again, or somebody grades
+        kept = sorted((course.root / "received" / LAB / "ana").iterdir())
+        assert all(WHOLE.fullmatch(one.name) for one in kept), kept
+        assert [one.read_bytes() for one in kept] in ([old], [old, new])
+        target = course.folder("submitted", "ana", LAB)
         names = {one.name for one in target.iterdir() if not one.name.startswith(".")}
-        assert names == {"timestamp.txt", f"{LAB}.ipynb"}, lines
+        assert names == {"timestamp.txt", f"{LAB}.ipynb"}
         data, stamp = (target / f"{LAB}.ipynb").read_bytes(), (target / "timestamp.txt").read_text()
-        assert data == (new if len(kept) > 1 else old), lines
-        assert stamp == time_of(kept[-1]).strftime(STAMP), lines
+        assert data == (new if len(kept) > 1 else old)
+        assert stamp == time_of(kept[-1]).strftime(STAMP)
         assert time_of(kept[0]) == before.received
-        if said:  # the receipt was sent
-            assert json.loads(said) == hashlib.sha256(data).hexdigest()
+        if told:  # the receipt was sent
+            assert told == [hashlib.sha256(data).hexdigest()]
             assert data == new
-        if not was_killed:
-            break
-    assert lines > 40
-    assert said
+    assert len(states) > 8
+    assert told
 
 
 def time_of(path):
@@ -123,62 +129,69 @@ def test_what_never_arrived_as_a_whole_is_deleted_when_nothing_more_can_come(cou
     assert (old.exists(), fresh.exists()) == (False, True)
 
 
+def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monkeypatch):
+    course = make_small(tmp_path)
+    inbox = Inbox(course)
+
+    def take(answer):
+        inbox.take(None, "ann", HW, arrived(inbox, nbformat.writes(answered(answer)).encode()))
+
+    take("score 1")
+    with monkeypatch.context() as killed:
+        killed.setattr(inbox_module.shutil, "copyfile", None)
+        with pytest.raises(TypeError):  # the new time stands beside the old notebook
+            take("score 2")
+    monkeypatch.setattr(command, "_executor", lambda *_: Here())
+    assert run(course)[0] == 0
+    second = sorted((course.root / "received" / HW / "ann").iterdir())[1]
+    with Gradebook(course.directory.db_url) as gradebook:
+        found = gradebook.find_submission(HW, "ann")
+        assert (found.score, found.timestamp) == (2.0, time_of(second).replace(tzinfo=None))
+
+
+def test_a_submission_is_read_while_none_is_put_in_its_place(course):
+    inbox, other = Inbox(course), Inbox(course)  # as of two processes
+    path = arrived(inbox, b"{}")
+    with ThreadPoolExecutor() as threads:
+        with other.at_rest():
+            placed = threads.submit(inbox.take, None, "ana", LAB, path)
+            with pytest.raises(TimeoutError):
+                placed.result(0.2)
+            assert path.exists()
+        assert placed.result(PATIENCE).lab == LAB
+
+
 @pytest.mark.parametrize("step", ["put", "take", "again", "done"])
 def test_a_job_is_whole_wherever_the_service_was_killed(tmp_path, step):
-    url, before = f"sqlite:///{tmp_path}/now.db", tmp_path / "before.db"
+    url = f"sqlite:///{tmp_path}/gradebook.db"
     queue = Queue(url)
     first = queue.put("ana", LAB, "twice", CELLS)
     job = queue.take() if step in ("again", "done") else None
-    shutil.copy(tmp_path / "now.db", before)
-    for lines in count():
-        shutil.copy(before, tmp_path / "now.db")
 
-        def work(tell):
-            if step == "put":
-                tell(queue.put("bo", LAB, "twice", CELLS))
-            elif step == "take":
-                tell(queue.take().id)
-            elif step == "again":
-                queue.again(job)
-                tell("again")
-            else:
-                queue.done(job, {"earned": 2.0, "most": 2.0, "explanations": {}}, {"text": "x"})
-                tell("done")
+    def work(tell):
+        if step == "put":
+            tell(queue.put("bo", LAB, "twice", CELLS))
+        elif step == "take":
+            tell(queue.take().id)
+        elif step == "again":
+            tell(queue.again(job))
+        else:
+            verdict = {"earned": 2.0, "most": 2.0, "explanations": {}}
+            tell(queue.done(job, verdict, {"text": "x"}))
 
-        said, was_killed = killed_after(lines, ("service/queue.py",), work)
+    states = left_by(tmp_path, ("service/queue.py", "sqlalchemy/engine/default.py"), work)
+    for files, told in states:
+        put_back(tmp_path, files)
         after = Queue(url)
         look = after.look(first, "ana")
         if step == "done" and look.state is State.DONE:
             assert look.card == {"text": "x"}
         else:
             assert look.state is State.WAITING
-            assert not (step == "done" and said)
+            assert not (step == "done" and told)
             found = after.take() or after.take(long=True)
             assert (found.id, list(found.cells)) == (first, CELLS)
-        if step == "put" and said:
-            assert after.look(said, "bo").state is State.WAITING
-        if not was_killed:
-            break
-    assert lines > 3
-    assert said
-
-
-@pytest.mark.slow(20)
-@pytest.mark.usefixtures("sandbox")
-def test_half_a_notebook_is_nobodys_submission(tmp_path):
-    service = Service(make_served(tmp_path / "course"), workers=1)
-    try:
-        assert service.ask("PUT", f"labs/{LAB}/notebook", "ana", b"{}")[0] == 201
-        half = socket.create_connection(("127.0.0.1", service.port))
-        head = f"PUT /labs/{LAB}/notebook HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
-        half.sendall(f"{head}Authorization: Bearer {service.token('ana')}\r\n\r\n{{".encode())
-        received = service.root / "received"
-        eventually(lambda: list(received.glob(".*.part")), "the first bytes")
-        service.kill()
-        half.close()
-        service.start()
-        [kept] = (received / LAB / "ana").iterdir()
-        submitted = service.root / "submitted" / "ana" / LAB / f"{LAB}.ipynb"
-        assert kept.read_bytes() == submitted.read_bytes() == b"{}"
-    finally:
-        service.close()
+        if step == "put" and told:
+            assert after.look(told[0], "bo").state is State.WAITING
+    assert len(states) > 2
+    assert told

@@ -17,7 +17,7 @@ from grader.service.people import OfFile, OfHub
 from tests.grader.marking.classroom import recorded
 
 PREFIX = "/services/course"
-pytestmark = pytest.mark.slow(15)
+pytestmark = pytest.mark.slow(5)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,7 @@ def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app
         refused = someone.log_in(token)
         assert (refused.status_code, TOKEN in refused.cookies) == (401, False)
         assert said in refused.text
+    assert Browser(app).log_in(f"marta,{people.token('marta')}").status_code == 303  # as printed
     let_in = someone.log_in(people.token("marta"))
     assert (let_in.status_code, let_in.headers["Location"]) == (303, someone.base)
     for said in ("HttpOnly", "SameSite=lax", f"Path={PREFIX}/marking/"):

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from grader.service import queue as module
-from grader.service.queue import Busy, Queue, State
+from grader.service.queue import Queue, State
 
 CELLS = [("twice_solution", "def twice(x): return x")]
 
@@ -44,6 +44,16 @@ def test_a_newer_check_takes_the_place_of_one_that_waits(queue):
     assert queue.look(first, "ana").state is State.REPLACED
     assert queue.take().id == second
     assert queue.take() is None
+
+
+def test_what_was_replaced_is_not_kept_for_long(queue, monkeypatch):
+    others, first, second = put(queue, "bo"), put(queue, "ana"), put(queue, "ana")
+    assert queue.look(first, "ana").state is State.REPLACED
+    now = module.time.time
+    monkeypatch.setattr(module.time, "time", lambda: now() + module.LATELY + 1)
+    third = put(queue, "ana")
+    assert [one["id"] for one in queue.of("ana")] == [third, second]
+    assert queue.look(others, "bo").state is State.WAITING
 
 
 def test_of_one_learners_checks_one_runs_at_a_time(queue):
@@ -138,15 +148,18 @@ def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
     assert again.take().cells == CELLS
 
 
-def test_too_many_are_told_when_to_come_back(queue, monkeypatch):
-    monkeypatch.setattr(module, "MOST_WAITING", 4)
-    for k in range(4):
-        put(queue, f"learner{k}")
-    with pytest.raises(Busy) as caught:
-        put(queue, "one more")
-    assert caught.value.seconds == pytest.approx(4 / 6)
-    put(queue, "learner3")  # in place of the one that waits
-    assert queue.load()["waiting"] == 4
+def test_however_many_wait_who_has_none_waiting_finds_a_place(queue, url):
+    same = {"lab": "99_tiny", "exercise": "twice", "cells": "[]", "teaches": False, "long": False}
+    class_of = [
+        same | {"id": f"{k}", "learner": f"eve{k}", "state": State.WAITING, "received": float(k)}
+        for k in range(3000)
+    ]
+    with create_engine(url).begin() as db:
+        db.execute(module.JOBS.insert(), class_of)
+    look = queue.look(put(queue, "ana"), "ana")
+    assert (look.state, look.place) == (State.WAITING, len(class_of))
+    assert put(queue, "eve7")  # in place of the one that waits
+    assert queue.load()["waiting"] == len(class_of) + 1
 
 
 def test_code_is_not_kept_and_verdicts_are_counted(queue, url):

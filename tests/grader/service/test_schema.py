@@ -19,7 +19,7 @@ from grader.service.dispatcher import Dispatcher
 from grader.service.people import OfFile
 from tests.grader.service.serving import make_served
 
-pytestmark = pytest.mark.slow(25)
+pytestmark = pytest.mark.slow(7)
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

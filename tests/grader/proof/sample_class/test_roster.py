@@ -10,7 +10,7 @@ from grader.judging.learner_source import LearnerSource
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import PREFIX, load_lab, make_class
 from grader.proof.sample_class.lab import find
-from tests.grader.proof.sample import SAMPLED, make_sample, sampled
+from tests.grader.proof.sample import make_sample, sampled
 from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
@@ -85,11 +85,10 @@ def test_a_sample_hands_in_what_its_seed_draws_and_other_seeds_draw_the_rest(lab
     handed_in = "\n".join(_code(learner.data) for learner in make_sample(lab, "one"))
     for exercise in lab.exercises:
         drawn, every = sampled(exercise, "one"), exercise.check.misconceptions
-        assert len({m.name for m in drawn}) == min(len(every), SAMPLED)
-        for candidate in (*drawn, *exercise.check.alternates):
-            assert exercise.written(candidate) in handed_in, (exercise.name, candidate.name)
-        others = {m.name for k in range(200) for m in sampled(exercise, f"other {k}")}
+        assert exercise.written(drawn) in handed_in, exercise.name
+        others = {sampled(exercise, f"other {k}").name for k in range(200)}
         assert others == {m.name for m in every}
+        assert any(exercise.written(one) in handed_in for one in exercise.check.alternates)
 
 
 def test_the_strong_learner_hands_in_the_labs_own_solutions(lab):

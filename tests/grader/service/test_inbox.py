@@ -1,0 +1,27 @@
+"""What a learner hands in to the service; test_kill.py asks what a kill leaves of it."""
+
+import pytest
+
+from grader.service import inbox as inbox_module
+from grader.service.inbox import Inbox, TooManyError
+from tests.grader.batch.small import make_small
+from tests.grader.tiny import LAB
+
+
+def test_a_learner_hands_in_so_often_a_day_and_hears_when_the_next_one_begins(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(inbox_module, "MOST_A_DAY", 2)
+    inbox = Inbox(make_small(tmp_path))
+
+    def take(learner):
+        path = inbox.arriving()
+        path.write_bytes(b"{}")
+        return inbox.take(None, learner, LAB, path)
+
+    take("ana")
+    take("ana")
+    with pytest.raises(TooManyError, match="2 times today") as refused:
+        take("ana")
+    assert 0 < refused.value.seconds <= 24 * 3600
+    assert take("bo").lab == LAB
