@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +48,7 @@ class GradedCourse:
     root: Path
     status: int
     printed: str
-    left: list[str]
+    left: Sequence[str] = ()
 
     @cached_property
     def learners(self) -> list[Learner]:

@@ -17,7 +17,8 @@ EXERCISES = frozenset(
     }
 )
 # Each of their answers trains a model, has one write many sentences, or Inductor a dozen modules.
-# Their mutants are all left to ``make proof``, and their candidates to runs that draw the lab.
+# Their mutants and examples are all left to ``make proof``, and their candidates to runs that draw
+# the lab. Of a lab's sample, only the learner who solves everything has answers to them.
 TRAINS = frozenset({"fine_tune", "complete", "generated", "compiled_head"})
 
 

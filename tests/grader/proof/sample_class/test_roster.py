@@ -10,7 +10,7 @@ from grader.judging.learner_source import LearnerSource
 from grader.phase_paths import ROOT
 from grader.proof.sample_class import PREFIX, load_lab, make_class
 from grader.proof.sample_class.lab import find
-from tests.grader.proof.sample import make_sample, sampled
+from tests.grader.proof.sample import asked, make_sample, sampled
 from tests.grader.tiny import FIXTURE, LAB, released, source_notebook, write
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
@@ -83,7 +83,7 @@ def test_every_misconception_and_every_alternate_is_handed_in(lab, learners):
 
 def test_a_sample_hands_in_what_its_seed_draws_and_other_seeds_draw_the_rest(lab):
     handed_in = "\n".join(_code(learner.data) for learner in make_sample(lab, "one"))
-    for exercise in lab.exercises:
+    for exercise in asked(lab):
         drawn, every = sampled(exercise, "one"), exercise.check.misconceptions
         assert exercise.written(drawn) in handed_in, exercise.name
         others = {sampled(exercise, f"other {k}").name for k in range(200)}
