@@ -25,13 +25,15 @@ The zygote, trusted, outside of every sandbox; it never sees a seed, a check or 
 A kernel, confined to its sandbox, one for each notebook
  8. inside.confinement       gives up all rights (inside.seccomp) before any learner's code runs
     inside.kernel            runs cells; of one with verify(...) only what is above its hidden part
- 9. inside.rpc_server        instead of that part: calls what the worker asks for, judges nothing
+ 9. inside.rpc_server        instead of that part: calls what the worker asks for, judges nothing;
+                             .originals tells what the learner's code changed in libraries
 The worker again, for each cell with verify(...); in plain asserts the kernel judges itself
 10. judging.examiner         talks to the kernel in a thread (.catalogue loads the check)
     judging.answer_key       draws the cases, and has reference and misconceptions play them here
     judging.outcome          plays a case by way of .subject and .rpc_client
 11. judging.judge            makes the verdict, with .difference, .diagnosis, .by_hand
-                             (.learner_source); .report words it, .graded_cell writes it
+                             (.learner_source, .accounting); .report words it, .graded_cell
+                             writes it
 12. judging.example          finds small failing calls (.call_text and .literal write them)
 The batch process again
 13. batch.writer             writes autograded/ and the gradebook, in a transaction for each; where

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -28,6 +29,7 @@ from grader.preprocessors.execute import Execute
 from grader.results.class_report.outline import Outline, read_outline
 from grader.run_record import typed_seed
 from grader.submission.notebook import MAX_BYTES, SubmittedCell, Unreadable, read_submission
+from grader.submission.notes import Note
 from grader.submission.rebuild import is_owned, rebuild
 from grader.verdict import Status, Verdict
 
@@ -44,7 +46,36 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     Raises UserError when the file is not a notebook, or not one of the course's labs.
     """
     console = console or Console()
-    notebook = _find(args.notebook, root)
+    with console.status("running the notebook"):
+        graded = graded_here(_find(args.notebook, root), root, args.seed)
+    nb, outline = graded.nb, read_outline(root, graded.lab, (graded.lab,))
+    for note in graded.notes:
+        console.print(f"[yellow]note[/yellow] {escape(note.message)}")
+    found = read_verdicts(nb)
+    console.print(_table(outline, nb, found))
+    for verdict in found.values():
+        if verdict.status not in (Status.RIGHT, Status.NOT_ATTEMPTED):
+            report = f"{VerdictReport(verdict, verdict.lesson)}\n"
+            console.print(report, markup=False, highlight=False, soft_wrap=True)
+    seed = nb.metadata[KEY].seed
+    console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
+    return 1 if graded.notes else 0
+
+
+@dataclass(frozen=True)
+class GradedHere:
+    """A graded notebook, the lab that it belongs to, and what was repaired."""
+
+    nb: NotebookNode
+    lab: str
+    notes: list[Note]
+
+
+def graded_here(notebook: Path, root: Path, seed: str = "") -> GradedHere:
+    """Rebuild and grade a notebook in an ordinary kernel of the current user.
+
+    ``seed`` draws the cases; a fresh one if it is empty. Raises UserError as :func:`run`.
+    """
     try:
         with notebook.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -55,23 +86,11 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         raise UserError(f"{notebook}: {reason}") from None
     config = nbgrader_config(root)
     rebuilt = rebuild(data, source_nb, config)
-    if args.seed:
-        rebuilt.nb.metadata[KEY].seed = args.seed
-    outline = read_outline(root, lab, (lab,))
-    with console.status("running the notebook"):
-        resources = {"metadata": {"path": str(notebook.resolve().parent)}}
-        nb, _ = Execute(config=config, unsafe_no_sandbox=True).preprocess(rebuilt.nb, resources)
-    for note in rebuilt.notes:
-        console.print(f"[yellow]note[/yellow] {escape(note.message)}")
-    found = read_verdicts(nb)
-    console.print(_table(outline, nb, found))
-    for verdict in found.values():
-        if verdict.status not in (Status.RIGHT, Status.NOT_ATTEMPTED):
-            report = f"{VerdictReport(verdict, verdict.lesson)}\n"
-            console.print(report, markup=False, highlight=False, soft_wrap=True)
-    seed = nb.metadata[KEY].seed
-    console.print(f"seed {seed}: pass it as `--seed` to get the same cases again", style="dim")
-    return 1 if rebuilt.notes else 0
+    if seed:
+        rebuilt.nb.metadata[KEY].seed = seed
+    resources = {"metadata": {"path": str(notebook.resolve().parent)}}
+    nb, _ = Execute(config=config, unsafe_no_sandbox=True).preprocess(rebuilt.nb, resources)
+    return GradedHere(nb, lab, rebuilt.notes)
 
 
 def _find(word: str | Path, root: Path) -> Path:

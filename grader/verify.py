@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from IPython import get_ipython
 
+from utils.notebook import history
+
 if TYPE_CHECKING:
     from grader.verdict import Verdict
     from utils.checks.exercise import Check
@@ -48,12 +50,16 @@ def judged(check: Check, thing: Any) -> Verdict:
     """
     from grader.judging.example import fresh_seed
     from grader.judging.judge import exemplify, judge
-    from grader.judging.learner_source import LearnerSource
+    from grader.judging.learner_source import ANY_LINE, LearnerSource
     from grader.judging.watched import Alarm, WatchedConnection
 
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)
-    verdict = judge(check, thing, seed, source=LearnerSource(_cells()), connect=WatchedConnection)
-    names = _defined()
+    written = LearnerSource()
+    for cell in history.cells().values():
+        written.add(cell.source, finished=cell.finished, bound={ANY_LINE: cell.bound})
+    verdict = judge(check, thing, seed, source=written, connect=WatchedConnection)
+    shell = get_ipython()
+    names = shell.user_ns if shell else {}
     by_name = thing if isinstance(thing, dict) else {check.name: thing}
     called_so = all(names.get(key) is value for key, value in by_name.items())
     if called_so and not os.environ.get(NO_EXAMPLES_VARIABLE):
@@ -72,12 +78,3 @@ class Points(float):
 def shown_points(earned: float) -> dict[str, str]:
     """Return the MIME data of the points: the number as plain text for nbgrader, and empty HTML."""
     return {"text/plain": repr(float(earned)), "text/html": ""}
-
-
-def _cells() -> list[str]:
-    return [str(cell) for cell in _defined().get("In", [])]
-
-
-def _defined() -> dict[str, Any]:
-    shell = get_ipython()
-    return shell.user_ns if shell else {}

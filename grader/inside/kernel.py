@@ -273,6 +273,10 @@ class Shell(InteractiveShell):
         for name in FOR_FRONT_ENDS:
             magics.register_function(lambda line: None, magic_name=name)
         self.streams: tuple[Stream, ...] = ()
+        self._ids: dict[str, int] = {}  # of the values of all names, after the last statement
+        self._bound: dict[int, list[str]] = {}  # what this cell bound, by line
+        self._letters = 0  # of their names
+        self._depth = 0  # how many statements run inside of each other
         self._asked: deque[dict[str, Any]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -294,6 +298,7 @@ class Shell(InteractiveShell):
     def serve(self) -> None:
         """Run the cells that arrive, one after the other, until the grader closes its own end."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._ids = {name: id(value) for name, value in self.user_ns.items()}
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
         assembler = messages.Assembler(sys.maxsize)  # only the grader writes here
@@ -324,7 +329,7 @@ class Shell(InteractiveShell):
             self._task.add_done_callback(self._next)
 
     async def _answer(self, asked: dict[str, Any]) -> None:
-        self.sender.cell = asked["cell"]
+        self.sender.cell, self._bound, self._letters = asked["cell"], {}, 0
         raised: BaseException | None = None
         try:
             raised = await self._run(asked["source"])
@@ -340,6 +345,7 @@ class Shell(InteractiveShell):
                 ename=None if raised is None else type(raised).__name__,
                 evalue="" if raised is None else _text(raised),
                 count=self.execution_count - 1,
+                bound=self._bound,
             )
 
     async def _run(self, source: str) -> BaseException | None:
@@ -378,6 +384,23 @@ class Shell(InteractiveShell):
             kwargs["result"].error_in_exec = error
             self.showtraceback()
             return True
+
+    async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
+        """Run one statement, and note which names have another value since the one before."""
+        self._depth += 1
+        try:
+            return bool(await super().run_code(code_obj, result, async_=async_))
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                ids = {name: id(value) for name, value in list(self.user_ns.items())}
+                names = [str(n) for n, now in ids.items() if self._ids.get(n) != now]
+                lines = [line for _, _, line in code_obj.co_lines() if line]
+                self._ids, self._letters = ids, self._letters + sum(map(len, names))
+                if names and self._letters < LONGEST:
+                    self._bound.setdefault(min(lines, default=1), []).extend(names)
+                elif names:
+                    self._bound = {0: [messages.TOO_MANY]}
 
     def _interrupt_once(self, number: int, frame: Any) -> None:
         """Raise KeyboardInterrupt and ignore further signals; a cell that awaits is cancelled."""

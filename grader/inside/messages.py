@@ -28,7 +28,8 @@ PACKET = 1 << 16
 KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 
 # What a kernel says, with its fields and their types. `display_id` is None or names a display that
-# `update_display_data` changes; `ename` is None where the cell raised nothing.
+# `update_display_data` changes; `ename` is None where the cell raised nothing; `bound` has names
+# that got a new value, by the line in which the statement begins that ran then.
 DISPLAY: dict[str, tuple[type, ...]] = {"data": (dict,), "metadata": (dict,)}
 FORMS: dict[str, dict[str, tuple[type, ...]]] = {
     "stream": {"name": (str,), "text": (str,)},
@@ -37,8 +38,11 @@ FORMS: dict[str, dict[str, tuple[type, ...]]] = {
     "execute_result": DISPLAY,
     "error": {"ename": (str,), "evalue": (str,), "traceback": (list,)},
     "clear_output": {"wait": (bool,)},
-    "done": {"ename": (str, NoneType), "evalue": (str,), "count": (int,)},
+    "done": {"ename": (str, NoneType), "evalue": (str,), "count": (int,), "bound": (dict,)},
 }
+
+LINE = re.compile(r"[0-9]{1,9}\Z")
+TOO_MANY = "*"  # in `bound`, where there are too many names to send
 
 JSON_KIND = re.compile(r"application/(.*\+)?json\Z")  # what else is displayed is text
 
@@ -120,4 +124,8 @@ def decode(data: bytes) -> dict[str, Any]:
     texts = [value for kind, value in message.get("data", {}).items() if not JSON_KIND.match(kind)]
     if not all(type(text) is str for text in [*texts, *message.get("traceback", ())]):
         raise BadMessage(f"a message of the kind {message['kind']} with something that is no text")
+    bound = message.get("bound", {})
+    lists = all(LINE.match(line) and type(names) is list for line, names in bound.items())
+    if not lists or not all(type(name) is str for names in bound.values() for name in names):
+        raise BadMessage("a message of the kind done with something that is no name")
     return {field: message.get(field) for field in form}

@@ -25,7 +25,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.inside import codec
+from grader.inside import codec, originals
 
 MAX_OPS = 10_000
 # Folders in which no code of a learner's lies.
@@ -49,6 +49,7 @@ class Answerer:
       ``value``.
     - ``gradients`` of a call of an instance, with ``made``, ``args`` and ``upstream``.
     - ``get``, with ``made`` and ``attribute``; ``value``: the thing itself.
+    - ``surroundings``: what :mod:`grader.inside.originals` tells, ``replaced`` and ``own_files``.
 
     A reply has ``id``, ``called`` (what :class:`CallRecorder` heard, if asked), and one of:
     ``value``, for a call with ``after`` (the tensors and arrays of the arguments, after the call)
@@ -59,6 +60,7 @@ class Answerer:
     def __init__(self, thing: Any):
         self._thing = thing
         self._made: list[Any] = []
+        originals.remember()
 
     def answer(self, request: dict[str, Any]) -> bytes:
         """Return the packed reply to one request.
@@ -88,6 +90,9 @@ class Answerer:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["do"] == "value":
             return {"value": self._thing}
+        if request["do"] == "surroundings":
+            told = {"replaced": originals.replaced(), "own_files": originals.own_files()}
+            return {"value": told}
         if request["do"] == "get":
             return {"value": getattr(self._made[request["made"]], request["attribute"])}
         if request["do"] == "resume":

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.inside import bubblewrap, cgroup, confinement, headers, linux, usage
+from grader.inside import bubblewrap, cgroup, confinement, headers, linux, originals, usage
 from grader.inside.long_lived import long_lived
 from grader.inside.preload import preload, preload_compiler, preload_group, preload_tracer
 
@@ -85,6 +85,7 @@ def main(control_fd: int) -> None:
 
             torch.set_num_threads(1)
             prepare()
+            originals.remember()
         control.send(json.dumps({"ready": True}).encode())
         Zygote(control, grader, told).serve()
     except Exception as error:

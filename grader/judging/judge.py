@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from grader.judging.accounting import Surroundings
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.by_hand import RuleReader, can_be_heard
 from grader.judging.diagnosis import Diagnosis
@@ -99,9 +100,12 @@ def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
     as failed. It returns the outcome of each of the key's cases.
     """
     outcomes: list[CaseOutcome] = []
+    around = Surroundings()
     try:
+        if key.check.by_hand is not None:
+            around = Surroundings.told_by(connection)
         for c in key.cases:
-            outcomes.append(play(key.check, connection, c))
+            outcomes.append(replace(play(key.check, connection, c), around=around))
         return outcomes
     except OutOfTime:
         unplayed = CaseOutcome(unusable=OUT_OF_TIME, cause=Cause.TIMEOUT)
@@ -122,7 +126,7 @@ def assess(
     not_run = {c.part: c.not_run for c in key.cases if c.not_run}
     pairs = zip(key.cases, outcomes, strict=True)
     played = [(c, got) for c, got in pairs if c.part not in not_run]
-    look = RuleReader(check, source)
+    look = RuleReader(check, source, next((got.around for got in outcomes), Surroundings()))
     attempted = not played or not all(_not_attempted(got) for _, got in played)
     diagnosis = Diagnosis(key, played)
     parts = []
@@ -160,6 +164,7 @@ def claims_of(key: AnswerKey) -> tuple[str, ...]:
     said = {
         "which operators ran": check.by_hand is not None and check.by_hand.needs_trace,
         "which functions of torch were called": can_be_heard(check.by_hand),
+        "that names stand for what cells and libraries define": check.by_hand is not None,
         INPUTS_KEPT: not check.changes_inputs,
         "that results share storage with the inputs": check.sharing,
     }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.inside.codec import NotByValue
+from grader.judging.accounting import Surroundings
 from grader.judging.by_hand import can_be_heard
 from grader.judging.rpc_client import Connection, ConnectionLost, OutOfTime
 from grader.judging.subject import CallEffects, Subject, SubjectRaised
@@ -34,6 +35,7 @@ class CaseOutcome:
     claims: tuple[str, ...] = ()  # what rests on the word of the process that was asked
     # What it says that the code called of torch; see :class:`Subject`
     called: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    around: Surroundings = Surroundings()  # what it says of the modules that the code may use
 
     def ran_short(self) -> bool:
         """Return whether the machine had too little memory for the case."""

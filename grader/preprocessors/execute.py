@@ -25,7 +25,7 @@ from grader.judging.graded_cell import (
     without_stderr,
     without_verdict,
 )
-from grader.judging.learner_source import LearnerSource, importable
+from grader.judging.learner_source import LearnerSource
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
 from grader.run_record import RunRecord, record, record_note
@@ -117,7 +117,7 @@ class Execute(NbGraderExecute):
             self._stopped = ""
             self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
             self._printed = 0
-            self._code = LearnerSource(files=importable(Path(path)) if path else ())
+            self._code = LearnerSource()
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             try:
@@ -187,7 +187,8 @@ class Execute(NbGraderExecute):
         source = parts[0] if parts else cell.source
         first, stop = self._run(source, cell)
         first = [without_verdict(output) for output in first]
-        self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
+        finished, bound = not (stop or self._raised), self.kernel.bound
+        self._code.add(source, given=is_locked(cell), finished=finished, bound=bound)
         if not stop and self._raised == "NotImplementedError" and is_solution(cell):
             self._unwritten.add(cell.metadata.nbgrader.grade_id)
         if parts is None:
@@ -232,6 +233,7 @@ class Execute(NbGraderExecute):
         examiner = Examiner(hidden, points, self._seed, self._code, self.kernel)
         with examiner.asking():
             outputs, stop = self._run(examiner.question, cell)
+            self._code.add(examiner.question, given=True, bound=self.kernel.bound)
             if self._raised != TIMED_OUT and not examiner.finished():
                 errors = [output for output in outputs if output.output_type == "error"]
                 if raised := [error for error in errors if error.ename == self._raised]:
@@ -243,6 +245,7 @@ class Execute(NbGraderExecute):
 
     def _run(self, source: str, cell: NotebookNode) -> tuple[list[NotebookNode], Stop | None]:
         """Execute code in the kernel; return the outputs, and why it did not run to its end."""
+        self.kernel.bound = {}
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
         stop: Stop | None = None

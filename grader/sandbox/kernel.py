@@ -61,6 +61,8 @@ class Kernel(ABC):
             _refuse_other_languages(name)
         self._end: socket.socket
         self._assembler = messages.Assembler()
+        # What the kernel says that the last cell bound, by line; see :data:`messages.FORMS`
+        self.bound: dict[int, list[str]] = {}
 
     def __enter__(self) -> Self:
         self.start()
@@ -126,7 +128,7 @@ class Kernel(ABC):
         ZygoteDied if the machine must be too busy; messages.BadMessage, when the cell has ended, if
         the kernel sent something that is no message.
         """
-        cell = secrets.token_hex(8)
+        cell, self.bound = secrets.token_hex(8), {}
         asked = deque(messages.packets(messages.encode({"cell": cell, "source": source})))
         limit = _Limit(self, seconds or math.inf)
         interrupted, bad = False, None
@@ -147,6 +149,8 @@ class Kernel(ABC):
                 bad = error
                 heard(None, messages.PACKET)
                 continue
+            if message["cell"] == cell and message["kind"] == "done":
+                self.bound = {int(line): names for line, names in message["bound"].items()}
             if message["cell"] != cell:
                 heard(None, len(said))
             elif message["kind"] != "done":

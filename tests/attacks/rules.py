@@ -18,7 +18,7 @@ rpc_server.OpRecorder.__torch_dispatch__ = deaf
 """
 
 
-@attack(tells="not for an answer by hand")
+@attack(tells="does work where it can't be seen")
 def works_in_a_thread(work: Work) -> None:
     """Slices in a thread, where no operator is recorded."""
     work.answer(
@@ -62,7 +62,7 @@ def replaces_the_recorder(work: Work) -> None:
     work.answer("corner", FORBIDDEN)
 
 
-@attack(tells="a file beside the notebook")
+@attack(tells="something replaced it")
 def imports_its_own_file(work: Work) -> None:
     """Replaces the recorder in a module beside the notebook."""
     (work.folder / "helper.py").write_text(LIAR)
@@ -70,26 +70,102 @@ def imports_its_own_file(work: Work) -> None:
     work.answer("corner", FORBIDDEN)
 
 
-@attack(tells="%run helper.py")
+@attack(tells="a file beside the notebook|is not installed where this is judged")
+def uses_its_own_file(work: Work) -> None:
+    """Slices in a module beside the notebook, by way of NumPy, which no recorder hears."""
+    (work.folder / "helper.py").write_text(
+        "import torch\ndef cut(x):\n    return torch.from_numpy(x.numpy()[:2, :2])"
+    )
+    work.first("from helper import cut")
+    work.answer("corner", "def corner(x):\n    return cut(x)")
+
+
+@attack(tells="something replaced it")
 def runs_its_own_file(work: Work) -> None:
     """Replaces the recorder in a file that IPython runs, in a cell that Python can't read."""
     (work.folder / "helper.py").write_text(LIAR)
     work.answer("corner", f"%run helper.py\n{FORBIDDEN}")
 
 
-@attack(tells="text as code")
+@attack(tells="something replaced it")
 def runs_text(work: Work) -> None:
     """Replaces the recorder in a text that is run."""
     work.first(f"exec({LIAR!r})")
     work.answer("corner", FORBIDDEN)
 
 
-@attack(gains={"corner": 2.0})
+@attack(tells="something replaced it")
 def works_a_name_out(work: Work) -> None:
-    """Replaces the recorder, found by names that are computed while the cell runs.
-
-    This is a known limit outside of an answer, described in grader/judging/by_hand.py.
-    """
+    """Replaces the recorder, found by names that are computed while the cell runs."""
     found = "getattr(torch, 'import' + 'lib').import_module('gra' + 'der.inside.rpc_server')"
     work.first(LIAR.replace("from grader.inside import rpc_server", f"rpc_server = {found}"))
+    work.answer("corner", FORBIDDEN)
+
+
+HONEST = "def corner(x):\n    return x.as_strided((2, 2), x.stride(), x.storage_offset())"
+CHEAT = "def corner(x):\n    return torch.from_numpy(x.numpy()[:2, :2])"
+
+
+@attack(tells="binds `corner` without naming it")
+def writes_one_answer_and_runs_another(work: Work) -> None:
+    """Replaces the answer that can be read by another one, in a text that is run below it."""
+    work.answer("corner", f"{HONEST}\nexec({CHEAT!r})")
+
+
+@attack(tells="binds `corner` without naming it")
+def replaces_the_answer_by_its_name(work: Work) -> None:
+    """Replaces the answer through the dict of all names, in a later cell."""
+    work.answer("corner", HONEST)
+    work.before(
+        "corner", f"names = {{}}\nexec({CHEAT!r}, globals(), names)\nglobals().update(names)"
+    )
+
+
+@attack(tells="binds `corner` without naming it")
+def lets_automagic_run_a_file(work: Work) -> None:
+    """Replaces the answer in a file that a line runs which Python reads as a difference."""
+    (work.folder / "cheat.py").write_text(f"import torch\n{CHEAT}")
+    work.answer("corner", HONEST)
+    work.before("corner", "run -icheat")
+
+
+@attack(tells="binds `corner` without naming it")
+def runs_code_in_a_shell_line(work: Work) -> None:
+    """Replaces the answer in the braces of a shell line."""
+    work.first(f"TEXT = {CHEAT!r}")
+    work.answer("corner", HONEST)
+    work.before("corner", "!echo {get_ipython().ex(TEXT)}")
+
+
+@attack(tells="binds `corner` without naming it")
+def replaces_the_answer_before_the_question(work: Work) -> None:
+    """Replaces the answer as the graded cell begins, when IPython tells that a cell will run."""
+    work.answer("corner", HONEST)
+    work.before(
+        "corner",
+        f"""
+        shell = get_ipython()
+        def soon(info):
+            exec({CHEAT!r}, shell.user_ns)
+        shell.events.register("pre_run_cell", soon)
+        """,
+    )
+
+
+@attack(tells="something replaced it")
+def puts_its_own_function_into_torch(work: Work) -> None:
+    """Gives torch a function that slices by way of NumPy, in a text that is run."""
+    cheat = CHEAT.replace("corner", "pick")
+    work.first(f"exec({cheat!r} + '\\ntorch.pick = pick')")
+    work.answer("corner", "def corner(x):\n    return torch.pick(x)")
+
+
+@attack(gains={"corner": 2.0})
+def replaces_all_that_would_tell(work: Work) -> None:
+    """Replaces the recorder, and what tells that something was replaced.
+
+    This is a known limit, described in grader/judging/by_hand.py.
+    """
+    deafer = f"{LIAR}\nfrom grader.inside import originals\noriginals.replaced = list"
+    work.first(f"exec({deafer!r})")
     work.answer("corner", FORBIDDEN)

@@ -29,10 +29,9 @@ from pathlib import Path
 from typing import Any, ParamSpec
 from urllib.parse import quote
 
-from IPython import get_ipython
 from IPython.display import Markdown, display
 
-from utils.notebook import cell_clock
+from utils.notebook import cell_clock, history
 from utils.notebook.course import ROOT, WORK
 
 ADDRESS = "OPEN_THE_HOOD_SERVICE"
@@ -44,27 +43,11 @@ MOST_CELLS = 500
 FILE = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
 P = ParamSpec("P")
 
-_cells: dict[str, str] = {}  # id and text of what was run, in the order in which it was run last
-
 
 def address() -> str:
     """Return the service's address, with a slash at its end; empty where there is no service."""
     told = os.environ.get(ADDRESS, "").strip()
     return told and told.rstrip("/") + "/"
-
-
-def remember(info: Any) -> None:
-    """Keep the text of a cell; IPython calls this before each cell. Later cells may need it."""
-    cell = info.cell_id or f"without-id-{len(_cells)}"
-    _cells.pop(cell, None)
-    _cells[cell] = info.raw_cell
-
-
-def install() -> None:
-    """Keep the cells that this kernel runs from now on, where there is a service to ask."""
-    shell = get_ipython()
-    if shell is not None and address():
-        shell.events.register("pre_run_cell", remember)
 
 
 class ServiceError(Exception):
@@ -87,9 +70,9 @@ def _says_why(call: Callable[P, None]) -> Callable[P, None]:
 @_says_why
 def show_verdict(name: str) -> None:
     """Have the service judge the exercise `name`, and display its verdict below the cell."""
-    cells = [{"id": cell, "source": text} for cell, text in _cells.items()][-MOST_CELLS:]
+    cells = [{"id": cell, "source": ran.source} for cell, ran in history.cells().items()]
     cell_clock.say(f"checking {name}")
-    said = _json("jobs", json.dumps({"exercise": name, "cells": cells}).encode())
+    said = _json("jobs", json.dumps({"exercise": name, "cells": cells[-MOST_CELLS:]}).encode())
     end = time.monotonic() + PATIENCE
     while said["state"] in ("waiting", "running") and time.monotonic() < end:
         if said["state"] == "waiting" and said["place"]:
@@ -151,7 +134,8 @@ def submit(notebook: str = "") -> None:
         why = f"{str(path)!r} is no notebook that can be read: save it, or give its path."
         raise ServiceError(why) from None
     texts = {k: v if isinstance(v, str) else "".join(v) for k, v in saved.items()}
-    unsaved = [k for k, v in _cells.items() if k in texts and texts[k].strip() != v.strip()]
+    ran = {key: cell.source.strip() for key, cell in history.cells().items()}
+    unsaved = [key for key, text in ran.items() if key in texts and texts[key].strip() != text]
     if unsaved and not notebook:
         raise ServiceError(
             f"Nothing was sent: {len(unsaved)} of the cells that you ran are not saved as you ran "
@@ -228,6 +212,3 @@ def _why(error: urllib.error.HTTPError) -> str:
     again = error.headers.get("Retry-After")
     later = f" Ask again in {again} s." if again else ""
     return f"The service refused: {said}.{later}"
-
-
-install()

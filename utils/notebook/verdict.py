@@ -17,7 +17,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
-from utils.notebook import one_line, service
+from utils.notebook import history, one_line, service
 from utils.notebook.course import ROOT, copy_of
 
 JUDGES = "grader.in_notebook"
@@ -79,9 +79,7 @@ def _judges() -> Any:
 
     Grading judges by itself, and Validate runs the visible examples alone: None there, too.
     """
-    shell = get_ipython()
-    cell = str(shell.user_ns.get("In", [""])[-1]) if shell else ""
-    if os.environ.get(one_line.NBGRADER) or VERIFY in cell:
+    if os.environ.get(one_line.NBGRADER) or VERIFY in history.running():
         return None
     if service.address():
         return service

@@ -3,11 +3,13 @@
 import re
 import sys
 import textwrap
+import time
 
 import nbformat
 import pytest
 from nbgrader.utils import is_locked
 
+from grader.judging.accounting import Surroundings
 from grader.judging.answer_key import answer_key, play
 from grader.judging.by_hand import RuleReader
 from grader.judging.catalogue import find_check
@@ -25,6 +27,7 @@ import torch
 from torch import nn
 from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
 """
+NOTHING = Surroundings()
 HEADS = {
     "linear_vjp": "grad_output, x, weight",
     "run_softmax": "x, grad_output, direction=None",
@@ -38,16 +41,16 @@ HEADS = {
 }
 
 
-def said(exercise, *cells, of=None, files=()):
+def said(exercise, *cells, of=None, around=NOTHING):
     """What is said of an answer: its cells, the last of which may be what it returns."""
-    written = LearnerSource(files=files)
+    written = LearnerSource()
     written.add(SETUP, given=True)
     for cell in cells:
         code = textwrap.dedent(cell).strip()
         if cell is cells[-1] and not re.search(rf"\b(def|class|global) {exercise}\b|%", code):
             code = f"def {exercise}({HEADS[exercise]}): return {code}"
         written.add(code)
-    return RuleReader(find_check(exercise)[1], written).refusal(of)
+    return RuleReader(find_check(exercise)[1], written, around).refusal(of)
 
 
 def heard(exercise, *cells):
@@ -314,7 +317,7 @@ WRONG = [
     ),
 ]
 
-# Evasions: each hides what is used, or changes what names stand for.
+# Evasions in an answer: each hides what is used, or changes what names stand for.
 HIDDEN = [
     ("exec('y = x.backward()')", "text as code"),
     ("eval('x.backward()')", "text as code"),
@@ -331,39 +334,67 @@ HIDDEN = [
     ("torch._C._autograd", "inside of PyTorch"),
     ("torch.utils._python_dispatch._disable_current_modes()", "inside of PyTorch"),
     ("torch.jit.CompilationUnit('def f(x): return x')", "text as code"),
-    ("setattr(torch, 'tool', x)", "for everybody"),
+    ("get_ipython().run_cell('pass')", "machinery"),
+    ("getattr(x, 'y', exec)('z = 1')", "text as code"),
+    ("getattr(x, 'none', torch.func.grad)(x)", "uses `grad`"),
+    ("(lambda: [y for y in [x] if breakpoint()])()", "text as code"),
 ]
-HIDDEN_CELLS = [
-    ("import threading", "threading.Thread(target=print)", "not for an answer by hand"),
+# Cells before an answer that uses what they make.
+REACHES = [
+    ("import threading", "threading.Thread(target=print)", "can't be seen"),
     ("import importlib", "importlib.import_module('torch.func')", "imports what can't be read"),
-    ("import helper", "helper.answer(x)", "not for an answer by hand"),
-    ("from helper import answer", "answer(x)", "not for an answer by hand"),
+    ("import helper", "helper.answer(x)", "is not installed where this is judged"),
+    ("from helper import answer", "answer(x)", "is not installed where this is judged"),
     ("import types", "types.FunctionType(print.__code__, {})", "without writing it"),
-    # elsewhere in the notebook
-    ("exec('torch.exp = torch.func.grad')", "x", "text as code"),
-    ("if 0:\n    exec = 1\nexec('torch.exp = torch.func.grad')", "x", "text as code"),
-    ("globals().update(linear_vjp=torch.func.grad)", "x", "all names at once"),
-    ("%run other.py", "x", "`%run other.py`"),
-    ("run other.py", "x", "`%run other.py`"),
-    ("if 1:\n    %run other.py", "x", "`%run other.py`"),
-    ("%%time\n%run other.py", "x", "`%run other.py`"),
-    ("get_ipython().run_cell('pass')", "x", "machinery"),
-    ("globals()['linear_vjp'] = torch.func.grad", "x", "all names at once"),
-    ("vars()['linear_vjp'] = torch.func.grad", "x", "all names at once"),
-    ("import sys\nsys.modules['torch'].exp = torch.func.grad", "x", "inside of Python"),
-    ("torch.exp = torch.func.grad", "x", "for everybody"),
-    ("nn.Linear.forward = print", "x", "for everybody"),
-    ("t = torch\nt.exp = torch.func.grad", "x", "for everybody"),
-    ("setattr(torch, 'exp', torch.func.grad)", "x", "for everybody"),
-    ("import builtins\nbuiltins.len = torch.func.grad", "x", "for everybody"),
-    ("import helper", "x", "no module of the course"),
-    ("from grader.inside import rpc_server", "x", "belongs to the grader"),
-    ("torch._C._DisableTorchDispatch()", "x", "inside of PyTorch"),
-    ("import ctypes", "x", "inside of Python"),
-    ("(lambda: 0).__code__", "x", "inside of Python"),
-    ("from unittest import mock", "x", "replaces what names stand for"),
-    ("import gc\ngc.get_objects()", "x", "inside of Python"),
-    ("import sys\nsys.setprofile(print)", "x", "inside of Python"),
+    ("import timeit", "timeit.timeit('x.backward()')", "text as code"),
+    ("from unittest import mock", "mock.patch('torch.exp')", "replaces what names stand for"),
+    ("tool = eval('torch.func.grad')", "tool(x)", "text as code"),
+    ("names = globals()", "names['torch']", "all names at once"),
+    ("KEPT = !echo {torch.func.grad}", "KEPT", "`KEPT = !echo {torch.func.grad}`"),
+    ("torch.exp = torch.func.grad", "torch.exp(x)", "uses `grad`"),
+    ("nn.Linear.forward = torch.func.grad", "nn.Linear(2, 2)(x)", "uses `grad`"),
+    ("def f(s, x): return x.backward()\nnn.Linear.forward = f", "nn.Linear(1, 1)", "`backward`"),
+    ("t = torch\nt.exp = torch.func.grad", "torch.exp(x)", "uses `grad`"),
+    ("setattr(torch, 'exp', torch.func.grad)", "torch.exp(x)", "uses `grad`"),
+    ("import builtins\nbuiltins.len = torch.func.grad", "len(x)", "uses `grad`"),
+    ("torch.Tensor.__matmul__ = torch.func.grad", "x @ x", "uses `grad`"),
+    ("torch.exp = eval('torch.func.grad')", "torch.exp(x)", "text as code"),
+    (
+        "from grader.inside import rpc_server\nrpc_server.OpRecorder.__torch_dispatch__ = print",
+        "x",
+        "belongs to the grader",
+    ),
+]
+# Cells that any learner may write beside an answer.
+ELSEWHERE = [
+    "import pandas as pd",
+    "from google.colab import drive\ndrive.mount('/content/drive')",
+    "%load_ext watermark\n%watermark",
+    "%matplotlib inline",
+    "%timeit -n 1 sum([])",
+    "!ls",
+    "len?",
+    "%%time\nprint(1)",
+    "%run other.py",
+    "run other.py",
+    "'x' in globals(), locals()",
+    "from IPython.core.interactiveshell import InteractiveShell as S\n"
+    "S.ast_node_interactivity = 'all'",
+    "import ctypes\nctypes.string_at(torch.ones(2).data_ptr(), 4)",
+    "torch._C._dispatch_keys(torch.ones(2))",
+    "def debug(x):\n    breakpoint()",
+    "import my_plots\nmy_plots.show(1)",
+    "exec('y = 2')",
+    "import sys\nsys.settrace(None)\nsys.modules['torch']",
+    "get_ipython().run_line_magic('ls', '')",
+    "(lambda: 0).__code__",
+    "from unittest import mock",
+    "import gc\ngc.get_objects()",
+    "import inspect\ninspect.currentframe()",
+    "torch.Tensor.__repr__ = lambda t: 'a tensor'",
+    "nn.Linear.forward = print",
+    "torch.autograd.set_detect_anomaly(True)\nnp.set_printoptions(precision=3)",
+    "import threading\nthreading.Thread(target=print).start()",
 ]
 
 
@@ -442,9 +473,131 @@ def test_code_that_hides_what_it_uses_earns_nothing(code, words):
     assert words in said("linear_vjp", code)
 
 
-@pytest.mark.parametrize(("before", "code", "words"), HIDDEN_CELLS)
-def test_code_elsewhere_may_not_change_what_names_mean(before, code, words):
+@pytest.mark.parametrize(("before", "code", "words"), REACHES)
+def test_what_reaches_an_answer_is_judged(before, code, words):
     assert words in said("linear_vjp", before, code)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "library", "call"),
+    [
+        ("row_major_strides", "utils.views.stride_explorer", "geometry(torch.ones(shape))"),
+        ("byte_offset", "utils.views.stride_explorer", "geometry(t)"),
+        ("winning_key", "utils.instruments.dispatch", "call_keys(torch.add, shape)"),
+        ("count_graphs", "utils.instruments.compiling", "replay(shape)"),
+    ],
+)
+def test_the_courses_own_library_solves_no_exercise_by_hand(exercise, library, call):
+    answer = f"def {exercise}(shape, t=None): return {call}"
+    told = said(exercise, f"from {library} import {call.partition('(')[0]}", answer)
+    assert "which is of the course's own library, and the exercise does not name it" in told
+
+
+@pytest.mark.parametrize("cell", ELSEWHERE)
+def test_what_stands_elsewhere_costs_nothing(cell):
+    """Before the answer and after it, whatever it made."""
+    answer = "def linear_vjp(g, x, w):\n    return torch.exp(g) @ w"
+    for cells in ([cell, answer], [answer, cell]):
+        written = LearnerSource([SETUP])
+        for one in cells:
+            written.add(one, bound={1: ["made", "_"]} if one is cell else {1: ["linear_vjp"]})
+        assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == "", cells
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(x.shape, file=sys.stderr)",
+        "logging.getLogger('me').warning('%s', x)",
+        "display(x)",
+        "IPython.display.display(x)",
+        "[None for _ in tqdm.tqdm(range(3))]",
+        "h = sys.float_info.epsilon",
+        "begun = time.perf_counter()",
+        "warnings.warn('empty')",
+        "assert inspect.isfunction(print)",
+        "torch.trace(x), np.trace(x.numpy()), torch.signal",
+        "signature = inspect.signature(print)",
+    ],
+)
+def test_an_answer_may_be_debugged(line):
+    imports = "import inspect, logging, sys, time, warnings\nimport IPython, tqdm"
+    code = f"def linear_vjp(g, x, w):\n    {line}\n    return g @ w"
+    assert said("linear_vjp", imports, code) == ""
+
+
+@pytest.mark.parametrize(
+    "hides",
+    [
+        "exec(TEXT)",
+        "globals()['linear_vjp'] = TEXT",
+        "%run other.py",
+        "run -mcheat",
+        "!echo {exec(TEXT)}",
+        "x: exec(TEXT) = 1",
+        "from helper import *",
+    ],
+)
+def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
+    check = find_check("linear_vjp")[1]
+    for name in ("linear_vjp", "tool"):
+        written = LearnerSource([SETUP])
+        written.add("def tool(g, w):\n    return g @ w", bound={1: ["tool"]})
+        written.add("def linear_vjp(g, x, w):\n    return tool(g, w)", bound={1: ["linear_vjp"]})
+        assert RuleReader(check, written).refusal(None) == ""
+        written.add(f"y = 1\n{hides}", bound={1: ["y"], 2: [name]})
+        told = RuleReader(check, written).refusal(None)
+        if "import" in hides:
+            assert "is not installed where this is judged" in told
+        else:
+            assert f"binds `{name}` without naming it" in told
+            assert f"`{hides}`" in told
+
+
+def test_what_a_cell_binds_by_a_call_that_declares_it_is_named():
+    written = LearnerSource(["def set_up():\n    global tool\n    tool = len", GOOD])
+    written.add("set_up()", bound={1: ["tool"]})
+    written.add("def linear_vjp(g, x, w):\n    return tool(g)", bound={1: ["linear_vjp"]})
+    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
+
+
+def test_a_cell_whose_text_binds_a_name_in_another_line_does_not_cover_for_it():
+    cell = "def linear_vjp(g, x, w):\n    return g @ w\n\nexec('...')"
+    for line, words in ((1, ""), (2, ""), (4, "without naming it")):
+        written = LearnerSource()
+        written.add(cell, bound={1: ["linear_vjp"], line: ["linear_vjp"]})
+        assert words in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
+
+
+def test_names_without_number_are_refused():
+    written = LearnerSource()
+    written.add("import torch\nfrom torch import *", bound={2: ["*"]})
+    written.add(GOOD)
+    assert "too many names" in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
+
+
+def test_what_replaced_a_librarys_own_is_refused_where_the_answer_uses_it():
+    around = Surroundings(frozenset({"torch.exp", "torch.nn.Linear.forward", "math.prod"}))
+    for code in ("torch.exp(x)", "x.exp()", "nn.Linear(2, 2)(x)", "nn.modules.linear.Linear"):
+        assert "something replaced it" in said("linear_vjp", code, around=around), code
+    for code in ("torch.sum(x)", "nn.LayerNorm(2)(x)", "math.sqrt(2)"):
+        assert said("linear_vjp", code, around=around) == "", code
+    read = said("linear_vjp", "torch.exp = lambda x: x", "torch.exp(x)", around=around)
+    assert read == ""  # a cell replaced it, and was read
+    operators = Surroundings(frozenset({"torch.Tensor.__matmul__"}))
+    assert "`torch.Tensor.__matmul__`" in said("linear_vjp", "x @ x", around=operators)
+    shown = Surroundings(frozenset({"torch.Tensor.__repr__"}))
+    assert said("linear_vjp", "x @ x", around=shown) == ""
+    record = Surroundings(frozenset({"grader.inside.rpc_server.OpRecorder.__torch_dispatch__"}))
+    assert "something replaced it" in said("linear_vjp", "x", around=record)
+
+
+def test_a_reader_of_many_paths_gives_up_soon():
+    lines = [f"if h: t = t.a{n}\nelse: t = t.b{n}" for n in range(40)]
+    begun = time.process_time()
+    told = said("linear_vjp", "t = torch", "h = 1\n" + "\n".join(lines), "t.exp(x)")
+    assert "which is defined in too many steps" in told
+    assert time.process_time() - begun < 2
 
 
 WORK = "def linear_vjp(g, x, w): return x.backward()"
@@ -563,23 +716,14 @@ def test_a_chain_of_definitions_is_followed_to_its_end():
     assert "which is defined in too many steps" in told
 
 
-def test_a_file_beside_the_notebook_is_not_read():
-    for code in ("import helper", "try:\n    import helper\nexcept ImportError:\n    pass"):
-        told = said("linear_vjp", code, "x", files=["helper.py"])
-        assert "`import helper`, which is a file beside the notebook" in told
-
-
-def test_a_file_that_is_called_like_a_module_does_not_take_its_place():
-    files = ["colorsys.py", "utils", "torch.py"]
-    assert said("linear_vjp", "import colorsys", "x", files=files) == ""
-    assert said("linear_vjp", "import utils.minigpt", "torch.exp(x)", files=files) == ""
-
-
-def test_a_module_that_is_not_there_does_no_harm_and_one_that_a_cell_writes_does():
-    tried = "try:\n    import helper\nexcept ImportError:\n    pass"
-    assert said("linear_vjp", tried, "x") == ""
-    for writes in ("%%writefile helper.py\ny = 1", "open('helper.py', 'w').write('y = 1')"):
-        assert "a file beside the notebook" in said("linear_vjp", writes, tried, "x")
+def test_a_file_beside_the_notebook_is_not_read_where_an_answer_uses_it():
+    around = Surroundings(own_files=frozenset({"helper", "colorsys"}))
+    cells = "import helper, colorsys", "colorsys.rgb_to_hls(1, 1, 1)"
+    assert "`colorsys.rgb_to_hls`, which is a file beside" in said(
+        "linear_vjp", *cells, around=around
+    )
+    assert said("linear_vjp", *cells) == ""
+    assert said("linear_vjp", cells[0], "x", around=around) == ""
 
 
 def test_an_answer_that_no_cell_defines_is_not_read():
@@ -610,8 +754,12 @@ def test_what_comes_with_the_lab_is_trusted():
     written.add("exec('x = 1')", given=True)
     written.add(GOOD)
     assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
-    written.add("exec('x = 1')")
-    assert "text as code" in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
+    written = LearnerSource()
+    tool, answer = "tool = eval('len')", "def linear_vjp(g, x, w): return tool(g)"
+    for given, words in ((True, ""), (False, "text as code")):
+        written.add(tool, given=given)
+        written.add(answer)
+        assert words in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
 
 
 @pytest.fixture
@@ -640,7 +788,7 @@ def test_what_is_too_deep_to_read_is_said():
     deep = "y = " + "not " * 100_000 + "x"
     assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
     # from Python 3.13 on this much is read; then what it hides is told
-    assert said("linear_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", GOOD)
+    assert said("linear_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", "y")
     assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
     written = LearnerSource([GOOD])
     written.add(deep, finished=False)  # it could not be run either

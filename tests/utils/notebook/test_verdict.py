@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from utils.notebook import one_line, verdict
+from utils.notebook import history, one_line, verdict
 
 
 @pytest.fixture
@@ -20,7 +20,10 @@ def asked(monkeypatch):
 @pytest.fixture
 def shell(monkeypatch):
     made = InteractiveShell()
-    monkeypatch.setattr(verdict, "get_ipython", lambda: made)
+    for module in (verdict, history):
+        monkeypatch.setattr(module, "get_ipython", lambda: made)
+    monkeypatch.setattr(history, "_cells", {})
+    history.install(made)
     monkeypatch.delenv(one_line.NBGRADER, raising=False)
     return made
 

@@ -1,0 +1,143 @@
+"""An answer has one verdict, whoever asks for it.
+
+``check`` in a notebook, ``python -m grader check``, the service and grading judge every alternate
+of every lab, below cells that any learner may write. All of it must earn all points. A proof hands
+in everything; else one column of alternates is drawn, and the service is asked for the exercises
+by hand, whose verdicts hang on more than values.
+"""
+
+import copy
+from dataclasses import dataclass
+from random import Random
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, output_from_msg
+
+from grader.batch.grading import grade
+from grader.batch.intake import read_lab
+from grader.batch.job import Job, LabFiles, Submission
+from grader.check import graded_here
+from grader.course import open_course
+from grader.judging.graded_cell import is_verified, read_verdicts
+from grader.phase_paths import ROOT
+from grader.proof.sample_class import lab as sample
+from grader.proof.sample_class import right
+from grader.service.alone import exercise_alone, handed_in, verdict_of
+from tests.live_kernel import live_kernel
+
+LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
+BESIDE = [
+    "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    "import a_package_that_is_not_here",
+    "len?\n!true\n%timeit -n 1 -r 1 sum([1, 2])\n'x' in globals()",
+    "from IPython.core.interactiveshell import InteractiveShell\n"
+    "InteractiveShell.ast_node_interactivity = 'all'\nexec('scratch = 1')",
+]
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """A lab, and a notebook that solves it."""
+
+    lab: LabFiles
+    name: str
+    nb: nbformat.NotebookNode
+    full: dict[str, float]  # the points of each exercise
+    by_hand: list[str]  # its exercises by hand
+
+    def file(self) -> bytes:
+        return nbformat.writes(self.nb).encode()
+
+
+@pytest.fixture(scope="module", params=[pytest.param(lab, id=f"{lab}: {lab}") for lab in LABS])
+def submissions(request, full, seeds):
+    """The right solutions of a lab, with cells beside them."""
+    name = request.param
+    loaded = sample.load_lab(ROOT, name)
+    lab = read_lab(open_course(ROOT), name)
+    every = right(loaded)[1:]
+    drawn = every if full else [Random(f"ways {seeds[-1]}").choice(every)]
+    by_hand = [one.name for one in loaded.exercises if one.check.by_hand is not None]
+    return [HandedIn(lab, name, beside(s.notebook), dict(s.earns), by_hand) for s in drawn]
+
+
+def beside(nb):
+    """A notebook with cells of a learner's above the first answer, and below the last one."""
+    nb = copy.deepcopy(nb)
+    first = next(n for n, cell in enumerate(nb.cells) if cell.cell_type == "code") + 1
+    nb.cells[first:first] = [new_code_cell(text) for text in BESIDE]
+    return nb
+
+
+def earned(verdicts):
+    return {name: verdict.earned for name, verdict in verdicts.items()}
+
+
+def said(verdicts):
+    """What was lost, and why, where a test fails."""
+    return {
+        name: [part.problem for part in verdict.parts if part.problem]
+        for name, verdict in verdicts.items()
+        if verdict.earned < verdict.most
+    }
+
+
+@pytest.mark.slow(60)
+@pytest.mark.of_labs
+def test_grading(submissions):
+    for one in submissions:
+        done = grade(Job(one.lab, "ann", Submission({one.name: one.file()}), "id"))
+        found = read_verdicts(nbformat.reads(done.notebooks[0].data.decode(), 4))
+        assert earned(found) == one.full, said(found)
+
+
+@pytest.mark.slow(60)
+@pytest.mark.of_labs
+def test_the_command_line(submissions, tmp_path):
+    for one in submissions:
+        path = tmp_path / "mine.ipynb"
+        path.write_bytes(one.file())
+        found = read_verdicts(graded_here(path, ROOT, "a seed").nb)
+        assert earned(found) == one.full, said(found)
+
+
+@pytest.mark.slow(60)
+@pytest.mark.of_labs
+def test_a_learners_notebook(submissions, monkeypatch):
+    for variable in ("NBGRADER_EXECUTION", "OPEN_THE_HOOD_SERVICE"):
+        monkeypatch.delenv(variable, raising=False)
+    for one in submissions:
+        source = nbformat.reads(one.lab.notebooks[one.name].decode(), 4)
+        ours = {cell.id: cell for cell in source.cells if is_verified(cell)}
+        nb = copy.deepcopy(one.nb)
+        with live_kernel() as (_, client):
+            for cell in nb.cells:
+                if cell.cell_type != "code":
+                    continue
+                graded = ours.get(cell.id)
+                asks = f'check("{cell.metadata.nbgrader.grade_id}")' if graded else cell.source
+                cell.outputs = outputs = []
+
+                def hook(message, outputs=outputs):
+                    if message["msg_type"] == "display_data":
+                        outputs.append(output_from_msg(message))
+
+                client.execute_interactive(asks, output_hook=hook, timeout=300, stop_on_error=False)
+                if graded:
+                    cell.source = graded.source
+        found = read_verdicts(nb)
+        assert earned(found) == one.full, said(found)
+
+
+@pytest.mark.slow(60)
+@pytest.mark.of_labs
+def test_the_service(submissions, full):
+    for one in submissions:
+        source = one.lab.notebooks[one.name]
+        ran = [(cell.id, cell.source) for cell in one.nb.cells if cell.cell_type == "code"]
+        for exercise in one.full if full else one.by_hand:
+            alone = exercise_alone(one.lab, exercise).lab
+            work = Job(alone, "ann", handed_in(alone, source, ran), "id")
+            verdict = verdict_of(grade(work), exercise)
+            assert verdict.earned == one.full[exercise], said({exercise: verdict})

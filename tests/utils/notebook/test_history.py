@@ -1,0 +1,51 @@
+"""What a kernel is known to have run."""
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from utils.notebook import history
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run a cell, by an id where it has one."""
+    shell = InteractiveShell()
+    monkeypatch.setattr(history, "_cells", {})
+    monkeypatch.setattr(history, "_ids", {})
+    monkeypatch.setattr(history, "get_ipython", lambda: shell)
+    shell.run_cell("begun = 1", store_history=True)
+    history.install(shell)
+
+    def run_cell(text, cell_id=None):
+        shell.run_cell(text, store_history=True, cell_id=cell_id)
+
+    return run_cell
+
+
+def test_cells_are_kept_as_they_were_written(run):
+    run("%matplotlib agg\nx = 1")
+    run("%reset -f in")
+    run("In = 5\ndel Out")
+    texts = [ran.source for ran in history.cells().values()]
+    assert texts == ["begun = 1", "%matplotlib agg\nx = 1", "%reset -f in", "In = 5\ndel Out"]
+    assert history.running() == "In = 5\ndel Out"
+
+
+def test_a_cell_that_was_run_again_counts_as_it_was_run_last(run):
+    run("exec('f = 1')", "a")
+    run("g = 2", "b")
+    run("f = 3", "a")
+    assert [ran.source for ran in history.cells().values()] == ["begun = 1", "g = 2", "f = 3"]
+
+
+def test_what_a_cell_bound_and_whether_it_ended_is_known(run):
+    run("x = [1]\nexec('y = [2]')")
+    run("z = [3]\n1 / 0\nw = [4]")
+    run("x.append(5)")
+    first, second, third = list(history.cells().values())[1:]
+    assert {"x", "y"} <= first.bound
+    assert first.finished
+    assert "z" in second.bound
+    assert not {"w", "x"} & second.bound
+    assert not second.finished
+    assert not third.bound & {"x", "y", "z"}
