@@ -17,17 +17,11 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from grader import UserError
+from grader.cell_matching import LINK, in_words
 from grader.phase_paths import ROOT, PhasePaths, anchor, lab_named, opened
 
 TABLE, SETTING = "open-the-hood", "lesson_url"
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
-# A link to a lesson, as a lab's text has it, or to a page of a site. Linear: it may read what a
-# learner wrote.
-LINK = re.compile(
-    r"\[(?P<text>[^\[\]]*+)\]\("
-    r"(?:(?P<there>\.\./\.\./notebooks/|\.\./lesson_)|https?://[^\s()\[\]]*?/lessons/)"
-    r"(?P<page>\d\d_\w+\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
-)
 
 
 def lesson_url(root: Path = ROOT) -> str:
@@ -108,11 +102,6 @@ def settle(cell: NotebookNode, url: str) -> bool:
     if cell.source != before and "checksum" in cell.metadata.get("nbgrader", {}):
         cell.metadata.nbgrader.checksum = compute_checksum(cell)
     return cell.source != before
-
-
-def in_words(text: str) -> str:
-    """Return a text with its links to lessons as words, by which versions of a lab are compared."""
-    return LINK.sub(lambda link: f"“{link['text']}”" if link["section"] else link["text"], text)
 
 
 def _on_site(page: str, url: str) -> str:

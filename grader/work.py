@@ -5,13 +5,15 @@ copies lead to copies. When an original has changed, the changes are brought int
 
 - The text of a solution cell in which the learner has written stays the learner's.
 - A cell that is the same in the new original stays as it is in the copy; its outputs are the new
-  ones, unless the learner has run it. Any other cell is the new original's.
+  ones, unless the learner has run it. Any other cell is the new original's; lines that the learner
+  had written into the old one stand in a cell below it.
 - The learner's own cells stay behind the cell that they followed, and so do an answer to an
   exercise that is no longer asked and what was written into a copy of a cell.
 - An answer in a released lab comes into a copy without one, and stays there.
 
-What a copy was made from stands in its own metadata. The copy as it was before the last change lies
-beside it.
+Which original a copy has is in its own metadata; what the course has given to it so far lies in
+``work/.originals``, since editors rewrite metadata. The copy as it was before the last change that
+a learner sees lies beside it.
 """
 
 from __future__ import annotations
@@ -24,25 +26,22 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
-from uuid import uuid4
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
+from grader.bring_in import Given, bring_in
+from grader.cell_matching import name_of, settings
 from grader.metadata import COPY, EXECUTED, KEY
 from grader.whole_file import why_not_written, write_whole
 from utils.notebook.course import ROOT, WORK, copy_of
 
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
-# What a copy was made from, as it stands in its metadata: the hash of the original (`of`), and by
-# the name of each cell the hashes of its source and of its outputs (`cells`).
-Origin = dict[str, Any]
-NOTHING: Origin = {"cells": {}}
+RECORDS = ".originals"  # in work/, the folder with what the course has given to each copy
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
 
@@ -90,61 +89,49 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     """
     data = original.read_bytes()
     before = mine.read_bytes() if mine.exists() else None
-    if before is not None and _made_from(before) == _hash(data):
+    record = _record(mine, root)
+    current = before is not None and _made_from(before) == _hash(data)
+    if current and record.exists():
+        return []
+    new = _read_original(data, original.relative_to(root), mine.relative_to(root))
+    content, done = _content(new, new.cells, data), []
+    given = Given.read(record.read_bytes() if record.exists() else b"")
+    if before is not None:
+        copied = nbformat.reads(before.decode("utf-8-sig"), as_version=4)
+        given.add_hashes(copied.metadata.get(KEY, {}).get(COPY, {}))
+        cells, told = bring_in(given, new.cells, copied.cells)
+        content, done = _content(new, cells, data), told.sentences()
+    for cell in new.cells:
+        if not _is_solution(cell) or _is_released(cell):  # any other text of these is an answer
+            given.add(cell, EXECUTED in new.metadata.get(KEY, {}))
+    write_whole(record, given.content())  # first: a text that it lacks is taken for a learner's
+    if current:
+        return []
+    if done and before is not None:
+        write_whole(previous(mine), before)
+    write_whole(mine, content)
+    if before is None:
         return []
     shown = original.relative_to(root).as_posix()
-    new = _read_original(data, original.relative_to(root), mine.relative_to(root))
-    if before is None:
-        write_whole(mine, _content(new, new.cells, NOTHING, data))
-        return []
-    copied = nbformat.reads(before.decode(), as_version=4)
-    origin = copied.metadata.get(KEY, {}).get(COPY) or NOTHING
-    cells, told = bring_in(origin, new.cells, copied.cells)
-    write_whole(previous(mine), before)
-    write_whole(mine, _content(new, cells, origin, data))
-    return [
-        f"{shown} has changed, and this copy follows it; your answers and your own cells stay "
-        f"({previous(mine).name} is the copy as it was)",
-        *told,
-    ]
+    if not done:
+        return [f"compared with {shown}: no cell is new"]
+    kept = f"what you wrote stays ({previous(mine).name} is the copy as it was)"
+    return [f"brought up to date with {shown}; {kept}", *done]
 
 
-def bring_in(
-    origin: Origin, new: list[NotebookNode], mine: list[NotebookNode]
-) -> tuple[list[NotebookNode], list[str]]:
-    """Return the cells of an original with what a learner wrote into its older copy, `mine`.
-
-    With them comes a line about each cell in which one text took another's place.
-    """
-    _give_ids(mine, origin)
-    now, own = _by_name(new), _by_name(mine)
-    following = _own_cells(mine, now, origin)
-    cells, told = following.pop("", []), []
-    for name, cell in now.items():
-        kept = own.get(name)
-        was, showed = origin["cells"].get(name, ("", _outputs({})))
-        if kept is None:
-            cells.append(cell)
-        elif _source(kept) == _source(cell):
-            cells.append(_kept(kept, cell) if showed != _outputs(kept) else cell)
-        elif _source(kept) == was:  # nobody has touched it
-            cells.append(cell)
-        elif _is_solution(cell):
-            parts = "source", "attachments", "outputs", "execution_count"
-            cells.append(NotebookNode(cell | {part: kept[part] for part in parts if part in kept}))
-        elif was in ("", _source(cell)):
-            cells.append(_kept(kept, cell))
-        else:
-            cells.append(cell)
-            told.append(f"{name}: the text is new; what you wrote into the old one is not in it")
-        cells += following.pop(name, [])
-    return cells, told
+def _record(mine: Path, root: Path) -> Path:
+    """Return the file that keeps what the course has given to a copy."""
+    place = mine.relative_to(root / WORK)
+    return (root / WORK / RECORDS / place).with_suffix(".json")
 
 
 def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> NotebookNode:
     """Return a notebook with links as its copy needs them, and cells of different names."""
     notebook = nbformat.reads(data.decode(), as_version=4)
-    notebook.cells = list(_by_name(notebook.cells).values())
+    names: dict[str, NotebookNode] = {}
+    for cell in notebook.cells:
+        names.setdefault(name_of(cell), cell)
+    notebook.cells = list(names.values())
     link = partial(_link, place=place, copy_place=copy_place)
     for cell in notebook.cells:
         released = _is_released(cell)
@@ -155,7 +142,7 @@ def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> Notebo
 
 
 def _is_solution(cell: NotebookNode) -> bool:
-    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
+    return bool(settings(cell).get("solution"))
 
 
 def _is_released(cell: NotebookNode) -> bool:
@@ -182,21 +169,11 @@ def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
     return PurePath(leads).as_posix() + hash_sign + section
 
 
-def _content(
-    new: NotebookNode, cells: list[NotebookNode], before: Origin, original: bytes
-) -> bytes:
-    # Shipped outputs are those of an executed page; any others somebody has made in it.
+def _content(new: NotebookNode, cells: list[NotebookNode], original: bytes) -> bytes:
     ours = new.metadata.get(KEY, {})
-    origin: Origin = {"of": _hash(original), "cells": {}}
-    for cell in new.cells:
-        name, outputs = _name(cell), _outputs(cell if EXECUTED in ours else {})
-        if not _is_solution(cell) or _is_released(cell):
-            origin["cells"][name] = [_source(cell), outputs]
-        elif name in before["cells"]:  # the text is an answer, so the copy's is one, too
-            origin["cells"][name] = before["cells"][name]
     made = copy.copy(new)
     made.cells = cells
-    made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: origin}})
+    made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: {"of": _hash(original)}}})
     return nbformat.writes(made).encode() + b"\n"
 
 
@@ -206,70 +183,6 @@ def _made_from(data: bytes) -> str:
         return str(json.loads(data)["metadata"][KEY][COPY]["of"])
     except (ValueError, TypeError, KeyError, IndexError):
         return ""
-
-
-def _give_ids(mine: Iterable[NotebookNode], origin: Origin) -> None:
-    """Give cells that a program saved without ids those of the same cells in the original."""
-    ids = {pair[0]: name for name, pair in origin["cells"].items()}
-    for cell in mine:
-        if "id" not in cell:
-            cell.id = ids.pop(_source(cell), None) or uuid4().hex[:8]
-
-
-def _own_cells(
-    mine: Iterable[NotebookNode], now: dict[str, NotebookNode], origin: Origin
-) -> dict[str, list[NotebookNode]]:
-    """Return the cells that are only the learner's, by the cell of the original they follow."""
-    found: dict[str, list[NotebookNode]] = {}
-    after, seen = "", set()
-    for cell in mine:
-        name = _name(cell)
-        if name in now and name not in seen:
-            seen.add(name)
-            after = name
-        elif _source(cell) not in (
-            origin["cells"].get(name, ("",))[0],
-            name in now and _source(now[name]),
-        ):
-            # The id is one that no original has, so that the cell stays the learner's.
-            known = name in now or name in origin["cells"]
-            found.setdefault(after, []).append(_plain(cell) if known else cell)
-    return found
-
-
-def _plain(cell: NotebookNode) -> NotebookNode:
-    plain = copy.deepcopy(cell)
-    for key in ("nbgrader", "deletable", "editable"):
-        plain.metadata.pop(key, None)
-    plain.id = uuid4().hex[:8]
-    return plain
-
-
-def _kept(kept: NotebookNode, cell: NotebookNode) -> NotebookNode:
-    return NotebookNode(kept | {"metadata": cell.metadata, "id": cell.id})
-
-
-def _by_name(cells: Iterable[NotebookNode]) -> dict[str, NotebookNode]:
-    found: dict[str, NotebookNode] = {}
-    for cell in cells:
-        found.setdefault(_name(cell), cell)
-    return found
-
-
-def _name(cell: NotebookNode) -> str:
-    """Return the name that nbgrader knows a cell by, or else its id."""
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.id)
-
-
-def _source(cell: NotebookNode) -> str:
-    return _hash(f"{cell.cell_type} {cell.source}".encode())
-
-
-def _outputs(cell: NotebookNode | dict[str, Any]) -> str:
-    shown = [
-        (one.get("text"), one.get("data"), one.get("ename")) for one in cell.get("outputs", [])
-    ]
-    return _hash(json.dumps(shown, sort_keys=True).encode())
 
 
 def _hash(data: bytes) -> str:

@@ -47,6 +47,8 @@ EXTRAS = "extras.txt"  # of the lock: what developers need
 COPIES = (
     "grader/__init__.py",
     "grader/answers.py",
+    "grader/bring_in.py",
+    "grader/cell_matching.py",
     "grader/jupyter/labconfig/page_config.json",
     "grader/metadata.py",
     "grader/whole_file.py",

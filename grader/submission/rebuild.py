@@ -16,7 +16,6 @@ Each repair is described in a note and in a cell at the top of the notebook.
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -34,16 +33,12 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
-from grader.lesson_links import in_words
+from grader.cell_matching import added, defined_names, in_words, normal
 from grader.metadata import KEY, MAY_RAISE
 from grader.run_record import record
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import Note, NoteKind, quoted, some, unreadable
 
-# A name that a cell defines at the top level. A regular expression finds it in invalid code, too.
-DEFINES = re.compile(
-    r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
-)
 # nbgrader's steps from a source to what its gradebook has, and on to what learners get.
 RECORDED = (LockCells, ClearSolutions, ClearOutput, ComputeChecksums)
 RELEASED = (ClearHiddenTests, ClearMarkScheme)
@@ -136,6 +131,7 @@ def _answers(
     own_code = "\n".join(
         cell.source for i, cell in enumerate(submitted) if i not in place and cell.kind == "code"
     )
+    defined = defined_names(own_code)
     cells = following.pop(None, [])
     for grade_id, cell in owned.items():
         cell, below = copy.deepcopy(cell), following.pop(grade_id, [])
@@ -145,7 +141,7 @@ def _answers(
                 cell.source = answer.source
                 _attach(answer, cell)
             elif not _same(answer.source, released[grade_id]):
-                words = _added(answer.source, released[grade_id])
+                words = added(in_words(answer.source), in_words(released[grade_id]))
                 if cell.cell_type == "markdown" and words:
                     typed = replace(answer, kind="markdown", source=words)
                     below = [_own_cell(typed), *below]
@@ -156,7 +152,7 @@ def _answers(
                     found.append(_note(NoteKind.CHANGED, grade_id, what))
             found += _metadata_notes(grade_id, answer, cell)
         else:
-            elsewhere = is_solution(cell) and bool(_names(cell.source) & _names(own_code))
+            elsewhere = is_solution(cell) and bool(defined_names(cell.source) & defined)
             if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
                 found = [UNMARKED if note is FOREIGN else note for note in found]
@@ -166,20 +162,6 @@ def _answers(
                 found.append(_note(NoteKind.MISSING, grade_id, f"was missing; {what}"))
         cells += [cell, *below]
     return cells, found
-
-
-def _added(text: str, released: str) -> str:
-    """Return the lines that a learner put into a released text; empty if there are none.
-
-    Between the first and the last of them stands everything that stood there, lines of the released
-    text, too: so no word is lost.
-    """
-    ours, theirs = _normal(released).splitlines(), _normal(text).splitlines()
-    while ours and theirs and ours[0] == theirs[0]:
-        del ours[0], theirs[0]
-    while ours and theirs and ours[-1] == theirs[-1]:
-        del ours[-1], theirs[-1]
-    return "\n".join(theirs).strip() if set(theirs) - {*ours, ""} else ""
 
 
 def _choose(
@@ -259,7 +241,7 @@ def _own_cells(
         if is_owned(cell):
             after = cell.metadata.nbgrader.grade_id
         else:
-            of_source.setdefault(_normal(cell.source), (cell, after))
+            of_source.setdefault(normal(cell.source), (cell, after))
     present = set(place.values())
     following: dict[str | None, list[NotebookNode]] = {}
     after = None
@@ -269,7 +251,7 @@ def _own_cells(
             continue
         if cell.grade_id in stubs and _same(cell.source, stubs[cell.grade_id]):
             continue  # an untouched copy: a stub below the answer would overwrite it
-        original, follows = of_source.get(_normal(cell.source), (None, None))
+        original, follows = of_source.get(normal(cell.source), (None, None))
         if follows is not None and follows not in present:
             after = follows  # the owned cell before it was deleted; it is restored above this cell
         new = _own_cell(cell) if original is None else copy.deepcopy(original)
@@ -308,14 +290,5 @@ def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]
     return nb
 
 
-def _names(code: str) -> set[str]:
-    return {function or variable for function, variable in DEFINES.findall(code)}
-
-
-def _normal(text: str) -> str:
-    """Return what two texts have in common that differ in spaces and links to lessons alone."""
-    return "\n".join(line.rstrip() for line in in_words(text).strip().splitlines())
-
-
 def _same(one: str, other: str) -> bool:
-    return _normal(one) == _normal(other)
+    return normal(one) == normal(other)

@@ -91,7 +91,7 @@ def test_a_changed_release_comes_in_and_answers_stay(root, capsys):
     change(root, twice="# Graded\nmore = 1", twice_solution="def twice(x, y):\n    raise")
     status, printed = run(root, capsys)
     assert status == 0
-    assert "your answers and your own cells stay" in printed
+    assert "what you wrote stays" in printed
     now = read(mine(root))
     assert cell(now, "twice_solution").source == ANSWER
     assert cell(now, "twice_solution").outputs[0].text == "mine"
