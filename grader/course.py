@@ -27,6 +27,9 @@ from grader.phase_paths import environment_with
 from grader.submission.names import nfc
 
 CONFIG = "nbgrader_config.py"
+# In a path: what `glob` takes for a pattern although a folder has that name, and an address of a
+# database for a letter, or for its end.
+PATTERN = re.compile(r"[*?]|%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,15 @@ def submissions(
 
 
 def open_course(root: Path) -> Course:
-    """Read the settings of a course folder and return it as a Course."""
+    """Read the settings of a course folder and return it as a Course.
+
+    Raises UserError where nbgrader would look for its files, or its gradebook, elsewhere.
+    """
+    if odd := PATTERN.search(str(root)):
+        raise UserError(
+            f"the path of this course, {root}, has {odd[0]!r}, which nbgrader reads as something "
+            "else: rename the folder, or move it"
+        )
     config = nbgrader_config(root)
     if "root" not in config.CourseDirectory:
         config.CourseDirectory.root = str(root)

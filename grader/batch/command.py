@@ -6,6 +6,7 @@ import argparse
 import fcntl
 import os
 import secrets
+import shlex
 import signal
 import sys
 import threading
@@ -160,7 +161,7 @@ def _offer(
         if console.input("Grade again now, and record it? \\[y/N] ").strip().lower() == "y":
             return run(words, root, console)
     else:
-        labs = escape(" ".join(outcomes))
+        labs = escape(shlex.join(outcomes))
         console.print(f"`python -m grader grade {labs} --regrade` records it.", highlight=False)
     return 0 if _is_whole(args, root, outcomes) else 1
 
@@ -283,8 +284,8 @@ def other_cells(lab: str) -> str:
     return (
         f"the gradebook has grades for {lab} with other exercises, and nbgrader can't add or "
         "remove any. Put the new version under another name; or keep a copy of gradebook.db and "
-        f"run `nbgrader db assignment remove {lab} --force`, which drops this lab's marks, by "
-        "hand too, its comments and its due date"
+        f"run `nbgrader db assignment remove {shlex.quote(lab)} --force`, which drops this lab's "
+        "marks, by hand too, its comments and its due date"
     )
 
 

@@ -34,7 +34,7 @@ from grader.submission.files import (
     read_timestamp,
     why_no_folder,
 )
-from grader.submission.names import nfc, printable
+from grader.submission.names import lab_problem, nfc, printable
 from grader.submission.notebook import OutOfReach
 from grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from grader.submission.rebuild import STEPS, as_recorded
@@ -51,6 +51,8 @@ def read_lab(course: Course, name: str) -> LabFiles:
 
     Raises UserError when there are none, or one is not a notebook that nbgrader can release.
     """
+    if problem := lab_problem(name):
+        raise UserError(problem)
     folder = course.folder("source", ".", name)
     notebooks = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
     if not notebooks:
