@@ -197,6 +197,8 @@ def grade_labs(
     for name in asked:
         with told(name):
             runs[name] = _Run(course, read_lab(course, name), args)
+            for why in runs[name].lab.left_out:
+                console.print(escape(f"{name}: {why}"), highlight=False, soft_wrap=True)
     if args.unsafe_no_sandbox:
         console.print(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
@@ -266,7 +268,7 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
         if writer.knows(lab):  # another grader may have just entered it
             return
         try:
-            enter_lab(course.root, lab.name)
+            enter_lab(course.root, lab.name, lab.notebooks if lab.left_out else None)
         except UserError as error:
             if OTHER_CELLS not in str(error):
                 raise
