@@ -2,6 +2,12 @@
 # stamp's name holds the hash of what is installed and the build of PyTorch, so a finished set-up is
 # never repeated and a changed one is brought up to date.
 
+# pip writes the path of this folder into programs that a shell starts, PATH parts its folders at a colon, and
+# nbgrader looks for files with patterns. Without these, "$(CURDIR)" in a rule is safe, too.
+REFUSED := $(strip $(foreach one,: $$ " \ ` * ?,$(findstring $(one),$(CURDIR))))
+$(if $(REFUSED),$(error The path of this folder, $(CURDIR), has $(REFUSED), which the shell, PATH or \
+nbgrader read as something else. Rename the folder, or move it: letters, digits, spaces and . _ - are fine))
+
 PYTHON ?= python3
 # Where uv is, it is faster than pip, and fetches a Python if there is none that fits. `UV=`: pip.
 UV ?= $(shell command -v uv)

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 
 from grader import UserError
 from grader.inside.long_lived import long_lived
+from grader.phase_paths import ROOT
+from grader.submission.names import lab_problem
 from grader.whole_file import why_not_written
 
 COMMANDS = {
@@ -51,6 +53,10 @@ NOBODY_READS = 141  # what a shell says of any program that SIGPIPE has ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Only the named command's module is imported."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    for word in argv:  # argparse would take it for an option
+        if word.startswith("-") and (ROOT / "source" / word).is_dir():
+            print(f"grader: {lab_problem(word)}", file=sys.stderr)
+            return 2
     args = make_parser(argv[0] if argv else None).parse_args(argv)
     try:
         return args.run(args)

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -24,9 +24,13 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from grader import UserError
 from grader.phase_paths import environment_with
+from grader.submission.companions import place
 from grader.submission.names import nfc
 
 CONFIG = "nbgrader_config.py"
+# In a path: what `glob` takes for a pattern although a folder has that name, and an address of a
+# database for a letter, or for its end.
+PATTERN = re.compile(r"[*?]|%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,15 @@ def submissions(
 
 
 def open_course(root: Path) -> Course:
-    """Read the settings of a course folder and return it as a Course."""
+    """Read the settings of a course folder and return it as a Course.
+
+    Raises UserError where nbgrader would look for its files, or its gradebook, elsewhere.
+    """
+    if odd := PATTERN.search(str(root)):
+        raise UserError(
+            f"the path of this course, {root}, has {odd[0]!r}, which nbgrader reads as something "
+            "else: rename the folder, or move it"
+        )
     config = nbgrader_config(root)
     if "root" not in config.CourseDirectory:
         config.CourseDirectory.root = str(root)
@@ -191,11 +203,18 @@ def _shown(db_url: str) -> str:
     return make_url(db_url).set(query={}).render_as_string()
 
 
-def enter_lab(root: Path, lab: str) -> None:
-    """Make nbgrader record the lab in the gradebook; the built release stays as it is."""
+def enter_lab(root: Path, lab: str, only: Mapping[str, bytes] | None = None) -> None:
+    """Make nbgrader record the lab in the gradebook; the built release stays as it is.
+
+    Args:
+        only: the lab's notebooks, where its folder in ``source/`` has others, too.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        release = f"--CourseDirectory.release_directory={folder}"
-        nbgrader(root, "generate_assignment", lab, "--force", release)
+        more = [f"--CourseDirectory.release_directory={folder}/release"]
+        if only is not None:
+            place({f"{lab}/{name}.ipynb": data for name, data in only.items()}, Path(folder))
+            more.append(f"--CourseDirectory.source_directory={folder}")
+        nbgrader(root, "generate_assignment", lab, "--force", *more)
 
 
 def nbgrader(root: Path, *words: str) -> None:

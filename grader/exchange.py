@@ -28,21 +28,28 @@ from grader.results.coursefile.reading import other_id, read_course_file
 from grader.results.coursefile.sentences import why_not_out
 from grader.submission.companions import place
 from grader.submission.files import files_in, why_no_folder
-from grader.submission.names import id_problem, nfc
+from grader.submission.literal_paths import found
+from grader.submission.names import id_problem, lab_problem, nfc
 from grader.submission.notebook import Unreadable
 
 
 class OfClass(Exchange):
-    """What all steps have in common: a course of another name than the class's is not touched."""
+    """What all steps have in common: another course, or a lab without a proper name, is refused."""
 
     def start(self) -> Any:
-        """Run the step, unless ``course.yml`` can't be read or has another id; it fails then."""
+        """Run the step.
+
+        It fails where ``course.yml`` can't be read or has another id, or nbgrader can't work with
+        the lab's name.
+        """
         root = Path(self.coursedir.root)
         try:
             file = read_course_file(root)
         except UserError as error:
             self.fail(str(error))
         if file and (problem := other_id(root, file, self.coursedir.course_id)):
+            self.fail(problem)
+        if problem := lab_problem(self.coursedir.assignment_id):
             self.fail(problem)
         return super().start()
 
@@ -185,7 +192,10 @@ class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
 
     def copy_files(self) -> None:
         """Release every learner's feedback. nbgrader calls this."""
-        for folder in sorted(glob.glob(self.src_path)):
+        folders = sorted(found(self.src_path))
+        if not folders:
+            self.log.warning("No feedback was released: there is no folder %s", self.src_path)
+        for folder in folders:
             self.src_path = glob.escape(folder)
             try:
                 super().copy_files()

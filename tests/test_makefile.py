@@ -80,3 +80,32 @@ def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
         locked = [line for line in said.splitlines() if "-r lock/" in line]
         assert len(locked) == 2
         assert all("--no-deps --require-hashes --only-binary :all:" in line for line in locked)
+
+
+@pytest.mark.parametrize("odd", list(':$"\\`*?'))
+def test_a_path_that_a_shell_or_nbgrader_reads_as_something_else_is_refused_first(tmp_path, odd):
+    said, status = at(tmp_path / f"ML {odd} 1")
+    assert status == 2
+    assert f"has {odd}, which the shell, PATH or nbgrader read as something else. Rename" in said
+
+
+def test_in_other_paths_make_runs_what_is_in_the_folder(tmp_path):
+    folder = tmp_path / "ML #1 'x' [2026] é ~ & (so on); %"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    program = folder / ".venv" / "bin" / "show"
+    program.write_text('#!/bin/sh\nprintf "from %s" "$0"\n')
+    program.chmod(0o755)
+    said, status = at(folder, "--eval=show: ; @$(RUN) show", "show")
+    assert (said, status) == (f"from {program}", 0)
+
+
+def at(folder, *words: str) -> tuple[str, int]:
+    """Return what `make` says in a folder with the project's Makefile, and its status."""
+    folder.mkdir(exist_ok=True)
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "lock", folder / "lock", dirs_exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("M")}
+    command = ["make", "--silent", *words]
+    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True)
+    return done.stdout + done.stderr, done.returncode

@@ -6,6 +6,7 @@ import argparse
 import fcntl
 import os
 import secrets
+import shlex
 import signal
 import sys
 import threading
@@ -160,7 +161,7 @@ def _offer(
         if console.input("Grade again now, and record it? \\[y/N] ").strip().lower() == "y":
             return run(words, root, console)
     else:
-        labs = escape(" ".join(outcomes))
+        labs = escape(shlex.join(outcomes))
         console.print(f"`python -m grader grade {labs} --regrade` records it.", highlight=False)
     return 0 if _is_whole(args, root, outcomes) else 1
 
@@ -196,6 +197,8 @@ def grade_labs(
     for name in asked:
         with told(name):
             runs[name] = _Run(course, read_lab(course, name), args)
+            for why in runs[name].lab.left_out:
+                console.print(escape(f"{name}: {why}"), highlight=False, soft_wrap=True)
     if args.unsafe_no_sandbox:
         console.print(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
@@ -265,7 +268,7 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
         if writer.knows(lab):  # another grader may have just entered it
             return
         try:
-            enter_lab(course.root, lab.name)
+            enter_lab(course.root, lab.name, lab.notebooks if lab.left_out else None)
         except UserError as error:
             if OTHER_CELLS not in str(error):
                 raise
@@ -283,8 +286,8 @@ def other_cells(lab: str) -> str:
     return (
         f"the gradebook has grades for {lab} with other exercises, and nbgrader can't add or "
         "remove any. Put the new version under another name; or keep a copy of gradebook.db and "
-        f"run `nbgrader db assignment remove {lab} --force`, which drops this lab's marks, by "
-        "hand too, its comments and its due date"
+        f"run `nbgrader db assignment remove {shlex.quote(lab)} --force`, which drops this lab's "
+        "marks, by hand too, its comments and its due date"
     )
 
 

@@ -34,10 +34,10 @@ from grader.submission.files import (
     read_timestamp,
     why_no_folder,
 )
-from grader.submission.names import nfc, printable
+from grader.submission.names import lab_problem, nfc, printable
 from grader.submission.notebook import OutOfReach
 from grader.submission.notes import Note, NoteKind, left_out, quoted, some
-from grader.submission.rebuild import STEPS, as_recorded
+from grader.submission.rebuild import STEPS, as_recorded, is_owned
 
 # Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
 # decides a verdict.
@@ -51,13 +51,16 @@ def read_lab(course: Course, name: str) -> LabFiles:
 
     Raises UserError when there are none, or one is not a notebook that nbgrader can release.
     """
+    if problem := lab_problem(name):
+        raise UserError(problem)
     folder = course.folder("source", ".", name)
-    notebooks = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
-    if not notebooks:
+    every = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
+    if not every:
         known = sorted({path.parent.name for path in folder.parent.glob("*/*.ipynb")})
         raise UserError(
             f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
+    notebooks, left_out = _own(course, name, every)
     files = given_files(folder, course.directory.ignore)
     theirs = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
     graded_by = version(name)
@@ -73,8 +76,40 @@ def read_lab(course: Course, name: str) -> LabFiles:
         config=config,
         version=graded_by,
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
+        left_out=left_out,
         can_compile=can_compile(notebooks),
     )
+
+
+def _own(
+    course: Course, lab: str, every: dict[str, bytes]
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Return those notebooks in a lab's source that are the lab's, and why others are not.
+
+    An instructor tries things out beside them. Learners have the ones that ``release/`` has, and a
+    notebook without a cell of nbgrader's has nothing to grade.
+    """
+    folder = course.folder("release", ".", lab)
+    released = {name for name in every if (folder / f"{name}.ipynb").is_file()} or {*every}
+    with_cells = {name for name in released if _has_cells(every[name])} or released
+    why = [
+        f"{course.folder('source', '.', lab) / name}.ipynb is left out, and stays where it is: "
+        + (
+            "it has no cell of nbgrader's"
+            if name in released
+            else f"{folder} has no such notebook. If it belongs to the lab, generate the lab again"
+        )
+        for name in every
+        if name not in with_cells
+    ]
+    return {name: data for name, data in every.items() if name in with_cells}, tuple(why)
+
+
+def _has_cells(source: bytes) -> bool:
+    try:
+        return any(map(is_owned, read_source(source).cells))
+    except Exception:  # it is no notebook, and is refused as one
+        return True
 
 
 def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -> Submission:

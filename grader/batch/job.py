@@ -33,6 +33,8 @@ class LabFiles:
     config: Config  # those of nbgrader's settings that decide a verdict, among them the steps
     version: str  # of the grader and the checks, from :func:`grader.batch.version.version`
     digest: str  # hashes of what decides a verdict, as `grader.batch.version.FACTORS` names it
+    # Notebooks beside its own that are none of the lab's, and why, in words
+    left_out: tuple[str, ...] = ()
     can_compile: bool = True  # what :func:`can_compile` said where the lab was read
 
     def digest_in(self, sandbox: bool) -> str:

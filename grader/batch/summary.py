@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -101,7 +102,8 @@ class RunSummary:
         if self.unsafe:
             console.print("[bold red]These grades were made without a sandbox.[/bold red]")
         late = ", ".join(f"{who} ({duration(seconds)})" for who, seconds in self.late.items())
-        absent = f"On disk and not in the gradebook: run `python -m grader grade {self.lab}`"
+        command = f"python -m grader grade {shlex.quote(self.lab)}"
+        absent = f"On disk and not in the gradebook: run `{command}`"
         for title, lines in (
             ("Need a person", in_lines(self.people)),
             ("Without a verdict; the same command tries again", in_lines(self.failures)),

@@ -150,18 +150,20 @@ class Writer:
                 found = self.gradebook.find_assignment(lab.name).notebooks
             except MissingEntry:
                 return False
-            return {n.name: _cells(n) for n in found} == {
-                name: cells_of(data, lab.config) for name, data in lab.notebooks.items()
-            }
+            return _with_any({n.name: _cells(n) for n in found}) == _with_any(
+                {name: cells_of(data, lab.config) for name, data in lab.notebooks.items()}
+            )
 
     def has_other_cells(self, lab: LabFiles) -> bool:
         """Return whether the gradebook has a lab with other cells; nbgrader can't change that."""
         with self._said_clearly(), self._transaction():
             found = self.gradebook.find_assignment(lab.name).notebooks
-            return {n.name: {cell[1] for cell in _cells(n)} for n in found} != {
+            before = {n.name: {cell[1] for cell in _cells(n)} for n in found}
+            now = {
                 name: {cell[1] for cell in cells_of(data, lab.config)}
                 for name, data in lab.notebooks.items()
             }
+            return _with_any(before) != _with_any(now)
 
     def spelled(self) -> dict[str, str]:
         """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
@@ -460,6 +462,11 @@ def cells_of(source: bytes, config: Config) -> set[tuple]:
         if (is_grade(cell) or is_task(cell)) and not is_verified(cell):
             found.add(("points", ours.grade_id, float(ours.points)))
     return found
+
+
+def _with_any(cells: dict[str, set]) -> dict[str, set]:
+    """Leave out notebooks without cells, unless all are: one was tried out beside the lab's."""
+    return {name: found for name, found in cells.items() if found} or cells
 
 
 def _cells(notebook: Notebook) -> set[tuple]:

@@ -37,13 +37,28 @@ STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-ind
 STYLES |= {"vertical-align", "white-space", "width"}
 # Many of the page's own classes lay something over the page. An output keeps that of tables alone.
 CLASSES = {"dataframe"}
-# Those that the page's renderer itself gives to headings and code: a token's has three letters or
-# fewer.
-RENDERED = re.compile(r"anchor-link|highlight|language-\S+|[a-z][a-z0-9]{0,2}")
+# Those that the page's renderer itself gives to headings, tasks and code: a token's has three
+# letters or fewer.
+RENDERED = re.compile(r"anchor-link|highlight|task-list-item|language-\S+|[a-z][a-z0-9]{0,2}")
+# What it makes of `- [x]`. Whatever else is an `<input` is taken out of a learner's text before.
+BOX = re.compile(
+    r'<input class="task-list-item-checkbox" type="checkbox" disabled(?P<done> checked)?/>'
+)
 # Values that a style may have: words, numbers and colours, nothing that loads a resource.
 PLAIN = re.compile(r"(?:[\w\s.,%#!+-]|\b(?:rgb|hsl)a?\([\d\s.,%/]*\))*")
 # The start of a tag, a comment or a declaration; `a < b` is none of them.
 MARKUP = re.compile(r"<[a-zA-Z/!?]")
+# All names of tags, and a `<` that begins none: `if a<b`, `List<int>`. In markdown that is text; a
+# cleaner of HTML takes it for a tag, which may go on to the text's end.
+NAMES = "|".join(TAGS) + "|abbr|acronym|address|applet|area|article|aside|audio|base|basefont|bdi"
+NAMES += "|bdo|bgsound|big|blink|body|button|canvas|center|cite|col|colgroup|command|data|datalist"
+NAMES += "|dfn|dialog|dir|embed|fieldset|font|footer|form|frame|frameset|head|header|hgroup|html"
+NAMES += "|iframe|input|ins|isindex|keygen|label|legend|link|listing|main|map|mark|marquee|math"
+NAMES += "|menu|menuitem|meta|meter|nav|nobr|noembed|noframes|noscript|object|optgroup|option"
+NAMES += "|output|param|picture|plaintext|portal|progress|q|rb|rp|rt|rtc|ruby|s|samp|script|search"
+NAMES += "|section|select|slot|source|strike|style|svg|template|textarea|time|title|track|tt|u|var"
+NAMES += "|video|wbr|xmp"
+LOOSE = re.compile(rf"<(?=[a-z/])(?!/?(?:{NAMES})(?:\s[^<>]*|/?)>)", re.IGNORECASE)
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 # A word, and whether it is an attribute's name. Possessive, so it takes linear time.
@@ -60,6 +75,9 @@ MAX_REOPENED = 400_000
 # Limits for a whole notebook: tags, characters of markdown (also for one text), and characters of
 # pasted pictures, counted each time that one is shown.
 MAX_TAGS_IN_ALL = 60_000
+# Parts of a text that are looked at one by one, where it can't be shown as a whole.
+MAX_BLOCKS = 64
+FENCE = re.compile(r"[\s>*+-]*(`{3,}|~{3,})")
 MAX_MARKDOWN, MAX_MARKDOWN_IN_ALL = 20_000, 200_000
 MAX_PICTURES_IN_ALL = 1 << 25
 TOO_MUCH = "... this has too much markup to be shown ..."
@@ -93,8 +111,8 @@ class Sanitize(SanitizeHTML):
     ) -> tuple[NotebookNode, Any]:
         """Sanitize a cell; text cells that came with the lab stay as they are."""
         theirs = is_solution(cell) or cell.metadata.get(KEY, {}).get("by") == "learner"
-        if cell.cell_type == "markdown" and theirs:
-            cell.source = without_brackets(cell.source)
+        if cell.cell_type != "code" and theirs:
+            cell.source = _as_text(without_brackets(cell.source))
         if cell.cell_type == "code" or theirs:
             super().preprocess_cell(cell, resources, index)
         if cell.cell_type == "markdown" and theirs:
@@ -104,7 +122,7 @@ class Sanitize(SanitizeHTML):
     def sanitize_code_outputs(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
         for output in outputs:
             if words := output.get("data", {}).get("text/markdown"):
-                output.data["text/markdown"] = without_brackets(_joined(words))
+                output.data["text/markdown"] = _as_text(without_brackets(_joined(words)))
         outputs = super().sanitize_code_outputs(outputs)
         for output in outputs:
             if output.output_type == "stream":
@@ -151,6 +169,11 @@ class Sanitize(SanitizeHTML):
         return enough
 
 
+def _as_text(markdown: str) -> str:
+    """Return markdown with a space of no width behind each `<` that begins no tag of HTML."""
+    return LOOSE.sub("<\u200b", markdown)
+
+
 def _joined(text: Any) -> str:
     return text if isinstance(text, str) else "".join(map(str, text))
 
@@ -159,13 +182,38 @@ def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
     """Return markdown, whose HTML is clean, so that all that it renders to is harmless.
 
     Markdown makes links from more spellings than :func:`without_links` can list. So the page's own
-    renderer is run on the result; if it is not harmless, all is shown as it was written.
+    renderer is run on the result. If it is not harmless, the paragraphs are shown as they were
+    written that are not, and if these are not what does it, all of them.
     """
     shown = without_links(markdown, attachments)
     if _renders_clean(shown, attachments):
         return shown
-    written = verbatim(markdown)
+    parts = (one if _renders_clean(one, attachments) else verbatim(one) for one in _blocks(shown))
+    mostly, written = "\n\n".join(parts), verbatim(markdown)
+    if _renders_clean(mostly, attachments):
+        return mostly
     return written if _renders_clean(written, {}) else "(This text could not be shown.)"
+
+
+def _blocks(markdown: str) -> list[str]:
+    """Return a text's paragraphs, several as one where there are many; code with a fence is one."""
+    blocks: list[list[str]] = [[]]
+    fence = ""
+    for line in markdown.split("\n"):
+        if mark := FENCE.match(line):
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        if line.strip() or fence:
+            blocks[-1].append(line)
+        elif blocks[-1]:
+            blocks.append([])
+    found = ["\n".join(lines) for lines in blocks]
+    size = -(-len(found) // MAX_BLOCKS)
+    return ["\n\n".join(found[at : at + size]) for at in range(0, len(found), size)]
+
+
+def with_signs(page: str) -> str:
+    """Return HTML of the page's renderer with a sign for each box of a task."""
+    return BOX.sub(lambda box: "\u2611 " if box["done"] else "\u2610 ", page)
 
 
 def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
@@ -175,7 +223,7 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
     }
     try:
         page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=pictures))
-        rendered = page.render(markdown)
+        rendered = with_signs(page.render(markdown))
     except Exception:  # the renderer may raise anything, for a missing attachment or deep nesting
         return False
     tags = TAG.findall(rendered)
@@ -191,6 +239,8 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
     def note(tag: str, name: str, value: str) -> str:
         name, value = name.removeprefix(mark), value.replace(mark, "")
         fine = name == "id" or kept(tag, name, value) == value
+        if name == "style":  # of a table's column the renderer writes `text-align:right`
+            fine = _style(value).replace(" ", "") == value.replace(" ", "")
         if name == "class":
             fine = all(w in CLASSES or RENDERED.fullmatch(w) for w in value.split())
         if not fine:

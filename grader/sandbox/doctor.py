@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -65,12 +66,12 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
     for place in places:
         if found := open_to_others(place):
             closed = root if place.is_relative_to(root) else place
-            yield place, found, f"chmod o-rwx {closed}"
+            yield place, found, f"chmod o-rwx {shlex.quote(str(closed))}"
     exchange = ExchangeCollect(coursedir=directory, config=course.config)
     inbound = Path(exchange.root, directory.course_id, "inbound").resolve()
     # Learners write there, and nbgrader lets none of them list it: names there can't be guessed.
     if inbound.is_dir() and inbound.stat().st_mode & 0o005 == 0o005 and entered(inbound):
-        yield inbound, inbound, f"chmod o-r {inbound}"
+        yield inbound, inbound, f"chmod o-r {shlex.quote(str(inbound))}"
 
 
 def answers(root: Path) -> bool:

@@ -55,6 +55,21 @@ def id_problem(name: str) -> str:
     return ""
 
 
+def lab_problem(name: str) -> str:
+    """Return why nbgrader could not work with a lab of that name, as a sentence; empty if it can.
+
+    A plus sign parts names in its exchange, and it reads the others as an expression. It cuts off
+    spaces, and no command takes a word with a dash before it for a name.
+    """
+    why = id_problem(name).replace("an id", "it")
+    why = why or next((f"it has {c!a}" for c in "+()" if c in name), "")
+    why = why or ("it ends with a space" if name.endswith(" ") else "")
+    return why and (
+        f"{name!a} can't be the name of a lab: {why}. Rename its folder in source/: letters, "
+        "digits and . _ - are fine, and a letter, a digit or _ comes first"
+    )
+
+
 def shown_id(name: str) -> str:
     """Return an id as it is; the name of another folder as text for a page or a terminal."""
     return printable(name) if id_problem(name) else name

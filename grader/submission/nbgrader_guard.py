@@ -35,7 +35,8 @@ from grader.results.coursefile.reading import FILE, due_dates, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
-from grader.submission.names import nfc, printable, spelled
+from grader.submission.literal_paths import find_literal_paths
+from grader.submission.names import lab_problem, nfc, printable, spelled
 from grader.submission.zip_collect import CarefulCollector
 from grader.whole_file import why_not_written
 
@@ -67,18 +68,22 @@ def guard() -> None:
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
       removes the whole folder, before it generates and when that fails. A setting ``lesson_url``
       that is none is said before, and a lab that the class does not have, or not yet.
+      One that nbgrader can't work with is refused by its name.
     - ``zip_collect`` ends with a list of what it has not collected.
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
       what counts where the class has a ``course.yml``. There, all its lists say that other numbers
       are points as they were earned.
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
       its points (:func:`grader.results.marks.set_maxima`).
+    - A course, or an exchange, in a folder such as ``ML [2026]`` is found
+      (:mod:`grader.submission.literal_paths`).
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     - Formgrader's pages of submissions load no script from elsewhere for formulas.
     - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
     base.traceback = SimpleNamespace(format_exc=_format_exc)
+    find_literal_paths()
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     NbGraderAPI.get_submitted_students = _submitted_students
@@ -144,6 +149,8 @@ def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> dat
 def _generate(step: GenerateAssignment) -> None:
     base.rmtree = partial(_remove_made, step)
     try:
+        if problem := lab_problem(step.coursedir.assignment_id):
+            raise UserError(problem)
         lesson_url()  # before anything is removed
         file = read_course_file(Path(step.coursedir.root))
         if why := why_not_out(file, step.coursedir.assignment_id, datetime.now(UTC)):

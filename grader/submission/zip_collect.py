@@ -37,6 +37,7 @@ from grader.submission.notebook import MAX_BYTES, Unreadable
 SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30
 TOO_LARGE = f"the archive holds more than {MAX_BYTES / 1e6:.0f} MB"
+EMPTY, NO_FILE = "nothing to collect", "it holds no file"
 IDS = {"student_id", "file_id"}
 OWNER = {"student_id", "timestamp"}
 JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # what systems put into archives
@@ -66,7 +67,9 @@ class CarefulExtractor(ExtractorPlugin):
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Unpack the archives and copy the other files of a folder. nbgrader calls this."""
         out = Path(extracted_path)
-        for folder, _, names in os.walk(archive_path):
+        for folder, folders, names in os.walk(archive_path):
+            if not folders and not names and lms_names(Path(folder).name):
+                self._leave(str(Path(folder).relative_to(archive_path)), EMPTY, NO_FILE)
             for name in sorted(names):
                 path = Path(folder, name)
                 inside = path.relative_to(archive_path)
@@ -96,7 +99,7 @@ class CarefulExtractor(ExtractorPlugin):
             return
         to = out / path.parent / _folder_of(path.name)
         to.mkdir(parents=True, exist_ok=True)
-        for name, found in self._within_limits(_members(data), f"{path}/"):
+        for name, found in self._within_limits(_members(data), str(path), f"{path}/"):
             self.inside[os.path.normpath(to / name)] = name
             place({name: found}, to)
 
@@ -109,9 +112,9 @@ class CarefulExtractor(ExtractorPlugin):
         found: dict[str, list[zipfile.ZipInfo]] = {}
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
-                name = _path_of(info)
-                if not self._is_ignored(name):
-                    found.setdefault(name.lstrip("/").partition("/")[0], []).append(info)
+                first = _path_of(info).lstrip("/").partition("/")[0]
+                if not self._is_ignored(first):
+                    found.setdefault(first, []).append(info)
         odd = [name for name in found if not lms_names(name)]
         if odd and len(odd) < len(found):
             self._leave(path.name, "is not taken for a class's", f"it also holds {odd[0]!a}")
@@ -124,29 +127,32 @@ class CarefulExtractor(ExtractorPlugin):
         with zipfile.ZipFile(path) as archive:
             for learner, members in learners.items():
                 with self._kept(learner):
-                    for name, found in self._within_limits(_zipped(archive, members)):
+                    for name, found in self._within_limits(_zipped(archive, members), learner):
                         self._take(PurePosixPath(name), found, to)
 
     def _within_limits(
-        self, members: Iterable[tuple[str, IO[bytes] | None]], where: str = ""
+        self, members: Iterable[tuple[str, IO[bytes] | None]], of: str, where: str = ""
     ) -> Iterator[tuple[str, bytes]]:
         """Yield each file of one learner's by relative path, and tell what is left out.
 
-        Of the members one without an open file is no ordinary file.
+        Of the members one without an open file is no ordinary file. That there is none at all to
+        collect is told under the name ``of`` what has them.
         """
-        left, files = MAX_BYTES, 0
+        left, files, ignored = MAX_BYTES, 0, ""
         for name, member in members:
             if self._is_ignored(name):
+                ignored = ignored or name
                 continue
             files += 1
             if files > MAX_FILES:
                 why = f"there are more than {MAX_FILES} files"
-                self._leave(f"{where}further files", "was left out", why)
+                self._leave(f"{of}, further files", "was left out", why)
                 return
             problem = _problem_of(name)
             if problem or member is None:
                 why = problem or "it is not an ordinary file"
-                self._leave(f"{where}{name[-60:]}", "was left out", why)
+                shown = f"{where}{name}" if len(name) <= 60 else f"{of} ... {name[-40:]}"
+                self._leave(shown, "was left out", why)
                 continue
             with member:
                 found = member.read(left + 1)
@@ -155,6 +161,9 @@ class CarefulExtractor(ExtractorPlugin):
                 return
             left -= len(found)
             yield name, found
+        if not files:
+            why = f"{NO_FILE} but such as {printable(ignored)}" if ignored else NO_FILE
+            self._leave(of, EMPTY, why)
 
     def _is_ignored(self, name: str) -> bool:
         patterns = (*self.parent.coursedir.ignore, *JUNK)
@@ -282,16 +291,20 @@ class Plan:
             if not any(one.notebook for one in files):
                 self.left.append((files[0].shown, f"no file of this learner ends in {endings[0]}"))
                 continue
+            unmatched: dict[str, list[str]] = defaultdict(list)
             for one in files:
                 try:
                     student, one.by_number = enrolled.owner(one.read, stems)
                 except Unmatched as error:
-                    self.left.append((one.shown, str(error)))
+                    unmatched[str(error)].append(one.shown)
                     continue
                 if problem := id_problem(student) or _problem_of(one.name) or _unfit(one):
                     self.left.append((one.shown, problem))
                     continue
                 claims[student][who].append(one)
+            for why, (first, *more) in unmatched.items():
+                also = f" (and for {len(more)} more files of this learner)" if more else ""
+                self.left.append((first, f"{why}{also}"))
         for student, learners in claims.items():
             sure = [who for who, own in learners.items() if own[0].by_number]
             chosen = sure or list(learners)

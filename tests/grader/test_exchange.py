@@ -96,7 +96,7 @@ def deep(folder):
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
     """A course, and the output of `nbgrader collect` in it."""
-    course = make_course(tmp_path_factory.mktemp("collect") / "course")
+    course = make_course(tmp_path_factory.mktemp("collect") / "course [x]")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     Gradebook(f"sqlite:///{course / 'gradebook.db'}").close()
     hostile_exchange(course)
@@ -254,7 +254,7 @@ def page_of(course, secret):
 
 
 def test_each_learner_gets_their_page_whoever_gets_none(tmp_path):
-    course = make_course(tmp_path / "course")
+    course = make_course(tmp_path / "course [x]")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     honest = {name: {TIMESTAMP: b"2026", OWN_SECRET: f"of {name}".encode()} for name in HONEST}
     for student, files in (DAMAGED | honest).items():
@@ -270,3 +270,8 @@ def test_each_learner_gets_their_page_whoever_gets_none(tmp_path):
         assert f"{student}: the feedback is not released" in done.stderr
     assert "no-secret: the feedback is not released: it has no submission_secret.txt" in done.stderr
     assert f"hand the page in {course / 'feedback' / 'no-secret' / LAB} out" in done.stderr
+    done = nbgrader(course, "release_feedback", "other")
+    assert "No feedback was released: there is no folder" in done.stderr
+    done = nbgrader(course, "release_feedback", "ps (1)")
+    assert done.returncode != 0
+    assert "'ps (1)' can't be the name of a lab: it has '('." in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if not_entered:
         marked += (
             f"; {not_entered} {_has(not_entered)} no row in the gradebook: "
-            f"`python -m grader grade {lab}` grades what is on disk"
+            f"`python -m grader grade {shlex.quote(lab)}` grades what is on disk"
         )
     console.print(f"{lab}: {marked}.", soft_wrap=True)
     for name, what in (

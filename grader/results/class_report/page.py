@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,6 +105,7 @@ def _context(tally: Tally, links: Links, now: datetime) -> dict[str, Any]:
     return {
         "t": tally,
         "lab": links.lab,
+        "command": f"python -m grader report {shlex.quote(links.lab)}",
         "made": f"{now:%-d %B %Y, %H:%M}",
         "graded_at": _when(tally.graded_at),
         "most": most,

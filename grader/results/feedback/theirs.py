@@ -19,7 +19,7 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.judging.graded_cell import plain
 from grader.preprocessors import formulas
-from grader.preprocessors.sanitize import BASE64, TAGS, kept
+from grader.preprocessors.sanitize import BASE64, TAGS, kept, with_signs
 from grader.untrusted import seen
 
 # Limits, beyond those within which a notebook is graded: of characters of one text and of all, and
@@ -75,7 +75,7 @@ class Theirs:
         if not self._spend("pictures", shown):
             attachments = {}
         try:
-            return inert(formulas.rendered(markdown, attachments))
+            return inert(with_signs(formulas.rendered(markdown, attachments)))
         except Exception:  # the renderer may raise anything, as for a picture that is not attached
             return self._text(markdown)
 

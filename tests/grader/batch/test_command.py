@@ -10,6 +10,7 @@ import sys
 from datetime import datetime
 
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook
 from rich.console import Console
 from sqlalchemy import text
@@ -19,7 +20,7 @@ from grader.batch import command
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.writer import Writer
 from grader.phase_paths import ROOT
-from grader.results.gradebook import read_class
+from grader.results.gradebook import Results, read_class
 from grader.submission.names import id_problem, look_alikes
 from tests.grader.batch.running import OPEN, count, everything, graded, marks, rows, run
 from tests.grader.batch.small import (
@@ -337,7 +338,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
 
 def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):
     entered = []
-    monkeypatch.setattr(command, "enter_lab", lambda root, lab: entered.append(lab))
+    monkeypatch.setattr(command, "enter_lab", lambda root, lab, own: entered.append(lab))
     hand_in(course, "ann", "score 1")
     path = course.root / "source" / HW / f"{HW}.ipynb"
     path.write_text(path.read_text().replace("test()", "### AUTOTEST f"))
@@ -638,7 +639,7 @@ def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, mon
     path = course.root / "source" / HW / f"{HW}.ipynb"
     path.write_text(path.read_text().replace("test()", "other()"))
 
-    def refuses(root, lab):
+    def refuses(root, lab, own):
         raise UserError("RuntimeError: Cannot add or remove cells for notebook 'hw' because")
 
     monkeypatch.setattr(command, "enter_lab", refuses)
@@ -688,6 +689,34 @@ def test_a_learner_has_one_id_however_a_system_writes_it(course, here):
     assert "Zo\xeb: 'submitted/Zoe\\u0308/hw' and 'submitted/Zo\\xeb/hw'" in said
     assert set(rows(course.root, HW)) == {known, "Jos\xe9"}
     assert count(run(course)[1], "recorded before") == 2
+
+
+def test_what_lies_beside_the_labs_notebooks_is_left_out_and_nobody_lacks_it(tmp_path, here):
+    course = make_small(tmp_path / "course")
+    folder = course.root / "source" / HW
+    write(new_notebook(cells=[new_code_cell("1 + 1")]), folder / "Untitled.ipynb")
+    enter(course, (HW, "Untitled"))  # as nbgrader does
+    hand_in(course, "ann", "score 2")
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "need a person")) == (0, 1, 0)
+    assert f"{folder / 'Untitled.ipynb'} is left out, and stays where it is: it has no cell" in said
+    assert (folder / "Untitled.ipynb").exists()
+    assert Results(course, HW).notebooks == (HW,)
+    [graded_one] = Results(course, HW).read()
+    assert graded_one.run.problem == ""
+
+
+def test_a_copy_of_the_lab_that_learners_do_not_have_is_left_out(course, here):
+    folder = course.root / "source" / HW
+    shutil.copy(folder / f"{HW}.ipynb", folder / f"{HW}-Copy1.ipynb")
+    write(source(), course.root / "release" / HW / f"{HW}.ipynb")
+    hand_in(course, "ann", "score 2")
+    (course.root / "gradebook.db").unlink()  # so it is entered anew, by nbgrader itself
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "need a person")) == (0, 1, 0)
+    assert f"{HW}-Copy1.ipynb is left out" in said
+    assert "If it belongs to the lab, generate the lab again" in said
+    assert Results(course, HW).notebooks == (HW,)
 
 
 def test_two_notebooks_that_were_both_renamed_are_both_graded(tmp_path, here):

@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from grader.preprocessors.links import without_links
 from grader.preprocessors.sanitize import TOO_MUCH, Sanitize
+from grader.results.feedback.theirs import Theirs
 from grader.verdict import VERDICT_MIME
 from tests.growth import grows_too_fast, peak
 
@@ -165,6 +166,67 @@ def test_an_address_in_angle_brackets_stays_a_link():
 )
 def test_harmless_markdown_stays_markdown(text):
     assert sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My **plan**, $x_i^2$:\n\n- [x] read\n- [ ] write `x`\n\n  1. [X] more",
+        "| a | b | c |\n|:--|--:|:-:|\n| 1 | `2` | 3 |",
+    ],
+)
+def test_what_only_the_renderer_writes_into_a_page_keeps_no_text_from_being_shown(text):
+    assert sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source == text
+
+
+def test_a_box_of_a_task_is_a_sign_and_any_other_input_is_none():
+    theirs = Theirs()
+    page = theirs.words("- [x] read\n- [ ] write\n\n`- [x] code`", {})
+    assert re.findall(r"<li>(.*?)</li>", page) == ["\u2611 read", "\u2610 write"]
+    assert "<code>- [x] code</code>" in page
+    text = 'a <input class="task-list-item-checkbox" type="checkbox" disabled/> b'
+    assert "input" not in sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+
+
+def test_of_a_text_only_the_paragraph_that_can_not_be_shown_is_shown_as_it_was_written():
+    diagram = '```mermaid\ngraph TD\n\nA-->B["a"]\n```'
+    text = f"**plan**\n\n- one\n- two\n\n{diagram}\n\nand *more*"
+    shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+    assert shown.startswith("**plan**\n\n- one\n- two\n\n<pre>```mermaid\ngraph TD\n")
+    assert shown.endswith("```</pre>\n\nand *more*")
+    page = markdown2html_mistune(shown)
+    assert "<strong>plan</strong>" in page
+    assert "<em>more</em>" in page
+    assert "Mermaid" not in page
+    assert html.unescape(page).count("A-->B") == 1
+
+
+def test_in_a_text_of_many_paragraphs_only_few_are_looked_at_alone():
+    text = "```mermaid\nx\n```\n\n" + "a\n\n" * 1000
+    shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+    assert shown.count("<pre>") == 1
+    assert markdown2html_mistune(shown).count("<p>a</p>") > 900
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If x<y the loss falls, and **then** it stays.",
+        "a `List<int>` or a Dict<str, int> is <b>one</b> of <T>",
+        "for i<n; i++: the rest of this answer",
+        "a <b and what follows",
+        "$a<b$ and </c",
+    ],
+)
+def test_of_a_text_with_signs_that_begin_no_tag_nothing_is_lost(text):
+    shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
+    assert html.unescape(shown).replace("\u200b", "") == text
+    raw = sanitized(new_raw_cell(text, metadata=LEARNER)).cells[0].source
+    assert html.unescape(raw).replace("\u200b", "") == text
+    for page in pages_of(shown, {}):
+        seen = html.unescape(html.unescape(re.sub(r"<[^>\u200b]*>", "", page)))
+        for word in re.findall(r"\w+", re.sub(r"</?b>", "", text)):
+            assert word in seen
 
 
 def test_of_what_is_said_about_a_picture_only_its_size_stays():

@@ -154,7 +154,7 @@ def with_text(nb, text):
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """A course whose hostile class went through the real `nbgrader autograde` and feedback."""
-    course = make_course(tmp_path_factory.mktemp("ways") / "course")
+    course = make_course(tmp_path_factory.mktemp("ways") / "#1 [x] 2%é'&")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     assert nbgrader(course, "generate_assignment", LAB).returncode == 0
     hostile_class(course)

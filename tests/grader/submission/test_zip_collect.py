@@ -235,6 +235,7 @@ def test_nobody_else_hands_anything_in_and_no_file_lies_elsewhere(collected):
         ("no-archive", "neither a zip nor a tar file"),
         ("no-tar", "neither a zip nor a tar file"),
         ("bzip", "neither a zip nor a tar file"),
+        ("empty", "it holds no file"),
         ("deep", "path is too long"),
         ("long", "path is too long"),
         ("..", "student_id is no name"),
@@ -303,6 +304,11 @@ def moodle_folders(course):
         ("Eve Il_111", "submissions.zip", forged_class()),
         ("Eve Il_111", NOTEBOOK, bytes(60 * MIB)),
         ("Stran Ger_112", NOTEBOOK, MINE),
+        ("Not Hing_113", "", b""),  # the folder alone
+        ("Mac Only_114", f"__MACOSX/._{NOTEBOOK}", FORGED),
+        ("Ano Ther_115", "work.zip", zipped([("lab/", b""), ("lab/.DS_Store", b"")])),
+        ("Lon Ger_116", "d/" * 600 + NOTEBOOK, MINE),
+        *(("Man Y_117", f"{k}/{NOTEBOOK}", b"") for k in range(1001)),
     ]
     return {"ML_1-Lab-5533.zip": moodle(names, "assignsubmission_file_/")}
 
@@ -342,6 +348,7 @@ def canvas(course):
         "    Points Possible,,,,,7\n"
         '"Núñez, José",16,x16,jose@uni.example,A,\n'
     )
+    empty = zipped([("99_tiny/", b"")])
     names = [
         f"ebertann_17_66_{NOTEBOOK}",  # the file's number is Eve's own
         "ebertann_17_4710_data.csv",
@@ -356,7 +363,9 @@ def canvas(course):
     return {
         "submissions.zip": zipped(
             [(name, MINE if name.endswith(".ipynb") else BESIDE) for name in names]
+            + [("dupontlea_24_4720_99_tiny.zip", empty)]
         ),
+        "hingnot_25_4721_99_tiny.zip": empty,
         "2026-01-02_Grades-ML.csv": sheet.encode(),
         "ileve_66_4718_homework.zip": forged_class(),
     }
@@ -376,6 +385,12 @@ DOWNLOADS = {
             "Pat Dee_110": "no file of this learner ends in .ipynb",
             "Eve Il_111": "holds more than 50 MB",
             "evil.zip": "leads out of the archive",
+            "Not Hing_113": "it holds no file",
+            "Mac Only_114": "it holds no file but such as Mac Only_114_assignsubmission_file_/_",
+            "Ano Ther_115": "it holds no file but such as lab/.DS_Store",
+            "Lon Ger_116": "its path is too long",
+            "Man Y_117": "there are more than 1000 files",
+            "Man Y_117_assignsubmission_file_/0": "(and for 999 more files of this learner)",
         },
     ),
     moodle_flat: (
@@ -397,6 +412,8 @@ DOWNLOADS = {
             "ileve_66_4719": "can be read in several ways",
             "eberta_nn_21": "nobody in the gradebook has its number or its name",
             "LATE_anon_aB3": "nobody in the gradebook has its number or its name",
+            "dupontlea_24": "it holds no file",
+            "hingnot_25": "it holds no file",
         },
     ),
 }
@@ -428,4 +445,4 @@ def test_a_classs_download_is_collected_by_the_roster_and_nothing_is_lost(tmp_pa
     assert len(listed) == len(left) + 2
     assert digests(archive) == before
     assert ("does not say when: jose" in done.stderr) == (download is canvas)
-    assert ("a class's download, of 11 learners" in done.stderr) == (download is moodle_folders)
+    assert ("a class's download, of 16 learners" in done.stderr) == (download is moodle_folders)
