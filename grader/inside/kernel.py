@@ -436,7 +436,10 @@ def _refuse_input(*_: Any, **__: Any) -> NoReturn:
 
 
 def prepare() -> None:
-    """Make the shell that :func:`run` starts. This starts no thread, so it can be forked."""
+    """Make the shell that :func:`run` starts. This starts no thread, so it can be forked.
+
+    It must come before matplotlib is imported, which reads MPLBACKEND then and asks for the shell.
+    """
     os.environ.setdefault("MPLBACKEND", INLINE)
     config = Config()
     config.HistoryManager.enabled = False

@@ -23,9 +23,11 @@ ALWAYS = (
     "torch.distributed.tensor",
     "bdb",
     "matplotlib.pyplot",
+    # not `matplotlib_inline`: it belongs to the first figure, as in Jupyter's kernel
+    "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
-    "matplotlib_inline.backend_inline",
     "IPython.core.logger",
+    "IPython.core.pylabtools",
     "ipywidgets",
     "einops._torch_specific",
     "encodings.utf_16_be",
