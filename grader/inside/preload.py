@@ -27,7 +27,6 @@ ALWAYS = (
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "IPython.core.logger",
-    "IPython.core.pylabtools",
     "ipywidgets",
     "einops._torch_specific",
     "encodings.utf_16_be",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -60,6 +61,43 @@ def test_a_sandbox_shows_the_figures_that_a_learner_sees() -> None:
     live = {name: [s for s in said if s[0] not in BETWEEN] for name, said in live.items()}
     assert ours == live
     assert ours["shown"][0][1] == ["image/png", "text/plain"]
+
+
+PLOT = "import matplotlib.pyplot as plt\nfig = plt.figure()\n_ = plt.plot([1, 2])\nplt.close()"
+SET = "import matplotlib_inline.backend_inline as inline\ninline.set_matplotlib_formats({})\nfig"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("%config InlineBackend.figure_formats = ['svg']\nfig", "image/png"),
+        ("%config InlineBackend.figure_format = 'pdf'\nfig", "image/png"),
+        ("%config InlineBackend.figure_format = 'jpg'\nfig", "image/jpeg"),
+        (SET.format("'svg'"), "image/png"),
+        (SET.format("'svg', 'pdf'"), "image/png"),
+        (SET.format("'svg', 'jpeg'"), "image/jpeg"),
+        (SET.format("'svg', 'retina'"), "image/png"),
+    ],
+)
+def test_a_figure_in_another_format_is_a_picture_that_a_page_shows(code: str, kind: str) -> None:
+    with Inmate() as inmate:
+        inmate.run(PLOT)
+        [shown] = displayed(inmate, code)
+        assert set(shown) == {kind, "text/plain"}
+        head = b"\x89PNG" if kind == "image/png" else b"\xff\xd8\xff"
+        assert base64.b64decode(shown[kind]).startswith(head)
+
+
+def test_a_drawing_that_is_no_figure_stays_as_it_is() -> None:
+    with Inmate() as inmate:
+        [shown] = displayed(inmate, "from IPython.display import SVG\nSVG('<svg/>')")
+    assert shown["image/svg+xml"] == "<svg/>"
+
+
+def displayed(inmate: Inmate, code: str) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    inmate.kernel.run(code, PATIENCE, heard=lambda m, _: shown.append(m["data"]))
+    return shown
 
 
 BETWEEN = ("status", "execute_input")  # what only Jupyter's kernels say
