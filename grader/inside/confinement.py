@@ -34,7 +34,6 @@ ENVIRONMENT = {
     "SHELL": "/bin/sh",
     "PWD": WORK,
     "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
-    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
     "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.notebook.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs

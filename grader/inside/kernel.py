@@ -46,6 +46,7 @@ from traitlets import Instance, Type, default
 from traitlets.config import Config
 
 from grader.inside import messages
+from grader.inside.figures import Formats
 
 LONGEST = 1 << 20  # characters of one text
 # Printed text is sent when the cell ends and, before that, after so many seconds or characters.
@@ -280,6 +281,11 @@ class Shell(InteractiveShell):
         self._asked: deque[dict[str, Any]] = deque()
         self._task: asyncio.Task[None] | None = None
 
+    def init_display_formatter(self) -> None:
+        configurables: list[Any] = self.configurables
+        self.display_formatter = Formats(parent=self)
+        configurables.append(self.display_formatter)
+
     def move_in(self, end: socket.socket, home: str) -> None:
         """Make of this process the kernel of one notebook, with its end of the socket."""
         self.sender.open(end)
@@ -459,7 +465,10 @@ def _refuse_input(*_: Any, **__: Any) -> NoReturn:
 
 
 def prepare() -> None:
-    """Make the shell that :func:`run` starts. This starts no thread, so it can be forked."""
+    """Make the shell that :func:`run` starts. This starts no thread, so it can be forked.
+
+    It must come before matplotlib is imported, which reads MPLBACKEND then and asks for the shell.
+    """
     os.environ.setdefault("MPLBACKEND", INLINE)
     config = Config()
     config.HistoryManager.enabled = False

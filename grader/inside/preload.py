@@ -23,8 +23,9 @@ ALWAYS = (
     "torch.distributed.tensor",
     "bdb",
     "matplotlib.pyplot",
+    # not `matplotlib_inline`: it belongs to the first figure, as in Jupyter's kernel
+    "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
-    "matplotlib_inline.backend_inline",
     "IPython.core.logger",
     "ipywidgets",
     "einops._torch_specific",

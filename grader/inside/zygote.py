@@ -78,13 +78,13 @@ def main(control_fd: int) -> None:
             if any(Path(path).is_relative_to(folder) for folder in told["readable"])
         ]
         with _before_forks():
+            from grader.inside.kernel import prepare
+
+            prepare()
             preload()
             import torch
 
-            from grader.inside.kernel import prepare
-
             torch.set_num_threads(1)
-            prepare()
             originals.remember()
         control.send(json.dumps({"ready": True}).encode())
         Zygote(control, grader, told).serve()

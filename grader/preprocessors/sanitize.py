@@ -81,6 +81,12 @@ FENCE = re.compile(r"[\s>*+-]*(`{3,}|~{3,})")
 MAX_MARKDOWN, MAX_MARKDOWN_IN_ALL = 20_000, 200_000
 MAX_PICTURES_IN_ALL = 1 << 25
 TOO_MUCH = "... this has too much markup to be shown ..."
+# What is said where something is left out that a notebook shows: a kind, or a part of HTML.
+NOT_SHOWN = "(This output is not shown: it is of the kind {}. Pages show text, PNG and JPEG.)"
+PART_NOT_SHOWN = "(A part of this output is not shown: {}.)"
+KIND = re.compile(r"[a-z]+/[\w.+-]{1,80}", re.ASCII)
+SEEN = re.compile(r"<(audio|canvas|embed|iframe|object|script|svg|video)[\s/>]", re.IGNORECASE)
+WITH_SOURCE = re.compile(r"<img\s(?:[^<>]{0,300}?\s)??src=", re.IGNORECASE)
 
 
 class Sanitize(SanitizeHTML):
@@ -123,7 +129,13 @@ class Sanitize(SanitizeHTML):
         for output in outputs:
             if words := output.get("data", {}).get("text/markdown"):
                 output.data["text/markdown"] = _as_text(without_brackets(_joined(words)))
+        before = [dict(output.get("data", {})) for output in outputs]
         outputs = super().sanitize_code_outputs(outputs)
+        for output, had in zip(outputs, before, strict=True):
+            kind = next((kind for kind in ("text/html", "text/markdown") if kind in had), "")
+            if said := _left_out(had, output.get("data", {}), kind):
+                words = _joined(output.data.get(kind or "text/plain", ""))
+                output.data[kind or "text/plain"] = f"{words}\n\n{said}" if words else said
         for output in outputs:
             if output.output_type == "stream":
                 output.text = without_addresses(_joined(output.text))
@@ -172,6 +184,24 @@ class Sanitize(SanitizeHTML):
 def _as_text(markdown: str) -> str:
     """Return markdown with a space of no width behind each `<` that begins no tag of HTML."""
     return LOOSE.sub("<\u200b", markdown)
+
+
+def _left_out(had: Mapping[str, Any], kept: Mapping[str, Any], markup: str) -> str:
+    """Return a sentence about what would be seen of an output, and is left out; or nothing.
+
+    ``markup`` is the kind of output that a page shows of it, empty if it is plain text.
+    """
+    if markup:
+        written, shown = _joined(had[markup]), _joined(kept[markup])
+        gone = {tag.lower() for tag in SEEN.findall(written)}
+        if len(WITH_SOURCE.findall(written)) > len(WITH_SOURCE.findall(shown)):
+            gone.add("img")
+        said = PART_NOT_SHOWN.format(", ".join(sorted(gone))) if gone else ""
+        return f"<p>{said}</p>" if said and markup == "text/html" else said
+    lost = [kind for kind in had if kind not in kept]
+    if not lost or kept.keys() - {"text/plain"}:
+        return ""
+    return NOT_SHOWN.format(lost[0] if KIND.fullmatch(lost[0]) else "unknown")
 
 
 def _joined(text: Any) -> str:

@@ -62,14 +62,26 @@ def make_stage(stage: Path) -> None:
 
 
 def environment_folders() -> list[str]:
-    """Return the folders of this Python: the environment, and the interpreter it was made from."""
+    """Return the folders of this Python: the environment, and the interpreter it was made from.
+
+    A folder that a symbolic link leads to stands there by both paths: some packages, such as
+    matplotlib for its fonts, resolve links before they open a file.
+    """
     executable = Path(os.path.realpath(sys.executable))
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     found.add(str(executable.parent.parent))
-    return sorted(os.path.abspath(folder) for folder in found)
+    return sorted(
+        {path(folder) for folder in found for path in (os.path.abspath, os.path.realpath)}
+    )
 
 
 def hidden_folders(readable: list[str]) -> list[str]:
-    """Return the folders to hide: the project's root, if it lies in a readable one."""
-    inside = any(ROOT.is_relative_to(folder) for folder in (*readable, "/usr"))
-    return [str(ROOT)] if inside and (ROOT / "phases").is_dir() else []
+    """Return the folders to hide: the project's root, by each path at which it could be read."""
+    if not (ROOT / "phases").is_dir():
+        return []
+    seen = {folder: Path(os.path.realpath(folder)) for folder in (*readable, "/usr")}
+    return sorted(
+        os.path.normpath(f"{folder}/{ROOT.relative_to(real)}")
+        for folder, real in seen.items()
+        if ROOT.is_relative_to(real)
+    )

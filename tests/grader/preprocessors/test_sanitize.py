@@ -73,9 +73,44 @@ def test_harmful_text_of_a_learner_is_taken_apart(html, make):
     "mime",
     ["application/javascript", "image/svg+xml", "application/vnd.jupyter.widget-view+json"],
 )
-def test_other_kinds_of_output_are_dropped(mime):
-    nb = sanitized(shows({mime: "alert(1)", "text/plain": "words"}))
-    assert nb.cells[0].outputs[0].data == {"text/plain": "words"}
+def test_other_kinds_of_output_are_dropped_and_said_to_be(mime):
+    [output] = sanitized(shows({mime: "alert(1)", "text/plain": "words"})).cells[0].outputs
+    assert list(output.data) == ["text/plain"]
+    assert output.data["text/plain"].startswith("words\n\n(This output is not shown: it is of the")
+    assert mime in output.data["text/plain"]
+    assert sanitized(shows(dict(output.data))).cells[0].outputs[0].data == output.data
+
+
+def test_nothing_is_said_of_a_kind_beside_a_picture_nor_what_a_learner_calls_a_kind():
+    with_picture = shows({"image/svg+xml": "<svg/>", "image/png": "AAAA", "text/plain": "<Figure>"})
+    assert sanitized(with_picture).cells[0].outputs[0].data == {
+        "image/png": "AAAA",
+        "text/plain": "<Figure>",
+    }
+    [output] = sanitized(shows({"<b>/x": "y"})).cells[0].outputs
+    assert "of the kind unknown" in output.data["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("markup", "gone"),
+    [
+        ("<svg viewBox='0 0 1 1'><circle r='1'/></svg>", "svg"),
+        ("<img width=3 src='data:image/svg+xml;base64,PHN2Zz4='>", "img"),
+        ("<IMG\nsrc=https://example.org/x.png>", "img"),
+        ("<script>draw()</script><canvas></canvas>", "canvas, script"),
+        ("<video src='x'></video>", "video"),
+    ],
+)
+@pytest.mark.parametrize("mime", ["text/html", "text/markdown"])
+def test_a_figure_that_is_taken_out_of_markup_is_named(markup, gone, mime):
+    png = '<img alt="a" src="data:image/png;base64,AAAA">'
+    [output] = sanitized(shows({mime: f"{png}{markup}"})).cells[0].outputs
+    assert f"(A part of this output is not shown: {gone}.)" in output.data[mime]
+    assert (
+        "not shown" not in sanitized(shows({mime: f"{png}<b>x</b>"})).cells[0].outputs[0].data[mime]
+    )
+    again = sanitized(shows(dict(output.data))).cells[0].outputs[0].data[mime]
+    assert again.count("not shown") == 1
 
 
 def test_saved_widgets_are_dropped():

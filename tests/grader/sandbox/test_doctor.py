@@ -165,6 +165,20 @@ def test_the_project_is_hidden_where_a_shown_folder_holds_it(
     (tmp_path / "course" / "phases").mkdir(parents=True)
     monkeypatch.setattr(stage, "ROOT", tmp_path / "course")
     assert stage.hidden_folders([str(tmp_path)]) == [str(tmp_path / "course")]
+    linked = tmp_path / "linked"
+    linked.symlink_to(tmp_path)
+    assert stage.hidden_folders([str(linked)]) == [str(linked / "course")]
+
+
+def test_an_environment_behind_a_link_is_seen_by_both_paths(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Matplotlib opens its fonts by the path without links."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "linked"))
+    shown = stage.environment_folders()
+    assert {str(tmp_path / "linked"), str(tmp_path / "real")} <= set(shown)
 
 
 def test_the_command_needs_neither_torch_nor_bubblewrap_to_say_so() -> None:
