@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+import time
 
 import nbformat
 import pytest
@@ -188,8 +189,101 @@ def test_a_question_from_which_lines_were_deleted_holds_no_words():
 @pytest.mark.parametrize("grade_id", ["twice", "setup"])
 def test_an_edited_cell_is_replaced_by_the_original(grade_id):
     nb = solved(RELEASE)
-    cell(nb, grade_id).source = "1e9"
+    cell(nb, grade_id).source = ""
     assert kinds(redo(nb)) == [("changed", grade_id)]
+
+
+ADDED = {  # to the setup cell, which is `import torch`
+    "a line below": ("import torch\nimport numpy as np\n", "import numpy as np"),
+    "a line above, and spaces": ("import math\n\nimport torch  \n", "import math"),
+    "several, and a comment": (
+        "import torch\n# mine\nimport math\n\ndef half(x):\n    return x / 2",
+        "# mine\nimport math\ndef half(x):\n    return x / 2",
+    ),
+    "a name in the same line": ("import torch, math as m", "import math as m"),
+    "a part of what is there": ("import torch\nimport torch.nn.functional", None),
+    "a magic": ("%matplotlib inline\nimport torch\n!ls", "%matplotlib inline\n!ls"),
+    "below a magic": ("%%time\nimport torch\nx = 1", "x = 1"),
+    "syntax of another Python": ("import torch\ntype A = int", "type A = int"),
+    "all of it": ("x = 1\ny = 2", "x = 1\ny = 2"),
+}
+
+
+@pytest.mark.parametrize("what", ADDED)
+def test_code_added_to_a_locked_cell_is_the_learners_own_below_it(what):
+    text, added = ADDED[what]
+    nb = solved(RELEASE)
+    cell(nb, "setup").source = text
+    rebuilt = redo(nb)
+    below = rebuilt.nb.cells[index(rebuilt.nb, "setup") + 1]
+    assert (below.cell_type, below.source) == ("code", added or text.splitlines()[-1])
+    assert below.metadata == {"open_the_hood": {"by": "learner"}}
+    assert "`setup` now stands in a cell below it." in rebuilt.notes[-1].message
+    gone = {"below a magic", "all of it"}  # the lab's own line, or what it was run by
+    changed = [("changed", "setup")] if what in gone else []
+    assert kinds(rebuilt) == [*changed, ("moved", "setup")]
+
+
+REBOUND = {
+    "a name of the lab's": "import torch\ntorch = None",
+    "another import of it": "import numpy as torch",
+    "below a condition": "import torch\nif True:\n    torch = None",
+    "a comment beside it": "import torch  # mine",
+    "what it was": "import  torch, torch",
+}
+
+
+@pytest.mark.parametrize("what", REBOUND)
+def test_what_the_lab_binds_stays_as_the_lab_has_it(what):
+    nb = solved(RELEASE)
+    cell(nb, "setup").source = REBOUND[what]
+    rebuilt = redo(nb)
+    same = what in ("a comment beside it", "what it was")
+    assert kinds(rebuilt) == ([] if same else [("changed", "setup")])
+    assert len(rebuilt.nb.cells) == len(nb.cells) + bool(rebuilt.notes)
+
+
+def test_code_added_to_a_test_runs_where_it_ran():
+    nb = solved(RELEASE)
+    test = cell(nb, "twice")
+    test.source = f"{ANSWERS['twice']}\n{test.source}\nprint(twice(1))"
+    rebuilt = redo(nb)
+    at = index(rebuilt.nb, "twice")
+    around = [c.source for c in rebuilt.nb.cells[at - 1 : at + 2 : 2]]
+    assert around == [ANSWERS["twice"], "print(twice(1))"]
+    assert kinds(rebuilt) == [("moved", "twice")]
+    assert "in a cell above and below it." in rebuilt.notes[0].message
+
+
+def test_an_answer_written_into_the_test_counts_where_its_own_cell_is_gone():
+    nb = solved(RELEASE)
+    test = cell(nb, "twice")
+    test.source = f"{ANSWERS['twice']}\n{test.source}"
+    del nb.cells[index(nb, "twice_solution")]
+    rebuilt = redo(nb)
+    assert "def twice" not in cell(rebuilt.nb, "twice_solution").source
+
+
+COSTLY = {
+    "brackets": "(" * 70_000,
+    "signs": "-" * 140_000 + "1",
+    "statements": "x = 1\n" * 20_000,
+    "statements in a line": "x=1;" * 30_000,
+    "spaces": "%x\n" + " " * 140_000 + "?",
+    "words": "%x\n" + "x" * 140_000 + "!",
+    "names": "import x\nfrom x import " + ",".join(f"x{n}" for n in range(20_000)),
+    "a zero": "\0x",
+}
+
+
+@pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
+def test_what_is_added_is_found_in_little_time(text):
+    nb = solved(RELEASE)
+    cell(nb, "setup").source += f"\n{text}"
+    begun = time.process_time()
+    rebuilt = redo(nb)
+    assert time.process_time() - begun < 5
+    assert kinds(rebuilt) == [("moved", "setup")]
 
 
 def test_spaces_at_the_end_of_a_line_are_no_edit():
