@@ -417,3 +417,39 @@ def test_code_in_cells_that_lost_their_marks_is_used_and_that_is_said():
     for one in nb.cells:
         one.metadata.pop("nbgrader", None)
     assert kinds(redo(nb)) == [("unmarked", None)]
+
+
+BINDINGS = {
+    "below a condition": "if torch:\n    def twice(x):\n        return 2 * x",
+    "below a try": "try:\n    from fast import twice\nexcept ImportError:\n    twice = None",
+    "below a with": "with torch.no_grad():\n    class twice: pass",
+    "a lambda": "twice = lambda x: 2 * x",
+    "another function": "twice, other = double, None",
+    "decorated": "@torch.no_grad()\ndef twice(x):\n    return 2 * x",
+    "imported": "from helpers import (\n    double as twice,\n)",
+    "behind a magic": "%matplotlib inline\nif torch:\n    def twice(x): return 2 * x\n!ls",
+    "below a cell magic": "%%time\ndef twice(x): return 2 * x",
+    "from a magic": "twice = %time make()",
+    "in a loop": "for twice in [double]: pass",
+    "in an expression": "(twice := double)",
+    "with its type": "twice: object = double",
+    "in code of another Python": "type A = int\nif torch:\n  def twice(x): return 2 * x",
+}
+NO_BINDINGS = {
+    "a call": "twice(1)",
+    "a comparison": "twice == 2",
+    "a method": "class Other:\n    def twice(self): pass",
+    "inside a function": "def other():\n    twice = 1",
+    "an attribute": "other.twice = 1",
+    "a text": "'\\n\\ndef twice(x): pass'\n'''\ndef twice(x): pass\n'''",
+    "a file that is written": "%%writefile twice.py\ndef twice(x): return 2 * x",
+}
+
+
+@pytest.mark.parametrize("what", BINDINGS | NO_BINDINGS)
+def test_an_answer_without_its_mark_counts_however_it_is_bound(what):
+    nb = solved(RELEASE)
+    at = index(nb, "twice_solution")
+    nb.cells[at] = new_code_cell((BINDINGS | NO_BINDINGS)[what])
+    restored = cell(redo(nb).nb, "twice_solution").source
+    assert ("def twice" not in restored) == (what in BINDINGS)
