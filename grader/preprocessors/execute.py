@@ -26,6 +26,7 @@ from grader.judging.graded_cell import (
     without_verdict,
 )
 from grader.judging.learner_source import LearnerSource, importable
+from grader.judging.newer_python import NewerPython
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
 from grader.run_record import RunRecord, record, record_note
@@ -41,7 +42,7 @@ from grader.sandbox import (
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.sandbox.outputs import Outputs
 from grader.submission.notes import Note, NoteKind
-from grader.verdict import Cause
+from grader.verdict import FULL, VERDICT_MIME, Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from utils.instruments.toolchain import inductor_lacks
 from utils.notebook.one_line import NBGRADER
@@ -118,6 +119,7 @@ class Execute(NbGraderExecute):
             self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
             self._printed = 0
             self._code = LearnerSource(files=importable(Path(path)) if path else ())
+            self._newer = NewerPython(RunRecord.of(nb.metadata).python)
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             try:
@@ -187,7 +189,9 @@ class Execute(NbGraderExecute):
         source = parts[0] if parts else cell.source
         first, stop = self._run(source, cell)
         first = [without_verdict(output) for output in first]
-        self._code.add(source, given=is_locked(cell), finished=not (stop or self._raised))
+        error = NOT_RUN if stop else self._raised
+        self._code.add(source, given=is_locked(cell), finished=not error)
+        self._newer.ran(source, is_locked(cell), error, self._message)
         if not stop and self._raised == "NotImplementedError" and is_solution(cell):
             self._unwritten.add(cell.metadata.nbgrader.grade_id)
         if parts is None:
@@ -235,8 +239,10 @@ class Execute(NbGraderExecute):
             if self._raised != TIMED_OUT and not examiner.finished():
                 errors = [output for output in outputs if output.output_type == "error"]
                 if raised := [error for error in errors if error.ename == self._raised]:
-                    return raised[-1:], stop
+                    return raised[-1:], stop or self._newer.stop(hidden, self._code)
             report = examiner.report()
+            if not stop and report.data[VERDICT_MIME]["status"] not in FULL:
+                stop = self._newer.stop(hidden, self._code, examiner.raised())
             if self._examples and not stop and examiner.unexampled():
                 self._wrong.append((report, examiner))
             return [report], stop
@@ -246,7 +252,7 @@ class Execute(NbGraderExecute):
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
         stop: Stop | None = None
-        self._raised, cell.execution_count = "", None
+        self._raised, self._message, cell.execution_count = "", "", None
         outputs = Outputs()
 
         def hear(message: dict[str, Any] | None, size: int) -> None:
@@ -261,7 +267,7 @@ class Execute(NbGraderExecute):
             cell.execution_count = done["count"] if 0 <= done["count"] < MAX_COUNT else None
             outputs.number(cell.execution_count)
             if done["ename"] is not None:
-                self._raised = done["ename"]
+                self._raised, self._message = done["ename"], done["evalue"]
                 if all(output.get("ename") != self._raised for output in outputs.shown):
                     line = f"{self._raised}: {done['evalue']}"  # showing it was switched off
                     outputs.shown.append(_error(done["evalue"], self._raised, line))

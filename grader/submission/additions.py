@@ -20,6 +20,7 @@ DEFINES = re.compile(
     r"^(?:[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))",
     re.MULTILINE,
 )
+IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\n;]+)", re.MULTILINE)
 # A line for IPython: a magic, a shell command or a question, or what is assigned from one.
 OF_IPYTHON = re.compile(r"(\s*+)(?:([\w., \t]++=)\s*+[%!]|[%!?]|[\w.]++\?{1,2}\s*$)")
 CELL_MAGIC = re.compile(r"\s*%%(\w*)")
@@ -51,7 +52,8 @@ def names_in(source: str) -> set[str]:
     except UNPARSED:
         if CELL_MAGIC.match(source):  # such as %%bash and %%writefile
             return set()
-        return {function or variable for function, variable in DEFINES.findall(source)}
+        imported = re.findall(r"(\w+)[ \t]*(?:,|\)|$)", ",".join(IMPORTED.findall(source)))
+        return {*imported, *(one for found in DEFINES.findall(source) for one in found if one)}
 
 
 def additions(text: str, released: str) -> Additions:

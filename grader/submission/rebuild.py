@@ -81,16 +81,19 @@ def rebuild(
     submission; they come first in the result.
     """
     master = as_recorded(source_nb, config)
+    python = ""
     try:
         if isinstance(submitted, Unreadable):
             raise submitted
-        cells, found = _answers(read_submission(submitted), master, _as_released(master, config))
+        theirs = read_submission(submitted)
+        python = theirs.python
+        cells, found = _answers(theirs, master, _as_released(master, config))
     except Unreadable as reason:
         cells = copy.deepcopy(master.cells)
         found = [unreadable(str(reason))]
     found = [*notes, *found]
     nb = _notebook(master, cells, found)
-    record(nb, notes=found)
+    record(nb, notes=found, python=python)
     return Rebuilt(nb, found)
 
 

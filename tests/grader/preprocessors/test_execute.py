@@ -98,6 +98,24 @@ def test_an_endless_loop_costs_its_own_cell():
     assert "stopped after 1 s" in str(nb.cells[0].outputs)
 
 
+NEW_SYNTAX = "def twice(x): return f'{'a'}' and type X = int"
+
+
+def test_what_this_python_is_too_old_for_is_left_to_a_person():
+    """Whether the cell, a helper's cell or a call needs the newer one."""
+    imports = "def twice(x):\n    from itertools import soon\n    return soon(x)"
+    wrong = "def twice(x): return x"
+    nb = run(NEW_SYNTAX, HIDDEN, imports, HIDDEN, wrong, HIDDEN, RIGHT, HIDDEN, python="9.7.1")
+    found = [cell.outputs[-2].data[VERDICT_MIME] for cell in nb.cells[1::2]]
+    causes = [verdict["cause"] for verdict in found]
+    assert causes == ["newer_python", "newer_python", "none", "none"]
+    assert "written with Python 9.7" in found[0]["problem"]
+    assert "`itertools` lacks something that this answer needs (ImportError)" in found[1]["problem"]
+    assert [verdict["earned"] for verdict in found] == [0.0, 0.0, 0.0, 2.0]
+    nb = run(NEW_SYNTAX, HIDDEN, python="3.11.2")
+    assert read_verdicts(nb)["twice"].cause == "undefined_name"
+
+
 def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
     nb = run(*["1 / 0"] * 1000, HIDDEN, limits={"total_seconds": 1})
     said = [output.evalue for cell in nb.cells[:-1] for output in cell.outputs]

@@ -327,6 +327,24 @@ def test_metadata_of_the_learner_is_dropped():
     assert "seed" not in rebuilt.metadata.open_the_hood
 
 
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ({"version": "3.13.5"}, "3.13.5"),
+        ({"name": "python"}, ""),
+        ({"version": 3}, ""),
+        ({"version": "3\n" * 9_000}, ("3\n" * 200)),
+        ([], ""),
+    ],
+)
+def test_the_python_that_a_notebook_names_is_recorded(said, read):
+    tree = json.loads(nbformat.writes(solved(RELEASE)))
+    tree["metadata"]["language_info"] = said
+    rebuilt = redo(json.dumps(tree).encode())
+    assert rebuilt.nb.metadata.open_the_hood.python == read
+    assert rebuilt.notes == []
+
+
 @pytest.mark.parametrize("version", [0, 1, 2, 99, "x", None])
 def test_a_foreign_nbgrader_schema_does_not_matter(version):
     nb = solved(RELEASE)
