@@ -88,7 +88,7 @@ class NewerPython:
 def _why(error: str, message: str) -> str:
     """Return, in words, what this Python lacks by an error; empty if it may be another's fault."""
     if error == "SyntaxError":
-        return "a cell that this answer needs is no valid code (SyntaxError)"
+        return "a cell that this answer needs does not parse (SyntaxError)"
     found = LACKS[error].match(message) if error in LACKS else None
     if found is None or found[1] not in LIBRARY:
         return ""
