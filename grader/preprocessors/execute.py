@@ -27,8 +27,10 @@ from grader.judging.graded_cell import (
 )
 from grader.judging.learner_source import LearnerSource, importable
 from grader.judging.newer_python import NewerPython
+from grader.judging.own_cells import is_own
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
+from grader.preprocessors.own_time import OwnTime
 from grader.run_record import RunRecord, record, record_note
 from grader.sandbox import (
     FilesRefused,
@@ -80,6 +82,8 @@ class Execute(NbGraderExecute):
     - The limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long
       and a notebook that prints too much are interrupted. A kernel that ignores the interrupt is
       killed, and the outputs of the later cells say so.
+    - A learner's own cells that no exercise needs have a time of their own, as long as that of all
+      else (:mod:`grader.preprocessors.own_time`): what they take costs no answer.
     - Where a kernel dies in its sandbox and no limit was the reason, the notebook is run a second
       time, because Linux or the machine may have killed it. Code that kills it does so again.
     """
@@ -112,6 +116,8 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
         begun, as_before = time.monotonic(), copy.deepcopy(nb)
+        limits = self._limits
+        self._own_time = OwnTime(nb.cells, limits.total_seconds, limits.grace)
         self._may_run_again = not self.unsafe_no_sandbox
         while True:
             self.nb = nb
@@ -134,13 +140,17 @@ class Execute(NbGraderExecute):
 
     def _run_all(self, folder: Path | None) -> None:
         self.kernel = self._new_kernel(folder)
-        self._begun = time.monotonic()
         self._start(self.kernel)
+        self._own_time.start()
         try:
             for cell in self.nb.cells:
-                if cell.cell_type == "code":
+                if is_own(cell):
+                    self._run_own(cell)
+                elif cell.cell_type == "code":
                     self._run_cell(cell)
                 self._above = cell.metadata.get("nbgrader", {}).get("grade_id") or self._above
+            if note := self._own_time.note():
+                record_note(self.nb, note)
             self._seek_examples()
         finally:
             self.kernel.end()
@@ -178,13 +188,24 @@ class Execute(NbGraderExecute):
             kernel.start()
         kernel.wait(False)
 
-    def _run_cell(self, cell: NotebookNode) -> None:
-        begun = time.monotonic()
-        total = self._limits.total_seconds
-        if self.unsafe_no_sandbox and begun - self._begun > total and not self._stopped:
+    def _run_own(self, cell: NotebookNode) -> None:
+        self._limit(cell)
+        seconds = self._own_time.limit(cell, self.timeout)
+        if seconds is None or self._stopped:
+            self._run_cell(cell)
+        elif seconds <= 0:
+            cell.outputs = [_error(self._own_time.leave_out())]
+        else:
+            with self._own_time.spent(self.kernel, seconds, self._place()):
+                self._run_cell(cell, seconds)
+
+    def _run_cell(self, cell: NotebookNode, seconds: int = 0) -> None:
+        total, passed = self._limits.total_seconds, self.kernel.passed() - self._own_time.spared
+        if self.unsafe_no_sandbox and passed > total and not self._stopped:
             self.kernel.end()  # the zygote ends a sandbox at that limit
             self._stopped = f"it ran longer than {total} s in all"
         self._limit(cell)
+        self.timeout = seconds or self.timeout
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
         first, stop = self._run(source, cell)
@@ -316,7 +337,10 @@ class Execute(NbGraderExecute):
         """Return words for a cell, in which nothing stands that a learner wrote."""
         if own := cell.metadata.get("nbgrader", {}).get("grade_id"):
             return f"the cell `{own}`"
-        return f"a cell below `{self._above}`" if self._above else "a cell above all exercises"
+        return f"a cell {self._place()}"
+
+    def _place(self) -> str:
+        return f"below `{self._above}`" if self._above else "above all exercises"
 
 
 def _error(problem: str, name: str = NOT_RUN, line: str = "") -> NotebookNode:
