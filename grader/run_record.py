@@ -44,6 +44,7 @@ class RunRecord:
     sandbox: bool | None = None  # whether there was one; None where that was not recorded
     seconds: float | None = None  # how long the run took by the clock
     notes: tuple[Note, ...] = ()  # what was put right before grading
+    python: str = ""  # the version with which, as the submission says, its learner worked
     # what verdicts gave before a request for a regrade, in words, by exercise
     earlier: Mapping[str, str] = field(default_factory=dict)
     # whether it differs from what was graded before by requests for a regrade alone
@@ -75,6 +76,7 @@ class RunRecord:
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),
+            python=text(ours.get("python")),
             earlier=_texts(ours.get("earlier")),
             only_asks=truth(ours.get("only_asks")),
         )

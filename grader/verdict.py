@@ -51,6 +51,7 @@ class Cause(StrEnum):
     KERNEL_DIED = "kernel_died"
     KERNEL_STOPPED = "kernel_stopped"  # the kernel stopped in an earlier cell; this one did not run
     NOT_EVALUATED = "not_evaluated"  # the check gave no verdict
+    NEWER_PYTHON = "newer_python"  # this machine's Python is older than the learner's; no mark yet
     UNAVAILABLE = "unavailable"  # this machine lacks what the check needs, such as a GPU
 
 

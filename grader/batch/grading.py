@@ -28,7 +28,7 @@ from grader.batch.job import (
 )
 from grader.batch.version import checks_version, grader_version
 from grader.inside.long_lived import long_lived
-from grader.judging.graded_cell import verified_parts
+from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.preprocessors import Execute as SandboxedExecute
 from grader.run_record import RunRecord, record, record_note
 from grader.submission.bounds import TOO_MUCH
@@ -36,6 +36,7 @@ from grader.submission.companions import place
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
 from grader.submission.rebuild import rebuild
+from grader.verdict import Cause
 
 GRADER = grader_version()  # of what this process has loaded, whatever happens to the files
 checks_of = cache(checks_version)
@@ -168,12 +169,19 @@ def _execute(
 
 
 def _scores(nb: NotebookNode) -> dict[str, float | None]:
-    """Return nbgrader's scores by cell, and note which outputs are no scores."""
+    """Return nbgrader's scores by cell, and note which outputs are no scores.
+
+    There is none where a person must look first, because this Python is older than the learner's.
+    """
     scores: dict[str, float | None] = {}
+    verdicts = read_verdicts(nb)
     for cell in nb.cells:
         if not is_grade(cell):
             continue
         name = cell.metadata.nbgrader.grade_id
+        if name in verdicts and verdicts[name].cause is Cause.NEWER_PYTHON:
+            scores[name] = None
+            continue
         try:
             scores[name] = determine_grade(cell)[0]
         except (ValueError, KeyError) as error:

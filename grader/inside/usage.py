@@ -30,9 +30,11 @@ PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
 WATCHED = 256  # for one descriptor in one epoll set
 QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
 # The file of a sandbox's own time has its seconds, then a byte that is 0 while the sandbox waits
-# for the grader and not the grader for it.
+# for the grader and not the grader for it, and then how many of the seconds do not count towards
+# its limit in all.
 OWN_TIME = struct.Struct("d")
 AWAITED = OWN_TIME.size
+SPARED = AWAITED + 1
 WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the limit
 LONGEST_SLEEP = 0.25  # seconds between two looks above which the machine is too busy to look
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken

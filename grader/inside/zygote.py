@@ -334,7 +334,10 @@ class Zygote:
         Its threads get no larger share of the processor than FAIR. Its memory comes last, because
         to measure it may take long.
         """
-        meter, seconds = entry.meter, entry.limits["total_seconds"]
+        [spared] = usage.OWN_TIME.unpack(
+            os.pread(entry.own_time, usage.OWN_TIME.size, usage.SPARED)
+        )
+        meter, seconds = entry.meter, entry.limits["total_seconds"] + spared
         meter.look(os.pread(entry.own_time, 1, usage.AWAITED) != b"\0")
         os.pwrite(entry.own_time, usage.OWN_TIME.pack(meter.passed), 0)
         entry.nice = max(entry.nice, self.nice, usage.niceness(meter.runnable))

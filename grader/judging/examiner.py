@@ -113,6 +113,11 @@ class Examiner:
         """Return whether each case had its answer; call it after the question's code ran."""
         return all(got.cause is not Cause.NO_REPLY for got in self._answers())
 
+    def raised(self) -> list[tuple[str, str]]:
+        """Return the type and the message of each error that came of a case."""
+        found = [got.raised for got in self._answers()]
+        return [(error.kinds[0], error.message) for error in found if error]
+
     def report(self) -> NotebookNode:
         """Compute the verdict and return it for the notebook; call it after the question ran."""
         claims = claims_of(self._key)

@@ -108,7 +108,8 @@ def final_outputs(
         if untouched and stop.cause is Cause.UNDEFINED_NAME:  # a stub that defines nothing
             status, stop = Status.NOT_ATTEMPTED, Stop(Cause.NOT_ATTEMPTED, "not attempted yet")
         said = Verdict(grade_id, points, status, cause=stop.cause, problem=stop.problem)
-        text = f"{grade_id}: 0 of {points:g} points\n  {stop.problem}"
+        earned_so_far = "–" if stop.cause is Cause.NEWER_PYTHON else "0"
+        text = f"{grade_id}: {earned_so_far} of {points:g} points\n  {stop.problem}"
         data = {"text/plain": text, VERDICT_MIME: said.to_json()}
         report = made_output("display_data", data=data)
     shown = shown_points(earned or 0.0)

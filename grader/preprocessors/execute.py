@@ -26,8 +26,11 @@ from grader.judging.graded_cell import (
     without_verdict,
 )
 from grader.judging.learner_source import LearnerSource
+from grader.judging.newer_python import NewerPython
+from grader.judging.own_cells import is_own
 from grader.metadata import KEY
 from grader.phase_paths import ROOT, environment_with
+from grader.preprocessors.own_time import OwnTime
 from grader.run_record import RunRecord, record, record_note
 from grader.sandbox import (
     FilesRefused,
@@ -41,7 +44,7 @@ from grader.sandbox import (
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.sandbox.outputs import Outputs
 from grader.submission.notes import Note, NoteKind
-from grader.verdict import Cause
+from grader.verdict import FULL, VERDICT_MIME, Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from utils.instruments.toolchain import inductor_lacks
 from utils.notebook.one_line import NBGRADER
@@ -79,6 +82,8 @@ class Execute(NbGraderExecute):
     - The limits are those of the lab (:class:`grader.sandbox.Limits`). A cell that takes too long
       and a notebook that prints too much are interrupted. A kernel that ignores the interrupt is
       killed, and the outputs of the later cells say so.
+    - A learner's own cells that no exercise needs have a time of their own, as long as that of all
+      else (:mod:`grader.preprocessors.own_time`): what they take costs no answer.
     - Where a kernel dies in its sandbox and no limit was the reason, the notebook is run a second
       time, because Linux or the machine may have killed it. Code that kills it does so again.
     """
@@ -111,6 +116,8 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
         begun, as_before = time.monotonic(), copy.deepcopy(nb)
+        limits = self._limits
+        self._own_time = OwnTime(nb.cells, limits.total_seconds, limits.grace)
         self._may_run_again = not self.unsafe_no_sandbox
         while True:
             self.nb = nb
@@ -118,6 +125,7 @@ class Execute(NbGraderExecute):
             self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
             self._printed = 0
             self._code = LearnerSource()
+            self._newer = NewerPython(RunRecord.of(nb.metadata).python)
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             try:
@@ -132,13 +140,17 @@ class Execute(NbGraderExecute):
 
     def _run_all(self, folder: Path | None) -> None:
         self.kernel = self._new_kernel(folder)
-        self._begun = time.monotonic()
         self._start(self.kernel)
+        self._own_time.start()
         try:
             for cell in self.nb.cells:
-                if cell.cell_type == "code":
+                if is_own(cell):
+                    self._run_own(cell)
+                elif cell.cell_type == "code":
                     self._run_cell(cell)
                 self._above = cell.metadata.get("nbgrader", {}).get("grade_id") or self._above
+            if note := self._own_time.note():
+                record_note(self.nb, note)
             self._seek_examples()
         finally:
             self.kernel.end()
@@ -176,19 +188,32 @@ class Execute(NbGraderExecute):
             kernel.start()
         kernel.wait(False)
 
-    def _run_cell(self, cell: NotebookNode) -> None:
-        begun = time.monotonic()
-        total = self._limits.total_seconds
-        if self.unsafe_no_sandbox and begun - self._begun > total and not self._stopped:
+    def _run_own(self, cell: NotebookNode) -> None:
+        self._limit(cell)
+        seconds = self._own_time.limit(cell, self.timeout)
+        if seconds is None or self._stopped:
+            self._run_cell(cell)
+        elif seconds <= 0:
+            cell.outputs = [_error(self._own_time.leave_out())]
+        else:
+            with self._own_time.spent(self.kernel, seconds, self._place()):
+                self._run_cell(cell, seconds)
+
+    def _run_cell(self, cell: NotebookNode, seconds: int = 0) -> None:
+        total, passed = self._limits.total_seconds, self.kernel.passed() - self._own_time.spared
+        if self.unsafe_no_sandbox and passed > total and not self._stopped:
             self.kernel.end()  # the zygote ends a sandbox at that limit
             self._stopped = f"it ran longer than {total} s in all"
         self._limit(cell)
+        self.timeout = seconds or self.timeout
         parts = verified_parts(cell)
         source = parts[0] if parts else cell.source
         first, stop = self._run(source, cell)
         first = [without_verdict(output) for output in first]
-        finished, bound = not (stop or self._raised), self.kernel.bound
-        self._code.add(source, given=is_locked(cell), finished=finished, bound=bound)
+        error = NOT_RUN if stop else self._raised
+        given, bound = is_locked(cell), self.kernel.bound
+        self._code.add(source, given=given, finished=not error, bound=bound)
+        self._newer.ran(source, given, error, self._message)
         if not stop and self._raised == "NotImplementedError" and is_solution(cell):
             self._unwritten.add(cell.metadata.nbgrader.grade_id)
         if parts is None:
@@ -237,8 +262,10 @@ class Execute(NbGraderExecute):
             if self._raised != TIMED_OUT and not examiner.finished():
                 errors = [output for output in outputs if output.output_type == "error"]
                 if raised := [error for error in errors if error.ename == self._raised]:
-                    return raised[-1:], stop
+                    return raised[-1:], stop or self._newer.stop(hidden, self._code)
             report = examiner.report()
+            if not stop and report.data[VERDICT_MIME]["status"] not in FULL:
+                stop = self._newer.stop(hidden, self._code, examiner.raised())
             if self._examples and not stop and examiner.unexampled():
                 self._wrong.append((report, examiner))
             return [report], stop
@@ -249,7 +276,7 @@ class Execute(NbGraderExecute):
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
         stop: Stop | None = None
-        self._raised, cell.execution_count = "", None
+        self._raised, self._message, cell.execution_count = "", "", None
         outputs = Outputs()
 
         def hear(message: dict[str, Any] | None, size: int) -> None:
@@ -264,7 +291,7 @@ class Execute(NbGraderExecute):
             cell.execution_count = done["count"] if 0 <= done["count"] < MAX_COUNT else None
             outputs.number(cell.execution_count)
             if done["ename"] is not None:
-                self._raised = done["ename"]
+                self._raised, self._message = done["ename"], done["evalue"]
                 if all(output.get("ename") != self._raised for output in outputs.shown):
                     line = f"{self._raised}: {done['evalue']}"  # showing it was switched off
                     outputs.shown.append(_error(done["evalue"], self._raised, line))
@@ -313,7 +340,10 @@ class Execute(NbGraderExecute):
         """Return words for a cell, in which nothing stands that a learner wrote."""
         if own := cell.metadata.get("nbgrader", {}).get("grade_id"):
             return f"the cell `{own}`"
-        return f"a cell below `{self._above}`" if self._above else "a cell above all exercises"
+        return f"a cell {self._place()}"
+
+    def _place(self) -> str:
+        return f"below `{self._above}`" if self._above else "above all exercises"
 
 
 def _error(problem: str, name: str = NOT_RUN, line: str = "") -> NotebookNode:

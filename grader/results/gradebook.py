@@ -54,6 +54,7 @@ class ReasonKind(StrEnum):
     REGRADE = "regrade"  # the learner asks for it
     TOUCHED = "touched"
     STOPPED = "stopped"
+    NEWER_PYTHON = "newer python"  # is what the notebook was written with
     UNJUDGED = "unjudged"
     UNDEFINED = "undefined"
 
@@ -74,6 +75,7 @@ STOPS = {
     Cause.KERNEL_DIED: ReasonKind.STOPPED,
     Cause.KERNEL_STOPPED: ReasonKind.STOPPED,
     Cause.UNDEFINED_NAME: ReasonKind.UNDEFINED,
+    Cause.NEWER_PYTHON: ReasonKind.NEWER_PYTHON,
 }
 
 
@@ -219,10 +221,11 @@ class Graded:
     def reasons(self) -> list[Reason]:
         """Return the reasons why a person should look at this submission; usually none."""
         notes, verdicts = self.run.notes, self.verdicts
+        newer = {name for name, one in verdicts.items() if one.cause is Cause.NEWER_PYTHON}
         why = [note.message for note in notes if note.kind is NoteKind.UNGRADED]
         if self.run.problem:
             why = [self.run.problem]
-        elif self.unmarked and not why and not self.unread:
+        elif self.unmarked - newer and not why and not self.unread:
             why = ["grading did not get to its end"]
         said = [Reason(ReasonKind.UNGRADED, text) for text in why]
         said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
@@ -243,6 +246,8 @@ class Graded:
                 continue  # of those that did not run report only the cell that stopped the kernel
             if kind is ReasonKind.UNDEFINED and not attempted:
                 continue
+            if name in newer and name in self.by_person and name not in self.waiting:
+                continue  # somebody has looked, and given a mark
             stopped = stopped or kind is ReasonKind.STOPPED
             text = verdict.problem or "the check gave no verdict"
             said.append(Reason(kind, text, name, verdict.anonymous_problem))

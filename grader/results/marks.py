@@ -28,7 +28,8 @@ class Missing:
     """A graded cell that has no mark in a submission.
 
     Attributes:
-        waits: whether it waits for a person; if not, the notebook could not be read or graded.
+        waits: whether it waits for a person; if not, the notebook could not be read or graded, and
+            has no automatic mark at all.
     """
 
     student: str
@@ -80,8 +81,26 @@ def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
     for who, cell_id in db.execute(query):
         cell, notebook, manual = cells[cell_id]
         found.append(Missing(who, notebook, cell.name, cell.max_score, manual))
-    failed = {(one.student, one.notebook) for one in found if not one.waits}
+    without = {(one.student, one.notebook) for one in found if not one.waits}
+    failed = without - _judged(db, lab, student) if without else without
     return [replace(one, waits=(one.student, one.notebook) not in failed) for one in found]
+
+
+def _judged(db: Database, lab: str, student: str) -> set[tuple[str, str]]:
+    """Return the students and notebooks that have an automatic mark."""
+    query = (
+        select(SubmittedAssignment.student_id, Notebook.name)
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+        .where(Assignment.name == lab)
+        .where(Grade.auto_score.is_not(None))
+        .distinct()
+    )
+    if student:
+        query = query.where(SubmittedAssignment.student_id == student)
+    return {(who, notebook) for who, notebook in db.execute(query)}
 
 
 def seconds_late(

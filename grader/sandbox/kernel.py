@@ -25,7 +25,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
 from grader import UserError
 from grader.inside import messages
-from grader.inside.usage import AWAITED, OWN_TIME, WAITS
+from grader.inside.usage import AWAITED, OWN_TIME, SPARED, WAITS
 from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.warm_process import ZygoteDied, warm
 
@@ -103,6 +103,10 @@ class Kernel(ABC):
     @abstractmethod
     def wait(self, waits: bool) -> None:
         """Say whether the grader now waits for the kernel; else its sleep is not its own time."""
+
+    @abstractmethod
+    def spare(self, seconds: float) -> None:
+        """Say how many seconds of its own time do not count towards its limit in all."""
 
     @abstractmethod
     def _over(self) -> None:
@@ -285,7 +289,7 @@ class SandboxedKernel(Kernel):
             connection, kernels_connection = pair(socket.SOCK_STREAM)
             own_time = os.memfd_create("own time")
             kept.callback(os.close, own_time)
-            os.pwrite(own_time, bytes(OWN_TIME.size) + b"\1", 0)
+            os.pwrite(own_time, OWN_TIME.pack(0) + b"\1" + OWN_TIME.pack(0), 0)
             descriptors = [kernels_end.fileno(), kernels_connection.fileno(), own_time]
             if self.files is not None:
                 descriptors.append(os.open(self.files, os.O_RDONLY | os.O_DIRECTORY))
@@ -306,6 +310,10 @@ class SandboxedKernel(Kernel):
     def wait(self, waits: bool) -> None:
         if self._own_time >= 0:
             os.pwrite(self._own_time, bytes([waits]), AWAITED)
+
+    def spare(self, seconds: float) -> None:
+        if self._own_time >= 0:
+            os.pwrite(self._own_time, OWN_TIME.pack(seconds), SPARED)
 
     def alive(self) -> bool:
         self._listen()
@@ -459,6 +467,9 @@ class UnsafeKernel(Kernel):
 
     def wait(self, waits: bool) -> None:
         """Do nothing: its time is the clock's."""
+
+    def spare(self, seconds: float) -> None:
+        """Do nothing: nobody ends it at a limit in all but its caller."""
 
     def _over(self) -> None:
         self.end()

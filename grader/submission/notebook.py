@@ -11,6 +11,8 @@ from typing import Any
 
 import nbformat
 
+from grader import untrusted
+
 MAX_BYTES = 50_000_000
 # Limits on what a file of that size may contain: JSON values, cells, characters in all cells.
 MAX_VALUES = 2_000_000
@@ -57,7 +59,13 @@ class SubmittedCell:
         return [t for t in tags if isinstance(t, str)] if isinstance(tags, list) else []
 
 
-def read_submission(data: bytes) -> list[SubmittedCell]:
+class SubmittedCells(list[SubmittedCell]):
+    """The cells of a submitted notebook."""
+
+    python = ""  # the version of Python that the notebook says it ran with, or empty
+
+
+def read_submission(data: bytes) -> SubmittedCells:
     """Return the cells of a submitted notebook. Entries that are not cells are left out.
 
     Raises Unreadable for anything that is not a notebook of format 1 to 4, or is too large.
@@ -103,7 +111,9 @@ def read_submission(data: bytes) -> list[SubmittedCell]:
             f"The notebook has {len(raw_cells):,} cells; at most {MAX_CELLS:,} are read. Delete "
             "those that you do not need."
         )
-    cells = [cell for raw in raw_cells if (cell := _cell(raw)) is not None]
+    cells = SubmittedCells(cell for raw in raw_cells if (cell := _cell(raw)) is not None)
+    language = untrusted.mapping(tree.get("metadata")).get("language_info")
+    cells.python = untrusted.text(untrusted.mapping(language).get("version"))
     characters = sum(len(cell.source) for cell in cells)
     if characters > MAX_TEXT:
         raise Unreadable(

@@ -31,6 +31,7 @@ class NoteKind(StrEnum):
     LEFT_OUT = "left out"  # one file
     NOT_SHOWN = "not shown"  # files that a browser or a kernel might run
     TIMESTAMP = "timestamp"
+    OWN_TIME = "own time"  # of the learner's own cells was up
     UNGRADED = "ungraded"  # by fault of the grader
     OTHER = "other"  # the record of the run has none of these
 

@@ -5,7 +5,8 @@ The result is always a complete, valid notebook of the lab, whatever was handed 
 - Owned cells (graded, locked, task, solution) are those that nbgrader keeps in its gradebook. Each
   occurs once, in the source's order, with the source's text, type, metadata and points.
 - The text of a solution cell is the learner's, found by its ``grade_id``.
-- What was added to a text that is not an answer, such as a question, follows it in its own cell.
+- What was added to a cell that is not an answer, such as a question or the imports, stands in a
+  cell of its own beside it: it is the learner's, and the lab's cell stays as it is.
 - The learner's other cells keep their place after the owned cell that they followed.
 - The learner's metadata, tags and outputs are dropped.
 - A submission that cannot be read at all gives the lab as released, and a message.
@@ -33,9 +34,10 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
 
-from grader.cell_matching import added, defined_names, in_words, normal
+from grader.cell_matching import added, in_words, normal
 from grader.metadata import KEY, MAY_RAISE
 from grader.run_record import record
+from grader.submission.additions import additions, names_in
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import Note, NoteKind, quoted, some, unreadable
 
@@ -79,16 +81,19 @@ def rebuild(
     submission; they come first in the result.
     """
     master = as_recorded(source_nb, config)
+    python = ""
     try:
         if isinstance(submitted, Unreadable):
             raise submitted
-        cells, found = _answers(read_submission(submitted), master, _as_released(master, config))
+        theirs = read_submission(submitted)
+        python = theirs.python
+        cells, found = _answers(theirs, master, _as_released(master, config))
     except Unreadable as reason:
         cells = copy.deepcopy(master.cells)
         found = [unreadable(str(reason))]
     found = [*notes, *found]
     nb = _notebook(master, cells, found)
-    record(nb, notes=found)
+    record(nb, notes=found, python=python)
     return Rebuilt(nb, found)
 
 
@@ -128,31 +133,30 @@ def _answers(
     place = {position: grade_id for grade_id, position in chosen.items()}
     stubs = {grade_id: released[grade_id] for grade_id in owned if is_solution(owned[grade_id])}
     following = _own_cells(submitted, place, master, stubs)
-    own_code = "\n".join(
-        cell.source for i, cell in enumerate(submitted) if i not in place and cell.kind == "code"
-    )
-    defined = defined_names(own_code)
+    edited = {
+        grade_id: _edits(submitted[position], owned[grade_id], released[grade_id])
+        for grade_id, position in chosen.items()
+        if not is_solution(owned[grade_id])
+    }
+    defined = set[str]()  # in cells of their own, for answers whose cell is missing
+    if any(is_solution(cell) for grade_id, cell in owned.items() if grade_id not in chosen):
+        own = [_own_cell(cell) for i, cell in enumerate(submitted) if i not in place]
+        own += [cell for edits in edited.values() for cell in (*edits.above, *edits.below)]
+        defined = defined.union(*(names_in(c.source) for c in own if c.cell_type == "code"))
     cells = following.pop(None, [])
     for grade_id, cell in owned.items():
-        cell, below = copy.deepcopy(cell), following.pop(grade_id, [])
+        cell, above, below = copy.deepcopy(cell), [], following.pop(grade_id, [])
         if grade_id in chosen:
             answer = submitted[chosen[grade_id]]
             if is_solution(cell):
                 cell.source = answer.source
                 _attach(answer, cell)
-            elif not _same(answer.source, released[grade_id]):
-                words = added(in_words(answer.source), in_words(released[grade_id]))
-                if cell.cell_type == "markdown" and words:
-                    typed = replace(answer, kind="markdown", source=words)
-                    below = [_own_cell(typed), *below]
-                    said = f"What was written into the cell `{grade_id}` now stands in a cell"
-                    found.append(Note(NoteKind.MOVED, f"{said} below it.", grade_id))
-                else:
-                    what = "was edited; the original was used"
-                    found.append(_note(NoteKind.CHANGED, grade_id, what))
+            else:
+                above, below = edited[grade_id].above, [*edited[grade_id].below, *below]
+                found += edited[grade_id].notes
             found += _metadata_notes(grade_id, answer, cell)
         else:
-            elsewhere = is_solution(cell) and bool(defined_names(cell.source) & defined)
+            elsewhere = is_solution(cell) and not defined.isdisjoint(names_in(cell.source))
             if elsewhere:
                 cell.source = WRITTEN_ELSEWHERE
                 found = [UNMARKED if note is FOREIGN else note for note in found]
@@ -160,8 +164,42 @@ def _answers(
                 used = "the code in your other cells was used"
                 what = used if elsewhere else "it was put back as released"
                 found.append(_note(NoteKind.MISSING, grade_id, f"was missing; {what}"))
-        cells += [cell, *below]
+        cells += [*above, cell, *below]
     return cells, found
+
+
+class _Edits(NamedTuple):
+    """What a learner wrote into a cell of the lab's, as cells of their own, and notes on it."""
+
+    above: list[NotebookNode]
+    below: list[NotebookNode]
+    notes: list[Note]
+
+
+def _edits(answer: SubmittedCell, cell: NotebookNode, released: str) -> _Edits:
+    above, below, intact = "", "", _same(answer.source, released)
+    if cell.cell_type == "code" and not intact:
+        above, below, intact = additions(answer.source, released)
+        if not is_grade(cell):  # only a test may need what was written above it
+            above, below = "", "\n".join(filter(None, [above, below]))
+    elif cell.cell_type == "markdown" and not intact:
+        answer, below = (
+            replace(answer, kind="markdown"),
+            added(in_words(answer.source), in_words(released)),
+        )
+        intact = bool(below)
+    grade_id, notes = cell.metadata.nbgrader.grade_id, []
+    if not intact:
+        notes.append(_note(NoteKind.CHANGED, grade_id, "was edited; the original was used"))
+    where = " and ".join(word for word, kept in (("above", above), ("below", below)) if kept)
+    if where:
+        said = f"What was written into the cell `{grade_id}` now stands in a cell {where} it."
+        notes.append(Note(NoteKind.MOVED, said, grade_id))
+
+    def own(code: str) -> list[NotebookNode]:
+        return [_own_cell(replace(answer, source=code))] if code else []
+
+    return _Edits(own(above), own(below), notes)
 
 
 def _choose(

@@ -103,6 +103,13 @@ def chooses_its_seed(work: Work) -> None:
     }
 
 
+@attack(tells="SyntaxError")
+def claims_a_newer_python(work: Work) -> None:
+    """Says that it was written with a Python to come, so that what does not parse gets a point."""
+    work.nb.metadata.language_info = {"name": "python", "version": "3.99.0"}
+    work.answer("row_sums", "def row_sums(x) return x.sum(1)")
+
+
 @attack()
 def asks_for_another_kernel(work: Work) -> None:
     """Names a kernel and a language that would run other code than Python's."""

@@ -39,7 +39,7 @@ def learner_rows(
 
 def _status(one: Graded, cell: GradedCell, score: float | None) -> str:
     if score is None:
-        waits = cell.manual and cell.name not in one.lost
+        waits = cell.name not in one.lost
         without = "could not be read" if _is_unread(one, cell) else "not graded"
         return "waiting" if waits else without
     if verdict := one.verdicts.get(cell.name):

@@ -76,6 +76,13 @@ ADVICE = {
         "What stood after the place where it stopped may be right, and earned nothing.",
         *SLIP,
     ),
+    ReasonKind.NEWER_PYTHON: Advice(
+        "Written with a newer Python than this machine has",
+        "What this machine's Python could not run has no mark yet. Read it, or run it with the "
+        "learner's Python, and give the mark in formgrader.",
+        "Mark what this machine's Python could not run",
+        "written with a newer Python",
+    ),
     ReasonKind.UNJUDGED: Advice(
         "No verdict",
         "The check ran, but gave no verdict. Read what their code does to it.",

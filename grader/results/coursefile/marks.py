@@ -73,7 +73,7 @@ def raw_marks(
     found = []
     for name, cell in one.cells.items():
         score, worth = one.scores.get(name), points.get(name, cell.points)
-        waits = score is None and cell.manual and name not in one.lost
+        waits = score is None and name not in one.lost
         found.append(RawMark(name, worth, score, min(withheld.get(name, 0.0), worth), waits))
     return tuple(found)
 

@@ -47,7 +47,10 @@ def catalogue(monkeypatch):
 
 def run(*sources, seconds=600, folder=None, settings=None, execute=Execute, **metadata):
     """Outputs of cells; a source with a hidden region becomes a graded cell."""
-    cells = [graded_cell(s) if "HIDDEN" in s else new_code_cell(s) for s in sources]
+    cells = [
+        s if not isinstance(s, str) else graded_cell(s) if "HIDDEN" in s else new_code_cell(s)
+        for s in sources
+    ]
     nb = new_notebook(cells=cells)
     nb.metadata["open_the_hood"] = {"cell_seconds": seconds, **metadata}
     resources = {"metadata": {"path": str(folder) if folder else None}}
@@ -96,6 +99,58 @@ def test_an_endless_loop_costs_its_own_cell():
     nb = run("while True: pass", RIGHT, HIDDEN, seconds=1)
     assert grades(nb) == [2.0]
     assert "stopped after 1 s" in str(nb.cells[0].outputs)
+
+
+def own(source):
+    return new_code_cell(source, metadata={"open_the_hood": {"by": "learner"}})
+
+
+def test_what_a_learner_tries_costs_no_answer_its_time():
+    """It takes all that its own cells have; what an answer needs of these runs all the same."""
+    cells = ["while True: pass", "def add(x): return x + x", "late = 1"]
+    answer = "def twice(x): return add(x)"  # in a cell that has lost its mark
+    nb = run(*map(own, [*cells, answer]), HIDDEN, seconds=4, limits={"total_seconds": 4})
+    assert grades(nb) == [2.0]
+    assert "stopped after 4 s" in str(nb.cells[0].outputs)
+    assert nb.cells[1].execution_count == 2
+    assert "was up before, and no exercise needs this cell" in str(nb.cells[2].outputs)
+    assert [note["kind"] for note in nb.metadata.open_the_hood.notes] == ["own time"]
+
+
+def test_a_notebook_takes_its_time_in_all_twice_at_most():
+    """Whatever cells it has, of its own and needed, and whatever they do."""
+
+    class Timed(Execute):
+        passed = 0.0
+
+        def _run_cell(self, cell, seconds=0):
+            super()._run_cell(cell, seconds)
+            if self.kernel.passed() < 1000:  # endless where it has ended
+                Timed.passed = self.kernel.passed()
+
+    needed = "try:\n    while True: pass\nfinally: twice = abs"
+    cells = [own(source) for source in ["while True: pass", needed] * 9]
+    nb = run(*cells, HIDDEN, seconds=1, limits={"total_seconds": 2}, execute=Timed)
+    assert "it ran longer than 2 s in all" in str(nb.cells[-1].outputs)
+    assert Timed.passed < 2 * 2 + 2 * QuickLimits.grace
+
+
+NEW_SYNTAX = "def twice(x): return f'{'a'}' and type X = int"
+
+
+def test_what_this_python_is_too_old_for_is_left_to_a_person():
+    """Whether the cell, a helper's cell or a call needs the newer one."""
+    imports = "def twice(x):\n    from itertools import soon\n    return soon(x)"
+    wrong = "def twice(x): return x"
+    nb = run(NEW_SYNTAX, HIDDEN, imports, HIDDEN, wrong, HIDDEN, RIGHT, HIDDEN, python="9.7.1")
+    found = [cell.outputs[-2].data[VERDICT_MIME] for cell in nb.cells[1::2]]
+    causes = [verdict["cause"] for verdict in found]
+    assert causes == ["newer_python", "newer_python", "none", "none"]
+    assert "written with Python 9.7" in found[0]["problem"]
+    assert "`itertools` lacks something that this answer needs (ImportError)" in found[1]["problem"]
+    assert [verdict["earned"] for verdict in found] == [0.0, 0.0, 0.0, 2.0]
+    nb = run(NEW_SYNTAX, HIDDEN, python="3.11.2")
+    assert read_verdicts(nb)["twice"].cause == "undefined_name"
 
 
 def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():

@@ -66,9 +66,20 @@ def test_why_an_answer_was_not_run(tmp_path, cause):
         Cause.KERNEL_DIED: "stopped",
         Cause.KERNEL_STOPPED: "stopped",
         Cause.UNDEFINED_NAME: "undefined",
+        Cause.NEWER_PYTHON: "newer python",
     }
     [reason] = one(tmp_path, Made("ada", verdicts={"twice": stopped})).reasons()
     assert (reason.kind, reason.text) == (kinds.get(cause, "unjudged"), "the kernel died, or so")
+
+
+def test_what_needs_a_newer_python_has_no_mark_and_waits_until_somebody_gave_one(tmp_path):
+    newer = verdict("twice", 0.0, status="not run", cause=Cause.NEWER_PYTHON, problem="newer")
+    ada = Made("ada", scores={"twice": None}, verdicts={"twice": newer})
+    found = one(tmp_path / "a", ada)
+    assert (found.scores["twice"], found.lost) == (None, frozenset())
+    assert [reason.kind for reason in found.reasons()] == ["newer python"]
+    ada.manual = {"twice": 2.0}
+    assert one(tmp_path / "b", ada).reasons() == []
 
 
 def test_a_call_that_ran_out_of_time_is_told(tmp_path):

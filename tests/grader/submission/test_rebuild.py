@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+import time
 
 import nbformat
 import pytest
@@ -188,8 +189,101 @@ def test_a_question_from_which_lines_were_deleted_holds_no_words():
 @pytest.mark.parametrize("grade_id", ["twice", "setup"])
 def test_an_edited_cell_is_replaced_by_the_original(grade_id):
     nb = solved(RELEASE)
-    cell(nb, grade_id).source = "1e9"
+    cell(nb, grade_id).source = ""
     assert kinds(redo(nb)) == [("changed", grade_id)]
+
+
+ADDED = {  # to the setup cell, which is `import torch`
+    "a line below": ("import torch\nimport numpy as np\n", "import numpy as np"),
+    "a line above, and spaces": ("import math\n\nimport torch  \n", "import math"),
+    "several, and a comment": (
+        "import torch\n# mine\nimport math\n\ndef half(x):\n    return x / 2",
+        "# mine\nimport math\ndef half(x):\n    return x / 2",
+    ),
+    "a name in the same line": ("import torch, math as m", "import math as m"),
+    "a part of what is there": ("import torch\nimport torch.nn.functional", None),
+    "a magic": ("%matplotlib inline\nimport torch\n!ls", "%matplotlib inline\n!ls"),
+    "below a magic": ("%%time\nimport torch\nx = 1", "x = 1"),
+    "syntax of another Python": ("import torch\ntype A = int", "type A = int"),
+    "all of it": ("x = 1\ny = 2", "x = 1\ny = 2"),
+}
+
+
+@pytest.mark.parametrize("what", ADDED)
+def test_code_added_to_a_locked_cell_is_the_learners_own_below_it(what):
+    text, added = ADDED[what]
+    nb = solved(RELEASE)
+    cell(nb, "setup").source = text
+    rebuilt = redo(nb)
+    below = rebuilt.nb.cells[index(rebuilt.nb, "setup") + 1]
+    assert (below.cell_type, below.source) == ("code", added or text.splitlines()[-1])
+    assert below.metadata == {"open_the_hood": {"by": "learner"}}
+    assert "`setup` now stands in a cell below it." in rebuilt.notes[-1].message
+    gone = {"below a magic", "all of it"}  # the lab's own line, or what it was run by
+    changed = [("changed", "setup")] if what in gone else []
+    assert kinds(rebuilt) == [*changed, ("moved", "setup")]
+
+
+REBOUND = {
+    "a name of the lab's": "import torch\ntorch = None",
+    "another import of it": "import numpy as torch",
+    "below a condition": "import torch\nif True:\n    torch = None",
+    "a comment beside it": "import torch  # mine",
+    "what it was": "import  torch, torch",
+}
+
+
+@pytest.mark.parametrize("what", REBOUND)
+def test_what_the_lab_binds_stays_as_the_lab_has_it(what):
+    nb = solved(RELEASE)
+    cell(nb, "setup").source = REBOUND[what]
+    rebuilt = redo(nb)
+    same = what in ("a comment beside it", "what it was")
+    assert kinds(rebuilt) == ([] if same else [("changed", "setup")])
+    assert len(rebuilt.nb.cells) == len(nb.cells) + bool(rebuilt.notes)
+
+
+def test_code_added_to_a_test_runs_where_it_ran():
+    nb = solved(RELEASE)
+    test = cell(nb, "twice")
+    test.source = f"{ANSWERS['twice']}\n{test.source}\nprint(twice(1))"
+    rebuilt = redo(nb)
+    at = index(rebuilt.nb, "twice")
+    around = [c.source for c in rebuilt.nb.cells[at - 1 : at + 2 : 2]]
+    assert around == [ANSWERS["twice"], "print(twice(1))"]
+    assert kinds(rebuilt) == [("moved", "twice")]
+    assert "in a cell above and below it." in rebuilt.notes[0].message
+
+
+def test_an_answer_written_into_the_test_counts_where_its_own_cell_is_gone():
+    nb = solved(RELEASE)
+    test = cell(nb, "twice")
+    test.source = f"{ANSWERS['twice']}\n{test.source}"
+    del nb.cells[index(nb, "twice_solution")]
+    rebuilt = redo(nb)
+    assert "def twice" not in cell(rebuilt.nb, "twice_solution").source
+
+
+COSTLY = {
+    "brackets": "(" * 70_000,
+    "signs": "-" * 140_000 + "1",
+    "statements": "x = 1\n" * 20_000,
+    "statements in a line": "x=1;" * 30_000,
+    "spaces": "%x\n" + " " * 140_000 + "?",
+    "words": "%x\n" + "x" * 140_000 + "!",
+    "names": "import x\nfrom x import " + ",".join(f"x{n}" for n in range(20_000)),
+    "a zero": "\0x",
+}
+
+
+@pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
+def test_what_is_added_is_found_in_little_time(text):
+    nb = solved(RELEASE)
+    cell(nb, "setup").source += f"\n{text}"
+    begun = time.process_time()
+    rebuilt = redo(nb)
+    assert time.process_time() - begun < 5
+    assert kinds(rebuilt) == [("moved", "setup")]
 
 
 def test_spaces_at_the_end_of_a_line_are_no_edit():
@@ -231,6 +325,24 @@ def test_metadata_of_the_learner_is_dropped():
     assert "widgets" not in rebuilt.metadata
     assert rebuilt.metadata.open_the_hood.cell_seconds == 20
     assert "seed" not in rebuilt.metadata.open_the_hood
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ({"version": "3.13.5"}, "3.13.5"),
+        ({"name": "python"}, ""),
+        ({"version": 3}, ""),
+        ({"version": "3\n" * 9_000}, ("3\n" * 200)),
+        ([], ""),
+    ],
+)
+def test_the_python_that_a_notebook_names_is_recorded(said, read):
+    tree = json.loads(nbformat.writes(solved(RELEASE)))
+    tree["metadata"]["language_info"] = said
+    rebuilt = redo(json.dumps(tree).encode())
+    assert rebuilt.nb.metadata.open_the_hood.python == read
+    assert rebuilt.notes == []
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 99, "x", None])
@@ -323,3 +435,39 @@ def test_code_in_cells_that_lost_their_marks_is_used_and_that_is_said():
     for one in nb.cells:
         one.metadata.pop("nbgrader", None)
     assert kinds(redo(nb)) == [("unmarked", None)]
+
+
+BINDINGS = {
+    "below a condition": "if torch:\n    def twice(x):\n        return 2 * x",
+    "below a try": "try:\n    from fast import twice\nexcept ImportError:\n    twice = None",
+    "below a with": "with torch.no_grad():\n    class twice: pass",
+    "a lambda": "twice = lambda x: 2 * x",
+    "another function": "twice, other = double, None",
+    "decorated": "@torch.no_grad()\ndef twice(x):\n    return 2 * x",
+    "imported": "from helpers import (\n    double as twice,\n)",
+    "behind a magic": "%matplotlib inline\nif torch:\n    def twice(x): return 2 * x\n!ls",
+    "below a cell magic": "%%time\ndef twice(x): return 2 * x",
+    "from a magic": "twice = %time make()",
+    "in a loop": "for twice in [double]: pass",
+    "in an expression": "(twice := double)",
+    "with its type": "twice: object = double",
+    "in code of another Python": "type A = int\nif torch:\n  def twice(x): return 2 * x",
+}
+NO_BINDINGS = {
+    "a call": "twice(1)",
+    "a comparison": "twice == 2",
+    "a method": "class Other:\n    def twice(self): pass",
+    "inside a function": "def other():\n    twice = 1",
+    "an attribute": "other.twice = 1",
+    "a text": "'\\n\\ndef twice(x): pass'\n'''\ndef twice(x): pass\n'''",
+    "a file that is written": "%%writefile twice.py\ndef twice(x): return 2 * x",
+}
+
+
+@pytest.mark.parametrize("what", BINDINGS | NO_BINDINGS)
+def test_an_answer_without_its_mark_counts_however_it_is_bound(what):
+    nb = solved(RELEASE)
+    at = index(nb, "twice_solution")
+    nb.cells[at] = new_code_cell((BINDINGS | NO_BINDINGS)[what])
+    restored = cell(redo(nb).nb, "twice_solution").source
+    assert ("def twice" not in restored) == (what in BINDINGS)
