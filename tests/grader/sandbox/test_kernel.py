@@ -51,6 +51,23 @@ def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
     assert quickest < cold / 4
 
 
+def test_what_each_statement_bound_is_told_with_its_line() -> None:
+    def told(code: str) -> dict[int, set[str]]:
+        inmate.run(code)
+        own = {line: {n for n in names if n[0] != "_"} for line, names in kernel.bound.items()}
+        return {line: names for line, names in own.items() if names}
+
+    with Inmate() as inmate:
+        kernel = inmate.kernel
+        cell = "x = [1]\n@property\ndef f(self): ...\nexec('y = [2]')\nx.append(1)"
+        assert told(cell) == {1: {"x"}, 2: {"f"}, 4: {"y"}}
+        assert told("z = [3]\n1 / 0\nw = [4]") == {1: {"z"}}
+        assert told("pass\nget_ipython().run_cell('u = [1]')") == {2: {"u"}}
+        assert told("pass") == {}
+        assert told("globals().update({f'name_{n}': n for n in range(200_000)})") == {0: {"*"}}
+        assert told("x = [4]") == {1: {"x"}}
+
+
 def test_ranks_find_each_other_though_no_file_can_be_locked(full: bool) -> None:
     """Torch's `FileStore` needs locks: every twentieth run hung, or took a gigabyte."""
     rounds = 60 if full else 15
