@@ -8,6 +8,8 @@ import pwd
 import shlex
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,10 @@ from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 from utils.instruments.toolchain import cxx, inductor_lacks
+
+LOCK_SECONDS = 600  # that another apt may take, as the updates of a machine that has just started
+LOCK_TRIES = 5  # seconds from one try to the next
+HELD = "Could not get lock"  # in English, as apt is asked to speak
 
 
 def problems() -> list[Obstacle]:
@@ -152,13 +158,34 @@ def install() -> None:
 
 
 def _apt_get_install(*packages: str) -> bool:
+    wanted = ("install", "-y", *packages)
+    return _apt_get(*wanted) or (_apt_get("update") and _apt_get(*wanted))
+
+
+def _apt_get(*words: str) -> bool:
+    """Run apt-get; while another one works, as on a machine that has just started, wait for it.
+
+    For dpkg's own lock apt waits itself, and says who holds it. Where it is told by another of its
+    locks that it can't begin, it is run again.
+    """
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    wanted = [*sudo, "apt-get", "install", "-y", *packages]
-    return _succeeds(wanted) or (_succeeds([*sudo, "apt-get", "update"]) and _succeeds(wanted))
-
-
-def _succeeds(command: list[str]) -> bool:
-    try:
-        return subprocess.run(command, check=False).returncode == 0
-    except OSError:  # no sudo
-        return False
+    command = [*sudo, "apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}", *words]
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            done = subprocess.run(
+                command,
+                check=False,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=os.environ | {"LC_ALL": "C"},
+            )
+        except OSError:  # no sudo
+            return False
+        held = [line for line in done.stderr.splitlines() if HELD in line]
+        if not done.returncode or not held or time.monotonic() > end:
+            print(done.stderr, end="", file=sys.stderr)
+            return done.returncode == 0
+        print(f"Waiting for another apt: {held[0].removeprefix('E: ')}", flush=True)
+        time.sleep(LOCK_TRIES)

@@ -9,8 +9,6 @@ knows it, otherwise by a name that only one student has.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import unicodedata
 from collections import defaultdict
@@ -20,6 +18,7 @@ from dataclasses import dataclass
 from nbgrader.api import Student
 
 from grader.submission.names import nfc
+from grader.tables import table_of
 
 MOODLE = re.compile(r"([^_]*)(?:_(\d+))?_assignsubmission_[a-z]+(?:_(.*))?", re.DOTALL)
 # At each place: `_17_4711_lab.ipynb`, or `anon_aB3_4711_lab.ipynb` where Canvas hides who it is.
@@ -78,19 +77,20 @@ class Enrolled:
                     self._by_name[_squeezed(name)].add(one.id)
         self._by_name.pop("", None)
 
-    def add_table(self, data: bytes) -> None:
-        """Read Moodle's grading worksheet or Canvas's gradebook; leave any other CSV alone."""
-        text = data.decode("utf-8-sig")
-        delimiter = max(",;\t", key=text.partition("\n")[0].count)
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-        columns = rows.fieldnames or ()
-        for column, beside in NUMBERS.items():
-            if column in columns and beside in columns:
-                for row in rows:
-                    number = re.search(r"\d+$", row[column] or "")
-                    found = {row[key] for key in KEYS if row.get(key)}
-                    if number and found:
-                        self.keys[number[0]] |= found
+    def add_table(self, name: str, data: bytes) -> str:
+        """Read Moodle's grading worksheet or Canvas's gradebook; leave any other table alone.
+
+        Return how it was read, where that was a guess. Raises UserError when it can't be read.
+        """
+        table = table_of(data, name, [*NUMBERS.items()])
+        known = [one for one, beside in NUMBERS.items() if {one, beside} <= {*table.columns}]
+        for column in known:
+            for _, cells in table.rows:
+                number = re.search(r"\d+$", cells[column])
+                found = {cells[key] for key in KEYS if cells.get(key)}
+                if number and found:
+                    self.keys[number[0]] |= found
+        return table.note if known else ""
 
     def owner(self, found: Sequence[LmsName], stems: Sequence[str]) -> tuple[str, bool]:
         """Return the one student whom a name leads to, by its readings, and whether by number.

@@ -27,6 +27,7 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 
+from grader import UserError
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
 from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
@@ -88,7 +89,7 @@ class CarefulExtractor(ExtractorPlugin):
         if isinstance(data, Unreadable):
             self._leave(str(inside), "was left out", data)
             return
-        if path.suffix == ".csv" and len(inside.parts) == 1 and not lms_names(path.name):
+        if path.suffix.lower() == ".csv" and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
         self._take(inside, data, out)
 
@@ -280,7 +281,10 @@ class Plan:
         for name, table in extractor.tables.items():
             try:
                 with alarmed(SECONDS, MEMORY):
-                    enrolled.add_table(table)
+                    if note := enrolled.add_table(printable(name), table):
+                        app.log.warning("%s", note)
+            except UserError as error:
+                app.log.warning("%s", error)
             except (Exception, TooMuchWork) as error:
                 app.log.warning("%s could not be read: %s", printable(name), error)
         released = course.format_path(course.release_directory, ".", course.assignment_id)

@@ -21,8 +21,8 @@ from grader.results.coursefile.reading import (
     other_id,
     read_course_file,
 )
-from grader.results.coursefile.roster import Member, enter_roster, read_roster
-from grader.results.coursefile.schema import CourseFile
+from grader.results.coursefile.roster import Member, enter_roster, read_roster, roster_table
+from grader.results.coursefile.schema import CourseFile, Roster
 from grader.results.coursefile.sentences import free_sentences, lab_sentences
 
 
@@ -75,8 +75,9 @@ def _check(course: Course, file: CourseFile) -> int:
             print(f"  {sentence}")
     members = read_roster(course.root, file)
     found = list(_doubtful(course, file, members))
-    if members:
-        print(f"\n{len(members)} learners in {file.roster.file if file.roster else ''}.")
+    if members and file.roster:
+        print(f"\n{len(members)} learners in {file.roster.file}.")
+        _say_how_it_was_read(course, file.roster)
     for line in found:
         print(f"? {line}")
     return 1 if found else 0
@@ -120,12 +121,18 @@ def _roster(course: Course, file: CourseFile) -> int:
     if file.roster is None:
         raise UserError(f"{FILE} names no roster: give it `roster: {{file: ..., id: ...}}`")
     members = read_roster(course.root, file)
+    _say_how_it_was_read(course, file.roster)
     changed = list(enter_roster(course, members))
     for line in changed:
         print(line)
     lines = "1 line" if len(changed) == 1 else f"{len(changed) or 'no'} lines"
     print(f"{len(members)} learners; {lines} to read above.")
     return 0
+
+
+def _say_how_it_was_read(course: Course, roster: Roster) -> None:
+    if note := roster_table(course.root, roster)[0].note:
+        print(note)
 
 
 def entries(course: Course, file: CourseFile, labs: list[str], now: datetime) -> Iterator[Entry]:

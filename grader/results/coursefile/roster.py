@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from nbgrader.api import Gradebook
 from grader import UserError
 from grader.course import Course
 from grader.results.coursefile.schema import CourseFile, Roster
-from grader.submission.names import id_problem, nfc
+from grader.submission.names import id_problem
+from grader.tables import Table, plain, read_table
 
 # The fields of nbgrader's Student, and those of ours that fill them.
 FIELDS = {
@@ -44,46 +44,44 @@ def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
     """Return the class by id, in the file's order; empty if ``course.yml`` names no roster.
 
     Raises:
-        UserError: when the CSV can't be read, lacks a column that ``course.yml`` names, has an id
+        UserError: when the table can't be read, lacks a column that ``course.yml`` names, has an id
             that is none, or twice, or a section that ``course.yml`` has not.
     """
     if file.roster is None:
         return {}
-    path = root / file.roster.file
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as opened:
-            rows = csv.DictReader(opened)
-            columns = _columns(path, file.roster, list(rows.fieldnames or ()))
-            found: dict[str, Member] = {}
-            for number, row in enumerate(rows, start=2):
-                value = {key: (row[column] or "").strip() for key, column in columns.items()}
-                one = Member(**{**value, "id": nfc(value["id"])})
-                if not one.id:
-                    continue  # as the line below the headings that Canvas writes
-                if why := id_problem(one.id):
-                    raise UserError(f"{path}:{number}: {one.id!r} is no id: {why}")
-                if one.id in found:
-                    raise UserError(f"{path}:{number}: {one.id} stands there a second time")
-                if file.sections and one.section and one.section not in file.sections:
-                    known = ", ".join(file.sections)
-                    raise UserError(
-                        f"{path}:{number}: {one.id} is in the section {one.section!r}; course.yml "
-                        f"has: {known}"
-                    )
-                found[one.id] = one
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"the roster {path} can't be read: {error}") from error
+    table, columns = roster_table(root, file.roster)
+    found: dict[str, Member] = {}
+    for line, cells in table.rows:
+        one = Member(**{key: cells[column] for key, column in columns.items()})
+        if not one.id:
+            continue  # as the line below the headings that Canvas writes
+        where = table.where(line, columns["id"])
+        if why := id_problem(one.id):
+            raise UserError(f"{where}: {one.id!r} is no id: {why}")
+        if one.id in found:
+            raise UserError(f"{where}: {one.id} stands there a second time")
+        if file.sections and one.section and one.section not in file.sections:
+            known = ", ".join(file.sections)
+            raise UserError(
+                f"{table.where(line, columns['section'])}: {one.id} is in the section "
+                f"{one.section!r}; course.yml has: {known}"
+            )
+        found[one.id] = one
     return found
 
 
-def _columns(path: Path, roster: Roster, headings: list[str]) -> dict[str, str]:
-    """Return which column each field of :class:`Member` is in."""
-    named = {key: value for key, value in roster.model_dump().items() if key != "file" and value}
-    if missing := [column for column in named.values() if column not in headings]:
+def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
+    """Return the class's table, and which of its columns each field of :class:`Member` is in."""
+    named = {
+        key: plain(value) for key, value in roster.model_dump().items() if key != "file" and value
+    }
+    table = read_table(root / roster.file, [named.values()])
+    if missing := [column for column in named.values() if column not in table.columns]:
+        has = ", ".join(map(repr, table.columns))
         raise UserError(
-            f"{path} has no column {', '.join(map(repr, missing))}; it has: {', '.join(headings)}"
+            f"{table.name} has no column {', '.join(map(repr, missing))}; it has: {has}"
         )
-    return named
+    return table, named
 
 
 def enter_roster(course: Course, members: dict[str, Member]) -> Iterator[str]:

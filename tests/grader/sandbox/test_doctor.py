@@ -198,13 +198,16 @@ def apt(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     asked: list[list[str]] = []
     there = {"apt-get"}
 
-    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[str]:
-        words = command[command.index("apt-get") + 1 :]
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        option, how_long, *words = command[command.index("apt-get") + 1 :]
+        assert (option, how_long) == ("-o", "DPkg::Lock::Timeout=600")
         asked.append(words)
         known = ["update"] in asked
         if words[0] == "install" and known:
             there.update({"bubblewrap": "bwrap"}.get(name, name) for name in words[2:])
-        return subprocess.CompletedProcess(command, 0 if words == ["update"] or known else 100)
+        return subprocess.CompletedProcess(
+            command, 0 if words == ["update"] or known else 100, "", ""
+        )
 
     def lacks() -> Lack | None:
         packages = ("g++", "python3.11-dev")
@@ -228,6 +231,53 @@ def test_what_is_missing_is_installed_and_nothing_else(apt: list[list[str]]) -> 
     del apt[:]
     doctor.install()
     assert apt == []
+
+
+HOLD = """
+import fcntl, sys, time
+with open(sys.argv[1], "w") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    time.sleep(2)
+"""
+LOCKS = {"update": "state/lists/lock", "install": "dpkg/lock-frontend"}
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="this system has no apt")
+@pytest.mark.parametrize("word", LOCKS)
+def test_while_another_apt_works_it_is_waited_for_and_named(
+    word: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The real apt-get, with folders of its own."""
+    for name in ("state/lists/partial", "dpkg", "cache/archives/partial", "none.d"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "dpkg" / "status").touch()
+    places = {"State": "state", "State::status": "dpkg/status", "Cache": "cache", "Log": "."}
+    places |= {"Etc::sourcelist": "none", "Etc::sourceparts": "none.d"}
+    (tmp_path / "none").touch()
+    (tmp_path / "apt.conf").write_text(
+        "".join(f'Dir::{name} "{tmp_path / place}";\n' for name, place in places.items())
+    )
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: 0)  # those folders need no sudo
+    monkeypatch.setattr(doctor, "LOCK_TRIES", 0.5)
+    command_line = [sys.executable, "-c", HOLD, str(tmp_path / LOCKS[word])]
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert doctor._apt_get(word)  # of no package
+        assert holder.wait() == 0
+    said = capfd.readouterr().out
+    assert f"{tmp_path / LOCKS[word]}. It is held by process {holder.pid} (" in said
+    monkeypatch.setattr(doctor, "LOCK_SECONDS", 0)
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert not doctor._apt_get(word)
+    assert f"{tmp_path / LOCKS[word]}" in capfd.readouterr().err
 
 
 def test_without_apt_bubblewrap_is_asked_for_and_a_compiler_is_not(

@@ -366,7 +366,10 @@ def canvas(course):
             + [("dupontlea_24_4720_99_tiny.zip", empty)]
         ),
         "hingnot_25_4721_99_tiny.zip": empty,
-        "2026-01-02_Grades-ML.csv": sheet.encode(),
+        "2026-01-02_Grades-ML.csv": sheet.replace(",", ";")
+        .replace("Núñez; ", "Núñez, ")
+        .encode("utf-16"),
+        "notes.csv": b'of, "no table',
         "ileve_66_4718_homework.zip": forged_class(),
     }
 

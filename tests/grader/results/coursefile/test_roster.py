@@ -112,7 +112,11 @@ def test_check_finds_nothing_to_ask_where_all_lists_agree(course, capsys):
     ("table", "said"),
     [
         (CANVAS.replace("SIS Login ID", "Login"), "has no column 'SIS Login ID'; it has: "),
-        (CANVAS + "x,1,ana,A\n", r"class.csv:5: ana stands there a second time"),
+        (
+            CANVAS + "x,1,ana,A\n",
+            r"class.csv:5, column 'SIS Login ID': ana stands there a second time",
+        ),
+        (CANVAS.replace("ben,B", "ben,B,x"), r"class.csv:4: expected 4 cells"),
         (CANVAS.replace("ben,B", "ben,C"), "ben is in the section 'C'; course.yml has: A, B"),
         (CANVAS.replace("ben,B", "../ben,B"), "'../ben' is no id: an id has no '/'"),
     ],
@@ -124,9 +128,20 @@ def test_a_roster_with_a_slip_changes_nothing(course, table, said):
     assert students(course) == {}
 
 
+def test_a_roster_that_excel_has_saved_is_entered_and_what_was_guessed_is_said(course, capsys):
+    rows = [("Student", "ID ", "SIS Login ID", "Section"), ("Luján, Ana", "901", "ana", "A")]
+    text = "\r\n".join(map(";".join, [*rows, ("Ruiz, Ben", "902", "ben", "B"), ("",) * 4]))
+    (course.root / "class.csv").write_bytes(text.encode("cp1252"))
+    assert do(course, "roster") == 0
+    assert students(course) == {"ana": ("Luján, Ana", "901"), "ben": ("Ruiz, Ben", "902")}
+    assert "class.csv is not in UTF-8: it was read as Windows-1252" in capsys.readouterr().out
+    assert do(course, "check") == 0
+    assert "it was read as Windows-1252" in capsys.readouterr().out
+
+
 def test_a_roster_that_is_not_there(course):
     (course.root / "class.csv").unlink()
-    with pytest.raises(UserError, match="the roster .*class.csv can't be read"):
+    with pytest.raises(UserError, match="class.csv can't be read"):
         read_roster(course.root, read_course_file(course.root))
 
 
