@@ -26,6 +26,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.inside import codec, originals
+from grader.inside.settings import usual_settings
 
 MAX_OPS = 10_000
 # Folders in which no code of a learner's lies.
@@ -74,7 +75,7 @@ class Answerer:
             listening = listener = CallRecorder()
             told["called"] = listener.lines
         try:
-            with _interruptible():
+            with _interruptible(), usual_settings():
                 with listening:
                     reply = self._answer(request)
                 # pack inside of the try, because reading the result may run the learner's code
@@ -229,6 +230,7 @@ def serve(thing: Any) -> None:
     with (
         socket.socket(fileno=os.dup(connection)) as grader,
         _undisturbed(),
+        usual_settings(),  # for arguments, too, which are tensors
     ):
         while True:
             request = receive(grader)

@@ -7,13 +7,11 @@ agree. If they do not, each misconception plays the cases too, and
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
-
+from grader.inside.settings import usual_settings
 from grader.judging.accounting import Surroundings
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.by_hand import RuleReader, can_be_heard
@@ -48,7 +46,7 @@ def judge(
     ``source`` has the notebook's cells, for a rule about forbidden names; None if unknown;
     ``connect`` makes the connection to ``thing``.
     """
-    with one_thread():
+    with usual_settings():
         key = answer_key(check, seed)
         return assess(key, ask(key, connect(thing)), source=source)
 
@@ -58,21 +56,10 @@ def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
 
     The notebook must know what was judged under the name that the check uses.
     """
-    with one_thread():
+    with usual_settings():
         key = answer_key(check, verdict.seed)
         found = find_examples(key, InProcess(thing), verdict.unexampled(), seed)
         return verdict.with_examples(found)
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch use one thread: cases are too small to gain from more, and busy machines lose."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> int | None:

@@ -30,8 +30,9 @@ from rich.table import Table
 from grader import UserError
 from grader.authoring.regions import regions_of
 from grader.authoring.text import parse
+from grader.inside.settings import usual_settings
 from grader.judging.answer_key import answer_key
-from grader.judging.judge import first_failure, one_thread
+from grader.judging.judge import first_failure
 from grader.judging.rpc_client import InProcess, OutOfTime
 from grader.phase_paths import ROOT
 from grader.proof.mutate import Mutant, mutants
@@ -114,7 +115,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
         for mutant in mutants(right.cell, right.lines)
     ]
     trials = drawn(made, most, seeds[0])
-    with one_thread(), _filled_memory(), warnings.catch_warnings(action="ignore"):
+    with usual_settings(), _filled_memory(), warnings.catch_warnings(action="ignore"):
         for right, of_right in groupby(trials, key=lambda trial: trial.right):
             judge = _Judge(check, seeds, code, right)
             for trial in of_right:

@@ -15,9 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from grader.inside.settings import usual_settings
 from grader.judging.answer_key import answer_key
 from grader.judging.catalogue import load_checks
-from grader.judging.judge import Verdict, exemplify, first_failure, judge, one_thread
+from grader.judging.judge import Verdict, exemplify, first_failure, judge
 from grader.judging.learner_source import LearnerSource
 from grader.judging.rpc_client import InProcess
 from grader.judging.watched import Alarm, WatchedConnection
@@ -90,7 +91,7 @@ class Bank:
     def earns_everything(self, answer: Answer, seed: str) -> bool:
         """Whether it earns all points that can be earned here; a wrong one is soon found out."""
         if not answer.right:
-            with one_thread():
+            with usual_settings():
                 key = answer_key(self.checks[answer.exercise], seed)
                 if first_failure(key, InProcess(self._thing(answer))) is not None:
                     return False

@@ -97,11 +97,11 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     from triton.compiler.compiler import make_backend
     from triton.runtime.jit import JITFunction, create_function_from_signature
 
-    from utils.softmax.interpreter import compiling
+    from utils.softmax.interpreter import INTERPRETED, compiled_form, compiling
 
-    kernel, name = launched.kernel, launched.kernel.fn.__name__
+    kernel, name = compiled_form(launched.kernel), launched.kernel.fn.__name__
     if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
-        raise CompileError(f"{name} can't be compiled here: this process has TRITON_INTERPRET set")
+        raise CompileError(f"{name} can't be compiled here: {INTERPRETED}")
     gpu = GPUTarget(*triton_target(target))
     backend = make_backend(gpu)
     with compiling():

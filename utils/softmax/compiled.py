@@ -129,7 +129,7 @@ def compile_kernel(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from utils.softmax.interpreter import compiling
+    from utils.softmax.interpreter import INTERPRETED, compiled_form, compiling
 
     gpu, function = GPUTarget(*triton_target(target)), getattr(kernel, "fn", kernel)
     name, constants = function.__name__, dict(constants or {})
@@ -141,11 +141,11 @@ def compile_kernel(
         )
     with compiling(), tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
-        jitted = triton.jit(function)
-        if not isinstance(jitted, triton.JITFunction):
-            raise CompileError(f"{name} can't be compiled here: TRITON_INTERPRET is set")
+        jitted = compiled_form(triton.jit(function))
+        if not isinstance(triton.language.max, triton.JITFunction):
+            raise CompileError(f"{name} can't be compiled here: {INTERPRETED}")
         jitted.fn = types.FunctionType(
-            function.__code__.replace(co_filename=_FILE), function.__globals__, name
+            function.__code__.replace(co_filename=_FILE), jitted.fn.__globals__, name
         )
         types_of = {key: "constexpr" if key in constants else signature[key] for key in expected}
         sixteens = {(expected.index(key),): [["tt.divisibility", 16]] for key in divisible}

@@ -31,6 +31,9 @@ from triton.runtime.jit import JITFunction
 # that are kernels themselves; their namespaces also keep what the interpreter adds to run them.
 _LIBRARIES = (tl.standard, tl.random)
 _LANGUAGE = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
+INTERPRETED = (
+    "TRITON_INTERPRET was set when Triton was imported. Take that line out, restart the kernel"
+)
 _LOCK = threading.RLock()  # the language is patched for the process, so one kernel at a time
 
 
@@ -42,6 +45,36 @@ def interpreted(kernel: Any) -> Any:
     """
     function = kernel if isinstance(kernel, InterpretedFunction) else _twin(kernel.fn)
     return _Launcher(function)
+
+
+def compiled_form(kernel: Any) -> Any:
+    """Return a kernel as the compiler takes it, with its helpers.
+
+    With `TRITON_INTERPRET=1` in the environment, `@triton.jit` makes a function that is only
+    interpreted. Its text is the same. A kernel that is no such function, and calls none, is
+    returned as it is.
+    """
+    return _compiled_form(kernel, {})
+
+
+def _compiled_form(kernel: Any, made: dict[int, Any]) -> Any:
+    if not isinstance(kernel, (InterpretedFunction, JITFunction)) or id(kernel) in made:
+        return made.get(id(kernel), kernel)
+    made[id(kernel)] = kernel  # one that calls itself ends in the compiler's own message
+    function: Any = kernel.fn
+    space = function.__globals__
+    names = {n: _compiled_form(space[n], made) for n in function.__code__.co_names if n in space}
+    if isinstance(kernel, InterpretedFunction) or any(
+        space[n] is not new for n, new in names.items()
+    ):
+        options = kernel.kwargs if isinstance(kernel, InterpretedFunction) else {}
+        copy = types.FunctionType(
+            function.__code__, space | names, None, function.__defaults__, function.__closure__
+        )
+        functools.update_wrapper(copy, function)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        made[id(kernel)] = JITFunction(copy, **options)
+    return made[id(kernel)]
 
 
 @contextmanager

@@ -75,6 +75,28 @@ def test_a_kernel_with_a_method_a_helper_and_constants_runs_and_compiles():
     assert isinstance(doubled, triton.runtime.jit.JITFunction)  # as it was before the launch
 
 
+def test_a_kernel_decorated_where_triton_interprets_compiles_as_any_other(monkeypatch):
+    found, _ = launched(row_top)
+    usual = ptx_of(found)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    for name in ("doubled", "row_top"):
+        monkeypatch.setitem(globals(), name, triton.jit(globals()[name].fn))
+    assert not isinstance(row_top, triton.JITFunction)
+    found, y = launched(row_top)
+    assert y.tolist() == [8.0, 18.0, 28.0]
+    assert without_places(ptx_of(found)) == without_places(usual)
+    again = compile_kernel(
+        row_top,
+        {"x_ptr": "*fp32", "y_ptr": "*fp32", "columns": "i32", "stride": "i32"},
+        {"BLOCK": 8},
+    )
+    assert again.name == "row_top"
+
+
+def without_places(text):
+    return re.sub(r"\.loc .*|\.file .*", "", text)
+
+
 @pytest.mark.parametrize("kernel", [with_a_global, with_numpy])
 def test_what_only_the_interpreter_accepts_does_not_compile(kernel):
     found, y = launched(kernel)

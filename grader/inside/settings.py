@@ -1,0 +1,75 @@
+"""The settings of Python, NumPy and torch with which an answer is judged: those of a new kernel.
+
+They hold for a whole process. A cell that sets one for its own sake must cost no answer its points.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+ROUNDS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+INTERPRETS = "TRITON_INTERPRET"  # read where a kernel is decorated, and by the compiler
+
+
+def _default_device() -> Any:
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return context and context.device
+
+
+def _set_variable(value: str | None) -> None:
+    if value is None:
+        os.environ.pop(INTERPRETS, None)
+    else:
+        os.environ[INTERPRETS] = value
+
+
+# how a setting is read, how it is written, and its value in a new kernel
+SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any], Any], ...] = (
+    # one thread: cases are too small to gain from more, and busy machines lose
+    (torch.get_num_threads, torch.set_num_threads, 1),
+    (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+    (_default_device, torch.set_default_device, None),
+    (torch.is_grad_enabled, torch.set_grad_enabled, True),
+    (
+        lambda: torch.is_autocast_enabled("cpu"),
+        lambda value: torch.set_autocast_enabled("cpu", value),
+        False,
+    ),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+    (np.geterr, lambda value: np.seterr(**value), ROUNDS),
+    (lambda: os.environ.get(INTERPRETS), _set_variable, None),
+)
+
+
+@contextlib.contextmanager
+def usual_settings() -> Iterator[None]:
+    """Let the settings be as in a new kernel, and put back afterwards what they were.
+
+    What an answer sets in its own call holds until the call ends.
+    """
+    with contextlib.ExitStack() as stack:
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        for read, write, usual in SETTINGS:
+            before = read()
+            stack.callback(_restore, read, write, before)
+            if before != usual:
+                write(usual)
+        if any(action == "error" for action, *_ in warnings.filters):
+            stack.enter_context(warnings.catch_warnings())
+            others = [chosen for chosen in warnings.filters if chosen[0] != "error"]
+            warnings.resetwarnings()
+            warnings.filters.extend(others)  # type: ignore[attr-defined]  # a list
+        yield
+
+
+def _restore(read: Callable[[], Any], write: Callable[[Any], Any], before: Any) -> None:
+    if read() != before:
+        write(before)
