@@ -18,6 +18,7 @@ from grader.authoring.regions import BEGIN_HIDDEN
 from grader.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell
 from grader.metadata import CELLS, KEY
 from grader.phase_paths import slug
+from grader.sandbox.limits import Limits
 
 LANGUAGE = {
     "name": "python",
@@ -50,6 +51,12 @@ except ModuleNotFoundError:
 GUARD = re.compile(
     re.escape(WITHOUT_UTILS).replace(re.escape(CHECK_IMPORT), r"from [\w.]+ import check")
 )
+# What a lab's first words say of its limits, in a paragraph before their last one.
+TIME = (
+    "\n\nGrading stops a cell after {} s, and the whole lab after {} s. Cells of your own that no "
+    "exercise needs have another {} s, together."
+)
+ANY_TIME = re.compile(re.escape(TIME).replace(r"\{\}", r"\d+"))
 SOLUTION_SUFFIX = "_solution"
 HEADING = re.compile(r"#{1,6} +(.+)")
 
@@ -119,6 +126,8 @@ def from_node(node: NotebookNode) -> TextCell:
     source = node.source
     if "test" in header:
         source = source.replace(WITH_IMPORT, f"{BEGIN_HIDDEN}\n", 1)
+    if node.cell_type == "markdown":
+        source = ANY_TIME.sub("", source, count=1)
     if "given" in header:
         source = source[match.end() :] if (match := GUARD.match(source)) else source
     return TextCell(node.cell_type, source.rstrip("\n"), header)
@@ -150,7 +159,17 @@ def to_notebook(text: Text) -> NotebookNode:
         "language_info": dict(LANGUAGE),
         KEY: dict(text.course) | {CELLS: fingerprints(text.cells)},
     }
-    return nbformat.v4.new_notebook(cells=[*map(to_node, text.cells, ids)], metadata=metadata)
+    cells = [*map(to_node, text.cells, ids)]
+    if text.course.keys() >= {"points", "cell_seconds"} and cells[0].cell_type == "markdown":
+        cells[0].source = _with_time(cells[0].source, Limits.of({KEY: text.course}))
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+def _with_time(words: str, limits: Limits) -> str:
+    total = limits.total_seconds
+    before, gap, last = words.rpartition("\n\n")
+    said = TIME.format(limits.cell_seconds, total, total)
+    return f"{before}{said}{gap}{last}" if before else f"{words}{said}"
 
 
 def fingerprints(cells: Sequence[TextCell]) -> str:

@@ -75,7 +75,8 @@ class OwnTime:
             return None
         longest = sorted(self._took, reverse=True)[:FEW]
         took = ", ".join(f"{seconds:.0f} s in {where}" for seconds, where in longest)
-        said = f"{self._what[:1].upper()}{self._what[1:]} was up. It went to: {took}."
+        what = f"{self._what[:1].upper()}{self._what[1:]}"
+        said = f"{what} was up in {self._took[-1][1]}. The longest: {took}."
         if self._left_out:
             cells = "1 cell" if self._left_out == 1 else f"{self._left_out} cells"
             said += f" After that {cells} that no exercise needs did not run."

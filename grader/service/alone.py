@@ -25,7 +25,9 @@ from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.lesson_links import lesson_url, section_on_site
 from grader.metadata import KEY
 from grader.preprocessors.feedback import without_paths
+from grader.run_record import RunRecord
 from grader.sandbox.limits import Limits
+from grader.submission.notes import NoteKind
 from grader.submission.rebuild import is_owned
 from grader.verdict import Verdict
 
@@ -173,6 +175,12 @@ def verdict_of(result: Result, exercise: str) -> Verdict | None:
         if exercise in found:
             return found[exercise]
     return None
+
+
+def left_out_cells(result: Result) -> bool:
+    """Return whether the time of the learner's own cells was up, which may have cost an answer."""
+    notes = (RunRecord.of(json.loads(one.data)["metadata"]).notes for one in result.notebooks)
+    return any(note.kind is NoteKind.OWN_TIME for found in notes for note in found)
 
 
 def card_of(verdict: Verdict, root: Path, shows: Mapping[str, bool]) -> dict[str, str]:

@@ -22,13 +22,14 @@ from grader.service.alone import (
     exercise_alone,
     handed_in,
     lab_exercises,
+    left_out_cells,
     seed_of,
     verdict_of,
 )
 from grader.service.lab_state import is_out
 from grader.service.people import Person, service_key
 from grader.service.queue import SHORT_TURN, Look, Queue, QueuedJob
-from grader.verdict import Cause
+from grader.verdict import FULL, Cause
 
 LOG = logging.getLogger(__name__)
 TRIES = 2
@@ -203,7 +204,10 @@ class Dispatcher:
             self.queue.failed(job, {"text/plain": NO_VERDICT})
             return
         seconds = time.monotonic() - began
-        if not job.long and seconds > SHORT_TURN and CUT_SHORT & verdict.causes:
+        cut_short = bool(CUT_SHORT & verdict.causes) or (
+            verdict.status not in FULL and left_out_cells(result)
+        )
+        if not job.long and seconds > SHORT_TURN and cut_short:
             self.queue.again(job)
             self._wake()
             return

@@ -9,7 +9,7 @@ from typing import Any
 from grader.results.class_report.names import Names
 from grader.results.class_report.tally import Tally
 from grader.results.gradebook import Graded, GradedCell
-from grader.verdict import PartResult, Verdict
+from grader.verdict import Cause, PartResult, Verdict
 
 LEARNER_COLUMNS = (
     *("learner", "exercise", "points", "max", "status", "misconceptions", "problem", "manual"),
@@ -38,11 +38,13 @@ def learner_rows(
 
 
 def _status(one: Graded, cell: GradedCell, score: float | None) -> str:
+    verdict = one.verdicts.get(cell.name)
     if score is None:
-        waits = cell.name not in one.lost
+        newer = verdict is not None and verdict.cause is Cause.NEWER_PYTHON
+        waits = (cell.manual or newer) and cell.name not in one.lost
         without = "could not be read" if _is_unread(one, cell) else "not graded"
         return "waiting" if waits else without
-    if verdict := one.verdicts.get(cell.name):
+    if verdict:
         return verdict.status.value
     return "right" if score >= cell.points else "partly" if score else "wrong"
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
@@ -12,6 +13,7 @@ from grader.authoring.notebook import (
     header_of,
     nbgrader_metadata,
     to_bytes,
+    to_cells,
     to_node,
     to_notebook,
 )
@@ -22,7 +24,7 @@ from grader.authoring.regions import (
     END_SOLUTION,
     regions,
 )
-from grader.authoring.text import TextCell
+from grader.authoring.text import TextCell, parse
 from grader.phase_paths import anchor
 from tests.grader.authoring.example import lab
 
@@ -71,6 +73,22 @@ def test_a_labs_first_cell_says_what_to_install_where_utils_is_missing(tmp_path)
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert "%pip install --editable FOLDER" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_labs_first_words_say_its_limits_and_its_text_does_not():
+    header = (
+        "#   open_the_hood: {title: A, points: 2, cell_seconds: 9, limits: {total_seconds: 40}}"
+    )
+    words = "# # A lab\n#\n# Words.\n#\n# Start."
+    text = parse("lab.py", f"# ---\n# jupyter:\n{header}\n# ---\n\n# %% [markdown]\n{words}\n")
+    notebook = to_notebook(text)
+    assert notebook.cells[0].source == (
+        "# A lab\n\nWords.\n\nGrading stops a cell after 9 s, and the whole lab after 40 s. Cells "
+        "of your own that no exercise needs have another 40 s, together.\n\nStart."
+    )
+    assert to_cells("lab.ipynb", notebook) == ([*text.cells], [])
+    page = replace(text, course={"title": "A lesson"})
+    assert to_notebook(page).cells[0].source == text.cells[0].source
 
 
 def test_the_code_of_a_drill_is_folded_away_and_its_header_comes_back():

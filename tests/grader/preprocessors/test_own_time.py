@@ -60,9 +60,9 @@ def test_own_cells_have_their_time_together_and_answers_pay_nothing():
     )
     note = run.time.note()
     assert note.message == (
-        "The time of 300 s for all cells of your own was up. It went to: 55 s in cell 5 below "
-        "`f`, 55 s in cell 4 below `f`, 55 s in cell 3 below `f`, 55 s in cell 2 below `f`, 55 s "
-        "in cell 1 below `f`. After that 1 cell that no exercise needs did not run."
+        "The time of 300 s for all cells of your own was up in cell 6 below `f`. The longest: 55 s "
+        "in cell 5 below `f`, 55 s in cell 4 below `f`, 55 s in cell 3 below `f`, 55 s in cell 2 "
+        "below `f`, 55 s in cell 1 below `f`. After that 1 cell that no exercise needs did not run."
     )
 
 
