@@ -41,7 +41,9 @@ def _(draw):
         for at, part in enumerate(read_slot.parts):
             play = lambda f, d=dump, k=key, at=at: f(d, k)[at]  # noqa: E731
             paste = Paste(f"read_slot(driver.table({{}}), {{}})[{at}]", (op, key), {"": "{}"})
-            yield Case(part, play, shown=shown, paste=paste)
+            there = shown.endswith("]`")
+            none = f"the key has no line there, and something else than {('nothing', '')[at]!r} came."
+            yield Case(part, play, shown=shown, paste=paste, places={} if there else {"": none})
 
 
 def _line(dump, key):
