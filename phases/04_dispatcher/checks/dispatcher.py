@@ -52,7 +52,7 @@ class Dispatcher:
 
 
 MISUSED = (
-    "a kernel was called otherwise than its kind is: with other arguments, in another order, or "
+    "a kernel was called with other arguments than its kind takes, with them in another order, or "
     "with keys that are no set."
 )
 ANSWER, PASS, NOTHING = "answer", "redispatch", ("fallthrough",)
