@@ -789,7 +789,7 @@ expect_equal("mm and Python", read_slot(dump, "Python"), ("fallback", "PythonFal
 expect_equal("mm on a GPU that is not here", read_slot(driver.table("clone"), "CUDA")[0], "default")
 expect_equal("a batch of dropouts", read_slot(driver.table("dropout"), "FuncTorchBatched")[0], "batched")
 expect_equal("a view of a conjugate", read_slot(driver.table("view"), "Conjugate"), ("fallthrough", "ConjugateFallback.cpp"))
-for no_key in ("Toaster", "PU", "Auto", "cpu"):
+for no_key in ("Toaster", "PU", "Auto", "cpu", "Other"):
     expect_equal(f"no key {no_key}", read_slot(dump, no_key), ("nothing", ""))
 
 # %% test="read_slot" points=3

@@ -25,12 +25,12 @@ KEYS = ("CPU", "CUDA", "Meta", "AutogradCPU", "AutocastCPU", "ADInplaceOrView", 
 @read_slot.cases
 def _(draw):
     asked = [
-        ("mm", "CPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"), ("linear", "CPU"),
+        ("mm", "CPU"), ("mm", "AutogradCPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"), ("linear", "CPU"),
         ("linear", "AutogradCPU"), ("t", "ADInplaceOrView"), ("mm", "ADInplaceOrView"),
         ("t", "CPU"), ("mm", "Python"), ("mm", "FuncTorchBatched"), ("matmul", "FuncTorchBatched"),
         ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
         ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
-        ("mm", "cpu"),
+        ("mm", "cpu"), ("mm", "Other"),
         ("relu", "Undefined"), ("mm", "Undefined"), ("sum.dim_IntList", "Batched"),
         ("empty.memory_format", "Conjugate"),
     ]  # fmt: skip
