@@ -468,7 +468,7 @@ expect_equal("no dimensions", broadcast((), (), (2, 3), (3, 1)), ((2, 3), (0, 0)
 expect_equal("neither has any", broadcast((), (), (), ()), ((), (), ()))
 expect_raises("0 against 6", ValueError, broadcast, (0,), (1,), (6,), (1,))
 expect_raises("4 against 2", ValueError, broadcast, (4, 1), (1, 1), (2, 3), (3, 1))
-expect_raises("a row that was stretched", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1))
+expect_raises("a stretched row against three", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1))
 broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4

@@ -51,4 +51,5 @@ def _(draw):
     yield case("full blocks only", 128, 64, shown="two blocks")
     yield case("full blocks only", draw.integer(50, 90), 1, shown="blocks of 1")
     yield case("no elements", 0, draw.integer(2, 64))
+    yield case("no elements", 0, 6)
     yield case("no elements", 0, 1)

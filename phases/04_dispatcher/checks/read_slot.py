@@ -25,8 +25,8 @@ KEYS = ("CPU", "CUDA", "Meta", "AutogradCPU", "AutocastCPU", "ADInplaceOrView", 
 @read_slot.cases
 def _(draw):
     asked = [
-        ("mm", "CPU"), ("mm", "AutogradCPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"), ("linear", "CPU"),
-        ("linear", "AutogradCPU"), ("t", "ADInplaceOrView"), ("mm", "ADInplaceOrView"),
+        ("mm", "CPU"), ("mm", "AutogradCPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"),
+        ("linear", "CPU"), ("linear", "AutogradCPU"), ("t", "ADInplaceOrView"), ("mm", "ADInplaceOrView"),
         ("t", "CPU"), ("mm", "Python"), ("mm", "FuncTorchBatched"), ("matmul", "FuncTorchBatched"),
         ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
         ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
