@@ -67,6 +67,9 @@ expect_equal("and one element more", grid_size(9, 4), 3)
 expect_equal("less than one block", grid_size(3, 4), 1)
 expect_equal("three full blocks of 6", grid_size(18, 6), 3)
 expect_equal("no elements", grid_size(0, 4), 0)
+expect_equal("a single element", grid_size(1, 4), 1)
+expect_equal("blocks of 1", grid_size(5, 1), 5)
+expect_equal("one element more than 4096 blocks", grid_size(4096 * 4096 + 1, 4096), 4097)
 block_mask(9, 4)
 
 # %% test="grid_size" points=3
@@ -89,7 +92,8 @@ verify("grid_size", grid_size)
 #
 # Write `masked_block(program, n, block)`: the indices of the elements that program number
 # `program` loads, as a list of ints in rising order. Programs are counted from 0. The grid may be
-# larger than it has to be and `n` may be 0, so a program may find that it has nothing to do.
+# larger than it has to be and `n` may be 0, so a program may find that it has nothing to do. As
+# above, `block` is 1 or more.
 #
 # <details><summary>Where does a block begin?</summary>
 #
@@ -114,6 +118,11 @@ def masked_block(program: int, n: int, block: int) -> list[int]:
 expect_equal("a full block", masked_block(1, 10, 4), [4, 5, 6, 7])
 expect_equal("the last block", masked_block(2, 10, 4), [8, 9])
 expect_equal("the last of blocks of 3", masked_block(3, 10, 3), [9])
+expect_equal("one before it", masked_block(2, 20, 3), [6, 7, 8])
+expect_equal("the last block, which is full", masked_block(2, 12, 4), [8, 9, 10, 11])
+expect_equal("fewer elements than places", masked_block(0, 3, 8), [0, 1, 2])
+expect_equal("the program after it", masked_block(1, 3, 8), [])
+expect_equal("no elements", masked_block(0, 0, 4), [])
 block_mask(10, 4)
 
 # %% test="masked_block" points=3

@@ -81,6 +81,12 @@ expect_equal("one row of it", bytes_of(embeddings[7]), (256, 153_600))
 expect_equal("one number of it", bytes_of(embeddings[7, 3]), (4, 153_600))
 expect_equal("a row read twice", bytes_of(embeddings[7].expand(2, 64)), (512, 153_600))
 expect_equal("whole numbers", bytes_of(torch.zeros(5, dtype=torch.int16)), (10, 10))
+expect_equal("truth values", bytes_of(torch.zeros(2, 3, dtype=torch.bool)), (6, 6))
+expect_equal("complex numbers", bytes_of(torch.zeros((), dtype=torch.complex64)), (8, 8))
+expect_equal("no row at all", bytes_of(embeddings[7:7]), (0, 153_600))
+expect_equal("a row that has forgotten its matrix", bytes_of(embeddings[7].detach()), (256, 153_600))
+expect_equal("windows that overlap", bytes_of(torch.zeros(5).unfold(0, 3, 1)), (36, 20))
+expect_equal("seven bytes read in pairs", bytes_of(torch.zeros(7, dtype=torch.uint8)[:6].view(torch.int16)), (6, 7))
 
 # %% test="bytes_of" points=2
 # Graded
@@ -134,6 +140,8 @@ expect_equal("a matrix", row_major_strides((600, 64)), (64, 1))
 expect_equal("a vector", row_major_strides((600,)), (1,))
 expect_equal("a number", row_major_strides(()), ())
 expect_equal("a size of 1", row_major_strides((3, 1, 4)), (4, 4, 1))
+for shape in ((3, 0, 4), (0, 3, 4), (2, 3, 0), (5, 1, 1)):
+    expect_equal(f"{shape}, as torch has it", row_major_strides(shape), torch.empty(shape).stride())
 
 # %% test="row_major_strides" points=3
 # Graded
@@ -188,6 +196,10 @@ expect_equal("row 1, column 2", byte_offset(grid, (1, 2)), 24)
 expect_equal("counted from the end", byte_offset(grid, (-1, -3)), 36)
 expect_equal("narrower elements", byte_offset(torch.zeros(5, dtype=torch.float16), (3,)), 6)
 expect_equal("the first of a slice", byte_offset(grid[1:], (0, 0)), 16)
+expect_equal("no dimensions", byte_offset(grid[1, 2], ()), 24)
+cube = torch.zeros(2, 3, 4, dtype=torch.float64)
+expect_equal("three dimensions", byte_offset(cube, (1, -2, 0)), 128)
+expect_equal("turned round", byte_offset(cube.permute(2, 0, 1), (-1, 0, 2)), 88)
 expect_equal("the tensor is as it was", grid, torch.arange(12.0).view(3, 4), strides=True)
 stride_explorer(grid.t()[1:], index=(1, 2))
 
@@ -282,6 +294,12 @@ expect_equal("narrow a view", narrow_view(inner, 0, 1, 2), inner.narrow(0, 1, 2)
 expect_equal("expand a view", expand_view(inner[:1], (4, 3)), inner[:1].expand(4, 3), strides=True)
 expect_equal("diagonal of a view", diagonal_view(inner), inner.diagonal(), strides=True)
 expect_equal("x is as it was", x, torch.arange(20.0).view(4, 5), strides=True)
+cube = torch.arange(60.0).view(3, 4, 5)[1:]
+expect_equal("the first two of three", transpose_view(cube, 0, 1), cube.transpose(0, 1), strides=True)
+expect_equal("the middle one of three", narrow_view(cube, 1, 1, 2), cube.narrow(1, 1, 2), strides=True)
+expect_equal("a 1 that stays", expand_view(x[:1, 2:3], (3, 1)), x[:1, 2:3].expand(3, 1), strides=True)
+expect_equal("stretched to nothing", expand_view(x[:, :1], (4, 0)), x[:, :1].expand(4, 0), strides=True)
+expect_equal("more rows than columns", diagonal_view(x[:, 1:3]), x[:, 1:3].diagonal(), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
@@ -363,6 +381,12 @@ expect_equal("a stride nobody walks", view_strides((4, 1, 6), (6, 99, 1), (24,))
 expect_equal("split a row that is stretched", view_strides((5, 4), (0, 1), (5, 2, 2)), (0, 2, 1))
 expect_equal("a size of 1 in front", view_strides((4, 6), (6, 1), (1, 24))[1], 1)
 expect_equal("pieces of two rows", view_strides((3, 4), (8, 1), (2, 2, 3)), None)
+expect_equal("one element, many times", view_strides((3, 4), (0, 0), (12,)), (0,))
+expect_equal("a row, many times", view_strides((5, 4), (0, 1), (20,)), None)
+expect_equal("every third element", view_strides((2, 3), (9, 3), (6,)), (3,))
+expect_equal("sizes of 1 around", view_strides((1, 4, 1), (9, 1, 9), (2, 2)), (2, 1))
+expect_equal("nothing but sizes of 1", len(view_strides((1, 1), (5, 7), (1, 1, 1))), 3)
+expect_equal("a size of 1 behind", view_strides((2, 3), (3, 1), (6, 1))[0], 1)
 
 # %% test="view_strides" points=5
 # Graded
@@ -439,7 +463,12 @@ expect_equal("strides of the row", strides_row, (0, 1))
 came = broadcast((6,), (1,), (4, 6), (1, 4))
 expect_equal("beside a transpose", came, ((4, 6), (0, 1), (1, 4)))
 expect_raises("3 against 6", ValueError, broadcast, (3, 2), (2, 1), (6, 2), (2, 1))
+expect_equal("0 against 1", broadcast((3, 1), (1, 1), (0,), (1,)), ((3, 0), (1, 0), (0, 1)))
+expect_equal("no dimensions", broadcast((), (), (2, 3), (3, 1)), ((2, 3), (0, 0), (3, 1)))
+expect_equal("neither has any", broadcast((), (), (), ()), ((), (), ()))
 expect_raises("0 against 6", ValueError, broadcast, (0,), (1,), (6,), (1,))
+expect_raises("4 against 2", ValueError, broadcast, (4, 1), (1, 1), (2, 3), (3, 1))
+expect_raises("a stretched row against three", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1))
 broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4
@@ -511,6 +540,13 @@ expect_close("a batch of one", mended_loss(prediction[2:], target[2:]), 4.0)
 loss = mended_loss(prediction.double().requires_grad_(), target.double())
 expect_equal("the dtype of both", loss.dtype, torch.float64)
 expect_equal("gradients can flow", loss.requires_grad, True)
+near = torch.tensor([100_000.0, 100_001.0], dtype=torch.float64)
+expect_close("large numbers", mended_loss(near, near + 1e-4), torch.tensor(1e-8, dtype=torch.float64), rtol=1e-3)
+expect_equal("float32 stays float32", mended_loss(prediction, target).dtype, torch.float32)
+weight = torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
+mended_loss(weight, target).backward()
+expect_close("the gradient", weight.grad, [[0.0], [0.0], [-4 / 3]])
+expect_shape("the prediction is as it was", prediction, (3, 1))
 
 # %% test="mended_loss" points=3
 # Graded
@@ -518,6 +554,11 @@ check("mended_loss")
 expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
 expect_raises("3 against 1", ValueError, mended_loss, prediction, target[:1])
 expect_raises("two matrices", ValueError, mended_loss, torch.zeros(3, 2), torch.zeros(3, 2))
+expect_raises("a column against a row", ValueError, mended_loss, prediction, target[None])
+expect_raises("two rows", ValueError, mended_loss, target[None], target[None])
+expect_raises("two numbers", ValueError, mended_loss, target[0], target[1])
+expect_raises("three dimensions", ValueError, mended_loss, prediction[None], prediction[None])
+expect_raises("three dimensions, two of them 1", ValueError, mended_loss, prediction[:, None], prediction[:, None])
 ### BEGIN HIDDEN TESTS
 verify("mended_loss", mended_loss)
 ### END HIDDEN TESTS
@@ -601,6 +642,9 @@ expect_close(
     [[1.4142, 0.0, 1.4142], [-5.6569, 1.4142, -4.2426], [4.2426, 1.4142, 5.6569]],
 )
 expect_close("both signs turned round are the same scores", scores[1], scores[0])
+four = attention_scores(x.double(), torch.eye(4).double(), 3 * torch.eye(4).double(), n_heads=4)
+expect_close("four heads of one channel", four[0, 2], torch.tensor([[12.0, 0, 6], [0, 0, 0], [6, 0, 3]]).double())
+expect_equal("x is as it was", x[0, 0], torch.tensor([1.0, 0.0, 2.0, 0.0]))
 
 # %% test="attention_scores" points=3
 # Graded
@@ -679,6 +723,11 @@ expect_equal("int32 + float16", result_dtype(ints, halves), torch.float16)
 expect_equal("2 * float16", result_dtype(2, halves), torch.float16)
 expect_equal("float16 + 1j", result_dtype(halves, 1j), torch.complex32)
 expect_equal("bool + 1", result_dtype(ints == 1, 1), torch.int64)
+expect_equal("True + bool", result_dtype(True, ints == 1), torch.bool)
+expect_equal("float16 + bfloat16", result_dtype(halves, torch.ones(3, dtype=torch.bfloat16)), torch.float32)
+expect_equal("uint8 - 1", result_dtype(torch.ones(3, dtype=torch.uint8), -1), torch.uint8)
+expect_equal("one float64 + float32", result_dtype(torch.ones(1, dtype=torch.float64), torch.ones(3)), torch.float64)
+expect_equal("no float64 + float32", result_dtype(torch.ones(0, dtype=torch.float64), torch.ones(1)), torch.float64)
 number = torch.tensor(7, dtype=torch.int16)
 expect_equal("an int16 of no dimensions + 300", result_dtype(number, 300), torch.int16)
 expect_equal("the ints are as they were", ints, torch.ones(3, dtype=torch.int32))
@@ -689,6 +738,9 @@ expect_equal("and the halves", halves, torch.ones(3, dtype=torch.float16))
 check("result_dtype")
 small = torch.tensor(0.5, dtype=torch.float64)
 expect_equal("a 0-dim float64 + float16", result_dtype(small, halves), torch.float16)
+expect_equal("float32 + a 0-dim float64", result_dtype(torch.ones(2), small), torch.float32)
+expect_equal("a 0-dim float64 + int32", result_dtype(small, ints), torch.float64)
+expect_equal("float16 + a 0-dim complex128", result_dtype(halves, small + 0j), torch.complex32)
 ### BEGIN HIDDEN TESTS
 verify("result_dtype", result_dtype)
 ### END HIDDEN TESTS
@@ -747,6 +799,7 @@ def minigpt_flops(config: MiniGPTConfig, batch: int, length: int) -> int:
 # %%
 head = {f"batch {batch}": linear_cost(batch, 64, 600, 4) for batch in (1, 32, 1024)}
 expect_equal("LM head, batch 1", head["batch 1"], {"flops": 76_800, "bytes": 158_656})
+expect_equal("32 rows, in half precision", linear_cost(32, 64, 600, 2), {"flops": 2_457_600, "bytes": 120_496})
 for batch, cost in head.items():
     print(f"LM head, {batch}: {cost['flops'] / cost['bytes']:.2f} FLOP for each byte")
 # On a core of 200 GFLOP/s and 20 GB/s, which of the three waits for memory, which for arithmetic?
@@ -759,6 +812,8 @@ check("model_costs")
 expect_equal("MiniGPT, one sentence", minigpt_flops(MiniGPTConfig(), 1, 32), 9_273_344)
 smaller = MiniGPTConfig(n_layers=1, d_ff=100)
 expect_equal("a smaller one, two sentences", minigpt_flops(smaller, 2, 16), 4_456_448)
+narrow = MiniGPTConfig(vocab_size=50, d_model=32, n_heads=2, n_layers=3, d_ff=40, context=16)
+expect_equal("a narrow one, two short sentences", minigpt_flops(narrow, 2, 8), 739_328)
 ### BEGIN HIDDEN TESTS
 verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
 ### END HIDDEN TESTS

@@ -50,8 +50,8 @@ from utils.views import dispatch_bars, flops_by_operator, key_explorer
 # - `"inference"`: whether it was *made* inside `torch.inference_mode()`.
 #
 # And the contexts that are open while the call is made, a tuple, from the outermost to the
-# innermost, with any of `"no_grad"`, `"inference_mode"` and `"autocast"` (autocast for the CPU and
-# for CUDA, the only devices here whose tensors bring a key for it). Write
+# innermost, with any of `"no_grad"`, `"inference_mode"` and `"autocast"`, each as often as you like
+# (autocast for the CPU and for CUDA, the only devices here whose tensors bring a key for it). Write
 #
 # - `call_keys(tensor, contexts)`: the keys of a call with that tensor as its only argument, a tuple
 #   of names, the highest first. Leave `BackendSelect` out, which is always there and has work to do
@@ -122,17 +122,27 @@ expect_equal("a conjugate, no_grad and autocast", call_keys(plain | {"conj": Tru
              ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"))
 expect_equal("an inference tensor, inside", call_keys(made_inside, ("autocast", "inference_mode")),
              ("AutocastCPU", "CPU"))
+expect_equal("half precision, with autocast", call_keys(plain | {"dtype": "float16"}, ("autocast",)),
+             ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU"))
+expect_equal("no numbers, with autocast", call_keys(plain | {"device": "meta"}, ("autocast",)),
+             ("AutogradMeta", "ADInplaceOrView", "Meta"))
+expect_equal("a plain tensor, inside", call_keys(plain, ("inference_mode", "no_grad")), ("ADInplaceOrView", "CPU"))
+expect_equal("a conjugate, inside", call_keys(made_inside | {"conj": True}, ("inference_mode",)), ("Conjugate", "CPU"))
+expect_equal("complex, no conjugate", call_keys(made_inside | {"dtype": "complex64"}, ("no_grad", "autocast")),
+             ("AutocastCPU", "ADInplaceOrView", "CPU"))
 expect_equal("mm, with autocast", winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
              "AutocastCUDA")
 expect_equal("mul, there", winner("mul", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
              "AutogradCUDA")
+expect_equal("mm of a conjugate", winner("mm", ("ADInplaceOrView", "Conjugate", "Meta")), "Meta")
+expect_equal("mul of one", winner("mul", ("ADInplaceOrView", "Conjugate", "Meta")), "Conjugate")
 key_explorer("aten::mm", torch.ones(2, 2))
 
 # %% test="winning_key" points=4
 # Graded
 check("winning_key")
 expect_equal("an inference tensor, outside", call_keys(made_inside, ()), ("ADInplaceOrView", "CPU"))
-expect_equal("its transpose", winner("t", ("ADInplaceOrView", "CPU")), "ADInplaceOrView")
+expect_equal("its transpose, with autocast", winner("t", ("AutocastCPU", "ADInplaceOrView", "CPU")), "ADInplaceOrView")
 ### BEGIN HIDDEN TESTS
 verify("winning_key", call_keys=call_keys, winner=winner)
 ### END HIDDEN TESTS
@@ -196,6 +206,10 @@ expect_equal("their names", [name for name, _ in heard["ops"]],
 expect_equal("their tensors", [shapes for _, shapes in heard["ops"]],
              [[(2, 3)], [], [(2, 3), (3,), (2, 3)]])
 expect_equal("the result", heard["result"], x + 2 * x[0])
+number = torch.tensor(3)
+heard = driver.log_ops(OpLog, "in place", number)
+expect_equal("tensors of no dimensions", [shapes for _, shapes in heard["ops"]], [[()], [()], [(), ()]])
+expect_equal("what came of it", heard["result"], 5 * number)
 
 # %% test="OpLog" points=3
 # Graded
@@ -262,7 +276,18 @@ expect_equal("a vector", linear_trace((64,), True, False),
              (["view", "t", "addmm", "view"], "ViewBackward0"))
 expect_equal("inference", linear_trace((32, 64), False, True), (["linear"], None))
 expect_equal("a batch of one", linear_trace((1, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
-expect_equal("a vector without a bias: how many operators", len(linear_trace((64,), False, False)[0]), 4)
+expect_equal("four dimensions", linear_trace((2, 3, 8, 64), True, False)[1], "ViewBackward0")
+expect_equal("in inference mode", linear_trace((2, 3, 8, 64), True, True), (["linear"], None))
+
+
+def outline(shape):  # without a bias: how long the names are, and how that of the grad_fn ends
+    ops, node = linear_trace(shape, False, False)
+    return [len(op) for op in ops], len(str(node)), str(node)[-1]
+
+
+expect_equal("a vector without a bias", outline((64,)), ([1, 9, 2, 8], 16, "4"))
+expect_equal("three dimensions", outline((2, 8, 64)), ([1, 4, 2, 12], 19, "0"))
+expect_equal("four dimensions", outline((2, 1, 8, 64)), ([1, 4, 2, 12], 19, "0"))
 dispatch_bars(F.linear, torch.ones(2, 8, 64), torch.ones(600, 64), torch.ones(600))
 
 # %% test="linear_trace" points=4
@@ -384,6 +409,27 @@ for name, came, words in (("a hole", hole, ("mm", "Tracer")), ("no key left", no
 # Graded
 check("Dispatcher")
 script = [
+    ("fallback", "Tracer", ("fallthrough",)),
+    ("fallback", "Autograd", ("answer", "for all")),
+    ("composite", "relu", ("CPU",), ("fallthrough",)),
+    ("composite", "view", ("CPU", "Autograd"), ("answer", "opened")),
+    ("impl", "view", "Autograd", ("fallthrough",)),
+    ("impl", "view", "CPU", ("answer", "viewed")),
+    ("impl", "mm", "Autograd", ("call", "by way of", "relu")),
+    ("impl", "mm", "CPU", ("answer", "multiplied")),
+    ("impl", "t", "Autograd", ("nothing",)),
+    ("impl", "t", "CPU", ("answer", "turned")),
+    ("call", "neg", ("CPU", "Autograd", "Tracer"), 5),
+    ("call", "view", ("CPU", "Autograd"), 5),
+    ("call", "mm", ("CPU", "Autograd"), 5),
+    ("call", "t", ("CPU", "Autograd"), 5),
+]
+for_all, viewed, no_relu, nothing = driver.play_dispatcher(Dispatcher, order, script)
+expect_equal("a fallback is enough for an operator", for_all, ("for all", 5, ["CPU"]))
+expect_equal("its own slot, before a composite", viewed, ("viewed", 5, []))
+expect_equal("an operator with nothing but a fallthrough", no_relu[:2], ("raised", "NotImplementedError"))
+expect_equal("a kernel that returns None", nothing, None)
+script = [
     ("impl", "addmm", "CPU", ("answer", "multiplied")),
     ("impl", "addmm", "Autograd", ("redispatch", "recorded")),
     ("fallback", "Autograd", ("redispatch", "anything")),
@@ -393,13 +439,14 @@ script = [
     ("composite", "norm", ("Autograd",), ("answer", "newer")),
     ("call", "linear", ("CPU", "Autograd"), 7),
     ("call", "linear", ("CPU",), 7),
-    ("call", "norm", ("CPU", "Autograd"), 7),
+    ("fallback", "Tracer", ("fallthrough",)),
+    ("call", "norm", ("CPU", "Autograd", "Tracer"), 7),
     ("call", "norm", ("CPU",), 7),
 ]
 opened, own, newer, older = driver.play_dispatcher(Dispatcher, order, script)
 expect_equal("a composite starts from the top", opened, ("opened", ("recorded", ("multiplied", 7, []))))
 expect_equal("beside a kernel of its own", own, ("its own", 7, []))
-expect_equal("registered again", newer, ("newer", 7, ["Autograd", "CPU"]))
+expect_equal("registered again", newer, ("newer", 7, ["Autograd", "CPU", "Tracer"]))
 expect_equal("registered once", older, ("older", 7, ["CPU"]))
 ### BEGIN HIDDEN TESTS
 verify("Dispatcher", Dispatcher)
@@ -475,6 +522,15 @@ q, k = torch.ones(6, 5, 8), torch.ones(6, 7, 8)
 expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"],
              2 * (2 * 6 * 5 * 8 * 7))
 expect_equal("products with a vector", driver.count_flops(FlopCounter, "vectors", a)["flops"], 0)
+expect_equal("and inference mode", driver.count_flops(FlopCounter, "a matrix and a vector", a, inference=True)["flops"], 0)
+expect_equal("a sum and a batch of products",
+             driver.count_flops(FlopCounter, "a sum of products", torch.ones(6, 5, 7), q, k.mT)["flops"],
+             2 * 6 * 5 * 8 * 7)
+expect_equal("a layer of a batch, inference mode",
+             driver.count_flops(FlopCounter, "linear", q, torch.ones(3, 8), torch.ones(3), inference=True)["flops"],
+             2 * 6 * 5 * 8 * 3)
+expect_equal("what is written in place", driver.count_flops(FlopCounter, "in place", a, inference=True)["result"],
+             5 * a)
 sentence = torch.zeros(1, 32, dtype=torch.int64)
 expect_equal("MiniGPT, inference mode", driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence, inference=True),
              9_273_344)
@@ -596,6 +652,11 @@ given = {
     "length": (torch.tensor([3.0, 8.0]), {"m": 1}),
     "time": (torch.tensor([2.0, 4.0]), {"s": 1}),
     "ones": (torch.tensor([1.0, 1.0]),),
+    "sheet": (torch.tensor([[3.0, 8.0]]), {"m": 1}),
+    "area": (torch.tensor([4.0, 16.0]), {"m": 2}),
+    "volume": (torch.tensor([8.0, 64.0]), {"m": 3}),
+    "ratio": (torch.tensor([0.25, 1.0]), {}),
+    "turned": (torch.tensor([0.5, 1.0]), {"s": -1, "m": 1}),
 }
 program = [
     ("speed", "div", "length", "time"),
@@ -608,7 +669,21 @@ program = [
     ("a length and a number", "add", "length", 1.0),
     ("the root of a time", "sqrt", "time"),
     ("the logarithm of a length", "log", "length"),
+    ("an exponential of a length", "exp", "length"),
     ("the sine of a length", "sin", "length"),
+    ("from the left", "mean", "length", 0, True),
+    ("against", "neg", "speed"),
+    ("a row", "flatten", "sheet"),
+    ("a length and an area", "add", "length", "area"),
+    ("a ratio and a number", "add", "ratio", 1.0),
+    ("the root of a ratio", "sqrt", "ratio"),
+    ("one over an area", "reciprocal", "area"),
+    ("its root", "sqrt", "one over an area"),
+    ("the root of a volume", "sqrt", "volume"),
+    ("a product", "mul", "length", "time"),
+    ("the root of a product", "sqrt", "a product"),
+    ("another speed", "add", "speed", "turned"),
+    ("a length in place", "neg_", "length"),
 ]
 came = driver.measure(Quantity, given, program)
 expect_equal("a speed", came["speed"], ("Quantity", torch.tensor([1.5, 2.0]), {"m": 1, "s": -1}))
@@ -616,9 +691,19 @@ expect_equal("its mean, twice", came["mean"], ("Quantity", torch.tensor(3.5), {"
 expect_equal("one over a speed", came["pace"][2], {"m": -1, "s": 1})
 expect_equal("one over a time, by `/`", came["rate"], ("Quantity", torch.tensor([0.5, 0.25]), {"s": -1}))
 expect_equal("a length, and twice another", came["far"], ("Quantity", torch.tensor([9.0, 24.0]), {"m": 1}))
-for nonsense in ("a length and a time", "a length and a number", "the root of a time", "the logarithm of a length"):
+expect_equal("a mean along a dimension", came["from the left"], ("Quantity", torch.tensor([5.5]), {"m": 1}))
+expect_equal("minus a speed", came["against"], ("Quantity", torch.tensor([-1.5, -2.0]), {"m": 1, "s": -1}))
+expect_equal("flattened, by a view", came["a row"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
+expect_equal("a ratio and 1", came["a ratio and a number"], ("Quantity", torch.tensor([1.25, 2.0]), {}))
+expect_equal("the root of no units", came["the root of a ratio"], ("Quantity", torch.tensor([0.5, 1.0]), {}))
+expect_equal("the root of one over an area", came["its root"], ("Quantity", torch.tensor([0.5, 0.25]), {"m": -1}))
+expect_equal("units in another order", came["another speed"], ("Quantity", torch.tensor([2.0, 3.0]), {"m": 1, "s": -1}))
+for nonsense in ("a length and a time", "a length and a number", "a length and an area", "the root of a time",
+                 "the root of a volume", "the root of a product", "the logarithm of a length",
+                 "an exponential of a length"):
     expect_equal(nonsense, came[nonsense], ("raised", "ValueError"))
-expect_equal("no such operator", came["the sine of a length"], ("raised", "NotImplementedError"))
+for unknown in ("the sine of a length", "a length in place"):
+    expect_equal(unknown, came[unknown], ("raised", "NotImplementedError"))
 
 # %% test="Quantity" points=5
 # Graded
@@ -628,11 +713,17 @@ program = [
     ("side", "sqrt", "area"),
     ("ratio", "div", "side", "length"),
     ("log2 of a ratio", "log2", "ratio"),
+    ("pace", "reciprocal", "length"),
+    ("length, as it was", "abs", "length"),
+    ("matrices", "mm", "first", "second"),
 ]
+given |= {"first": (torch.ones(2, 3), {"m": 1, "s": -1}), "second": (torch.ones(3, 1), {"s": 1})}
 came = driver.measure(Quantity, given, program)
 expect_equal("the side of a square", came["side"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
 expect_equal("a ratio", came["ratio"], ("Quantity", torch.tensor([1.0, 1.0]), {}))
 expect_equal("no such operator", came["log2 of a ratio"], ("raised", "NotImplementedError"))
+expect_equal("an operand keeps its units", came["length, as it was"][2], {"m": 1})
+expect_equal("a product of matrices", came["matrices"], ("Quantity", torch.full((2, 1), 3.0), {"m": 1}))
 ### BEGIN HIDDEN TESTS
 verify("Quantity", Quantity)
 ### END HIDDEN TESTS
@@ -694,7 +785,11 @@ expect_equal("mm and autograd", read_slot(dump, "AutogradCPU")[0], "autograd ker
 expect_equal("mm without numbers", read_slot(dump, "Meta"), ("kernel", "_meta_registrations.py"))
 expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView"),
              ("fallthrough", "VariableFallbackKernel.cpp"))
-for no_key in ("Toaster", "PU", "Auto", "cpu"):
+expect_equal("mm and Python", read_slot(dump, "Python"), ("fallback", "PythonFallbackKernel.cpp"))
+expect_equal("clone on a GPU", read_slot(driver.table("clone"), "CUDA")[0], "default")
+expect_equal("a batch of dropouts", read_slot(driver.table("dropout"), "FuncTorchBatched")[0], "batched")
+expect_equal("a view of a conjugate", read_slot(driver.table("view"), "Conjugate"), ("fallthrough", "ConjugateFallback.cpp"))
+for no_key in ("Toaster", "PU", "Auto", "cpu", "Other"):
     expect_equal(f"no key {no_key}", read_slot(dump, no_key), ("nothing", ""))
 
 # %% test="read_slot" points=3
@@ -703,6 +798,7 @@ check("read_slot")
 linear = torch._C._dispatch_dump_table("aten::linear")
 expect_equal("linear on a CPU", read_slot(linear, "CPU"),
              ("composite", "RegisterCompositeImplicitAutograd_0.cpp"))
+expect_equal("linear and autograd", read_slot(linear, "AutogradCPU")[0], "composite")
 ### BEGIN HIDDEN TESTS
 verify("read_slot", read_slot)
 ### END HIDDEN TESTS
@@ -781,12 +877,16 @@ expect_equal("views, copies and products", (found["views"], found["copies"], fou
 tokens = torch.zeros(2, 3, dtype=torch.int64)
 found = driver.account(account, "a comparison, and its transpose", tokens, False)
 expect_equal("a small model", found, {"views": 1, "copies": 0, "products": 0, "rest": 3, "launches": 3})
+found = driver.account(account, "a diagonal", tokens, False)
+expect_equal("another", found, {"views": 1, "copies": 0, "products": 0, "rest": 2, "launches": 2})
+found = driver.account(account, "a shuffle", tokens, False)
+expect_equal("one with a product", (found["views"], found["copies"], found["products"]), (3, 2, 1))
 
 # %% test="account" points=4
 # Graded
 check("account")
-found = driver.account_of_two(account, tokens)
-expect_equal("another model, there and back", (found["first"]["views"], found["first"]["copies"]), (9, 3))
+found, kinds = driver.account_of_two(account, tokens), ("views", "copies", "products")
+expect_equal("another model, there and back", [found["first"][kind] for kind in kinds], [9, 3, 2])
 expect_equal("and one after it", (found["second"]["views"], found["second"]["copies"]), (2, 1))
 ### BEGIN HIDDEN TESTS
 verify("account", account)

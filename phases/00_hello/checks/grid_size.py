@@ -41,10 +41,15 @@ def _(draw):
     # float32 has no such n
     shown = "2 ** 24 + 1 elements, blocks of 2 ** 20"
     yield case("a last block that isn't full", 2**24 + 1, 2**20, shown=shown)
+    # as many programs as a vector of some megabytes takes: too many to call oneself for each
+    blocks = draw.integer(20_000, 30_000)
+    shown = "tens of thousands of programs"
+    yield case("a last block that isn't full", 4 * blocks + 1, 4, shown=shown)
     yield case("full blocks only", 64, 64, shown="one block")
     yield case("full blocks only", 1, 1, shown="one element, blocks of 1")
     yield case("full blocks only", 18, 6, shown="blocks of 6")
     yield case("full blocks only", 128, 64, shown="two blocks")
     yield case("full blocks only", draw.integer(50, 90), 1, shown="blocks of 1")
     yield case("no elements", 0, draw.integer(2, 64))
+    yield case("no elements", 0, 6)
     yield case("no elements", 0, 1)

@@ -40,6 +40,8 @@ def _(draw):
     yield case("the last block", 2, 9, 3, shown=place(2, 3))
     yield case("the last block", 0, 5, 8, shown="less than one block")
     yield case("the last block", 4, 5, 1, shown=place(4, 5))
+    yield case("a full block", 2, 5, 1, shown=place(2, 5))
+    yield case("past the end", 5, 5, 1, shown="blocks of 1, the program after the last")
     yield case("past the end", draw.integer(20, 30), 17, 8, shown="a program far past the end")
     yield case("past the end", 0, 0, 4, shown="no elements")
     yield case("past the end", 1, 0, 4, shown="no elements")

@@ -52,7 +52,7 @@ class Dispatcher:
 
 
 MISUSED = (
-    "a kernel was called otherwise than its kind is: with other arguments, in another order, or "
+    "a kernel was called with other arguments than its kind takes, with them in another order, or "
     "with keys that are no set."
 )
 ANSWER, PASS, NOTHING = "answer", "redispatch", ("fallthrough",)
@@ -104,6 +104,8 @@ def _(draw):
     yield played("priority", [*backends, *both], "two keys in another order of all", other)
     again = [*backends, impl(f, "CPU", ANSWER, "newer"), call(f, "CPU")]
     yield played("priority", again, "registered again")
+    meanwhile = [*backends, call(f, "CPU"), impl(f, "CPU", ANSWER, "newer"), call(f, "CPU")]
+    yield played("priority", meanwhile, "registered again after a call")
     another = ("another", [impl(f, "CPU", ANSWER, "the other dispatcher's")])
     shown = "two dispatchers: the second is filled before the first is called"
     yield played("priority", [*backends, another, call(f, "CPU")], shown)
@@ -140,6 +142,8 @@ def _(draw):
     for_all = ("fallback", "Autograd", (ANSWER, "for all"))
     yield played("fallthrough and fallbacks", [*backends, for_all, call(none, "CPU", "Autograd")],
                  "a fallback that answers for an operator which has nothing of its own")  # fmt: skip
+    keys_left = [impl(none, "Tracer", *NOTHING), for_all, call(none, "CPU", "Autograd", "Tracer")]
+    yield played("fallthrough and fallbacks", keys_left, "a fallback below a key that falls through")
     spent = [
         impl(f, "Tracer", *NOTHING),
         ("fallback", "Autograd", (PASS, "anything")),

@@ -25,12 +25,12 @@ KEYS = ("CPU", "CUDA", "Meta", "AutogradCPU", "AutocastCPU", "ADInplaceOrView", 
 @read_slot.cases
 def _(draw):
     asked = [
-        ("mm", "CPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"), ("linear", "CPU"),
-        ("linear", "AutogradCPU"), ("t", "ADInplaceOrView"), ("mm", "ADInplaceOrView"),
+        ("mm", "CPU"), ("mm", "AutogradCPU"), ("mm", "AutocastCPU"), ("mul.Tensor", "AutocastCPU"),
+        ("linear", "CPU"), ("linear", "AutogradCPU"), ("t", "ADInplaceOrView"), ("mm", "ADInplaceOrView"),
         ("t", "CPU"), ("mm", "Python"), ("mm", "FuncTorchBatched"), ("matmul", "FuncTorchBatched"),
         ("empty.memory_format", "BackendSelect"), ("relu", "BackendSelect"), ("mm", "Meta"),
         ("mm", "SparseCPU"), ("linear", "QuantizedCPU"), ("add.Tensor", "Dense"), ("mm", "PU"),
-        ("mm", "cpu"),
+        ("mm", "cpu"), ("mm", "Other"),
         ("relu", "Undefined"), ("mm", "Undefined"), ("sum.dim_IntList", "Batched"),
         ("empty.memory_format", "Conjugate"),
     ]  # fmt: skip
@@ -41,7 +41,9 @@ def _(draw):
         for at, part in enumerate(read_slot.parts):
             play = lambda f, d=dump, k=key, at=at: f(d, k)[at]  # noqa: E731
             paste = Paste(f"read_slot(driver.table({{}}), {{}})[{at}]", (op, key), {"": "{}"})
-            yield Case(part, play, shown=shown, paste=paste)
+            there = shown.endswith("]`")
+            none = f"the key has no line there, and something else than {('nothing', '')[at]!r} came."
+            yield Case(part, play, shown=shown, paste=paste, places={} if there else {"": none})
 
 
 def _line(dump, key):

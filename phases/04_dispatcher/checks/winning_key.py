@@ -30,6 +30,7 @@ winning_key = Check(
 )
 
 OPERATORS = {"mm": "aten::mm", "mul": "aten::mul.Tensor", "t": "aten::t"}
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int16", "uint8", "bool", "complex64")
 CONTEXTS = ("no_grad", "inference_mode", "autocast")
 
 
@@ -121,6 +122,7 @@ def _(draw):
         (described(), ()),
         (described("meta", dtype="float16"), ()),
         (described("cuda", dtype="int64"), ()),
+        (described(dtype="complex64"), ()),
         (described(requires_grad=True), ()),
         (described(inference=True), ()),
         (described("meta", inference=True, conj=True), ()),
@@ -131,6 +133,7 @@ def _(draw):
         (described(dtype="float16"), ("autocast",)),
         (described("cuda", dtype="int64"), ("autocast",)),
         (described(dtype="float64"), ("autocast",)),
+        (described(dtype="complex64"), ("autocast", "no_grad", "autocast")),
         (described(requires_grad=True), ("no_grad", "autocast")),
         (described("meta", dtype="float16"), ("autocast",)),
         (described("meta"), ("inference_mode",)),
@@ -144,14 +147,21 @@ def _(draw):
         (described(), ("autocast", "no_grad")),
         (described("cuda", conj=True, requires_grad=True), ("inference_mode", "autocast")),
     ]
-    for _ in range(6):
+    # of so many calls that nobody writes down a table of them; a context may be opened twice
+    for _ in range(12):
+        dtype, conj = draw.choice(DTYPES), draw.choice((True, False))
+        inference = draw.choice((True, False))
+        # torch lets nobody ask for the gradient of integers, or of a tensor of inference mode
+        fractions = dtype[:3] not in ("int", "uin", "boo") or conj
         tensor = described(
             draw.choice(("cpu", "cuda", "meta")),
-            draw.choice(("float32", "float64", "int64", "float16")),
-            conj=draw.choice((True, False)),
-            inference=draw.choice((True, False)),
+            dtype,
+            requires_grad=fractions and not inference and draw.choice((True, False)),
+            conj=conj,
+            inference=inference,
         )
-        asked.append((tensor, tuple(draw.sample(CONTEXTS, draw.integer(1, 3)))))
+        contexts = [draw.choice(CONTEXTS) for _ in range(draw.integer(1, 5))]
+        asked.append((tensor, tuple(contexts)))
     for tensor, contexts in asked:
         yield keys_of_a_call(tensor, contexts)
     every = ("Autocast{}", "Autograd{}", "ADInplaceOrView", "Conjugate")
@@ -163,3 +173,9 @@ def _(draw):
                 keys = tuple(key.format(backend) for key in (*every[first:], "{}"))
                 shown = f"{op} with {', '.join(keys)}"
                 yield case("the winner", op, keys, of="winner", shown=shown, places={"": wrong})
+        for _ in range(3):
+            backend = draw.choice(("CPU", "CUDA"))
+            some = sorted(draw.sample(range(len(every)), draw.integer(1, 3)))
+            keys = tuple(key.format(backend) for key in (*(every[k] for k in some), "{}"))
+            shown = f"{op} with {', '.join(keys)}"
+            yield case("the winner", op, keys, of="winner", shown=shown, places={"": wrong})
