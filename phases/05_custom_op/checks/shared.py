@@ -53,8 +53,8 @@ FACTS = {
     "[2]": "Some places of the output hold what was there before: nothing was written to them, or what "
     "was written depends on what they held.",
     "[3]": "A row of nothing but -inf has numbers in it, where torch has NaN.",
-    "[4]": "There is NaN where a number is expected. Whoever reads beside the rows of an input finds "
-    "NaN there; inf - inf, inf / inf and 0 / 0 give it, too.",
+    "[4]": "There is NaN where a number is expected. NaN lies beside the rows of an input, where "
+    "nothing is to be read; inf - inf, inf / inf and 0 / 0 give it, too.",
     "[5]": "Nothing but zeros was written.",
     "[6]": "It is nearly right, and less exact than its dtype allows. That happens when something is "
     "rounded, or computed with fewer digits, before the end.",
