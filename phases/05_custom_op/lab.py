@@ -85,6 +85,8 @@ def plan_rows(rows: int, columns: int, itemsize: int) -> tuple[int, int, int, in
 expect_equal("the LM head's 600 columns", plan_rows(64, 600, 4), (64, 1, 1024, 64 * 424))
 expect_equal("in half precision", plan_rows(65, 600, 2), (33, 2, 1024, 33 * 2 * 1024 - 65 * 600))
 expect_equal("64 columns", plan_rows(64, 64, 4), (4, 16, 64, 0))
+expect_equal("fewer rows than fit", plan_rows(3, 5, 4), (1, 128, 8, 128 * 8 - 3 * 5))
+expect_equal("no rows", plan_rows(0, 5, 4), (0, 128, 8, 0))
 
 # %% test="plan_rows" points=3
 # Graded
@@ -158,19 +160,28 @@ x = driver.cut(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0], [900.0, -3.0, 900.0, -fl
 y = driver.cut(torch.zeros(2, 5), 1, 3)
 expect_close("two rows", driver.fill(triton_softmax, x, y)["out"], torch.softmax(x, -1))
 expect_equal("beside them", driver.surroundings(y), driver.surroundings(driver.cut(torch.zeros(2, 5), 1, 3)))
-small = driver.cut(torch.tensor([[0.1, 0.2, 6.3], [0.3, -0.5, 6.3]]).half(), 1, 2)
-small_y = torch.zeros(2, 3).half()
-expect_close("half precision", driver.fill(triton_softmax, small, small_y)["out"], torch.softmax(small.float(), -1).half(), rtol=1e-3)
+small = driver.cut(torch.tensor([[-0.2, 0.5, 1.5, 1.8, 0.6], [6.3, 6.3, 6.3, 6.3, 6.3]]).half(), 1, 2)
+small_y = torch.zeros(2, 5).half()
+expect_equal("half precision", driver.fill(triton_softmax, small, small_y)["out"], torch.softmax(small.float(), -1).half())
+expect_close("bfloat16", driver.fill(triton_softmax, small.bfloat16(), small_y.bfloat16())["out"], torch.softmax(small.float(), -1).bfloat16())
 
 # %%
 nothing = driver.cut(torch.full((2, 3), -float("inf"), dtype=torch.float64))
 expect_equal("rows of -inf", driver.fill(triton_softmax, nothing, nothing.clone())["out"], torch.softmax(nothing, -1))
+exact = driver.cut(torch.tensor([[0.1, 0.2, 0.7]], dtype=torch.float64))
+expect_close("double precision", driver.fill(triton_softmax, exact, exact.clone())["out"], torch.softmax(exact, -1), rtol=1e-12, atol=0)
+alike = torch.tensor([[1.0, 2.0, 0.0]]).expand(2, 3)
+expect_close("one row, expanded to two", driver.fill(triton_softmax, alike, torch.zeros(2, 3))["out"], torch.softmax(alike, -1))
+expect_equal("no rows", driver.fill(triton_softmax, x[:0], y[:0])["out"], torch.zeros(0, 5))
+late = torch.full((1, 1100), -float("inf"))
+late[:, 1050:] = 0.0
+expect_close("1100 columns", driver.fill(triton_softmax, late, torch.zeros(1, 1100))["out"], torch.softmax(late, -1))
 expect_equal("an H100 could run it", driver.compiled(triton_softmax, x, y), True)
 
 # %% test="triton_softmax" points=7
 # Graded
 check("triton_softmax")
-wide = driver.cut(torch.arange(-130.0, -60.0).reshape(1, 70))
+wide = driver.cut(torch.arange(-230.0, -160.0).reshape(1, 70))
 expect_close("70 columns", driver.fill(triton_softmax, wide, wide.clone())["out"], torch.softmax(wide, -1))
 ### BEGIN HIDDEN TESTS
 verify("triton_softmax", triton_softmax)
@@ -243,6 +254,17 @@ dx = driver.cut(torch.zeros(2, 3))
 expect_close("two rows", driver.fill(softmax_backward, g, y, dx)["out"], [[-0.0625, -0.8125, 0.875], [-0.0390625, -0.1015625, 0.140625]])
 expect_equal("beside them", driver.surroundings(dx), driver.surroundings(driver.cut(torch.zeros(2, 3))))
 expect_equal("an H100 could run it", driver.compiled(softmax_backward, g, y, dx), True)
+
+# %%
+half_g, half_y = torch.tensor([[[2.9, -2.0, -3.0, -1.0]], [[0.05, 0.15, 0.4, 0.4]]]).half()
+came = driver.fill(softmax_backward, half_g, half_y, torch.zeros(1, 4).half())
+expect_close("half precision", came["out"], torch.tensor([[0.2327, -0.0368, -0.498, 0.3018]]).half(), rtol=1e-4, atol=0)
+expect_equal("g and y are as they were", came["kept"], True)
+exact = torch.tensor([[0.1, 0.2, 0.7]], dtype=torch.float64)
+expect_close("double precision", driver.fill(softmax_backward, exact, exact, exact.clone())["out"], exact * (exact - 0.54), rtol=1e-12, atol=0)
+expect_equal("no rows", driver.fill(softmax_backward, g[:0], y[:0], dx[:0])["out"], torch.zeros(0, 3))
+even = torch.full((1, 1100), 1 / 1100)
+expect_close("1100 columns", driver.fill(softmax_backward, torch.ones(1, 1100), even, torch.ones(1, 1100))["out"], torch.zeros(1, 1100))
 
 # %% test="softmax_backward" points=5
 # Graded
@@ -332,6 +354,18 @@ narrow = driver.compile_softmax(600)
 wide = driver.compile_softmax(4096)
 expect_equal("a load, guarded", accesses("@%p1 ld.global.b32 %r1, [%rd1];"), (1, 0))
 expect_equal("a word on caches", widths("@%p2 st.global.L1::evict_first.b16 [ %rd5 + 0 ], { %rs7 };", "st"), [2])
+lines = """// ld.global.b32 in a comment, and bar.sync
+$L__BB0_1:
+ld.global.u8 %rs1, [%rd1];
+@!%p3 ld.global.L1::evict_last.v2.f64 {%fd1, %fd2}, [%rd1+16];
+st.shared.b32 [%r9], %r1;
+bar.sync 0;
+bar.arrive 2, 64;
+@%p1 shfl.sync.down.b32 %r6, %r5, 2, 31, -1;
+"""
+expect_equal("nine lines: loads and stores", accesses(lines), (2, 0))
+expect_equal("their widths", widths(lines, "ld"), [1, 16])
+expect_equal("shuffles and barriers", reductions(lines), (1, 1))
 expect_equal("600 columns: loads and stores", accesses(narrow), (8, 8))
 expect_equal("4096 columns: loads and stores", accesses(wide), (8, 8))
 expect_equal("600 columns, one by one", widths(narrow, "ld"), [4] * 8)
@@ -429,8 +463,11 @@ x, g = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T, torch.tensor([[1.0
 came = driver.run_operator(make_softmax, x, g, 0.5)
 expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
 expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
-expect_equal("its fake", driver.fakes(make_softmax, [((2, 3), (1, 2), torch.float32, "cpu")]), [((2, 3), (3, 1), torch.float32, "cpu")])
-expect_equal("its backward's", driver.fakes(make_softmax, [((2, 3), (3, 1), torch.float32, "cpu")], backward=True), [((2, 3), (3, 1), torch.float32, "cpu")])
+expect_close("a backward that gives twice as much", driver.run_operator(make_softmax, x, g, 0.5, 2.0)["gradient"], 2 * came["gradient"])
+fake = [((2, 3), (1, 2), torch.float64, "cpu"), ((4, 2, 3), (6, 3, 1), torch.float16, "cuda")]
+right = [((2, 3), (3, 1), torch.float64, "cpu"), ((4, 2, 3), (6, 3, 1), torch.float16, "cuda")]
+expect_equal("its fake", driver.fakes(make_softmax, fake), right)
+expect_equal("its backward's", driver.fakes(make_softmax, fake, backward=True), right)
 expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS"})
 
 # %% test="make_softmax" points=5
@@ -439,6 +476,9 @@ check("make_softmax")
 came = driver.trace_operator(make_softmax, x)
 expect_equal("one graph", came["graphs"], 1)
 expect_equal("a gradient, traced", came["gradient"], ((2, 3), (3, 1)))
+schemas = driver.schema_of(make_softmax).values()
+expect_equal("what the two take", [one["arguments"] for one in schemas], [["Tensor"], ["Tensor", "Tensor"]])
+expect_equal("whether they write into it", [one["writes"] for one in schemas], [False, False])
 ### BEGIN HIDDEN TESTS
 verify("make_softmax", make_softmax)
 ### END HIDDEN TESTS
@@ -575,6 +615,9 @@ expect_equal("a slow calculator", least_seconds(8000, 1000, False, 1e9, 1e8), (5
 # Graded
 check("roofline")
 expect_equal("its backward", bytes_moved(64, 600, torch.float32, 1, True), 460_800)
+expect_equal("a backward in two passes, float64", bytes_moved(3, 4, torch.float64, 2, True), 480)
+expect_equal("a backward that computes for longer", least_seconds(8000, 1000, True, 1e9, 4e8), (1e-05, "compute"))
+expect_equal("equally long", least_seconds(8000, 1000, False, 8e9, 5e9), (1e-06, "memory"))
 ### BEGIN HIDDEN TESTS
 verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 ### END HIDDEN TESTS

@@ -195,11 +195,15 @@ expect_equal("numbers", count_graphs([((3,), f32, 2), ((3,), f32, 3), ((3,), f32
 dimensions = [((2, 3), f32, 2), ((3,), f32, 2), ((4,), f32, 2), ((2, 3), f32, 2)]
 expect_equal("dimensions", count_graphs(dimensions), [1, 2, 2, 2])
 expect_equal("torch agrees", driver.count_as_torch_does(dimensions), [1, 2, 2, 2])
+expect_equal("sizes of 0 and 1", count_graphs([((n,), f32, 2) for n in (3, 0, 4, 0, 1, 0)]), [1, 2, 3, 3, 4, 4])
+expect_equal("two sizes", count_graphs([(shape, f32, 2) for shape in ((3, 4), (3, 5), (3, 6), (7, 6), (8, 9))]), [1, 2, 2, 3, 3])
+expect_equal("a number, then sizes", count_graphs([((3,), f32, 2), ((3,), f32, 3), ((4,), f32, 3), ((5,), f32, 2)]), [1, 2, 3, 3])
 
 # %% test="count_graphs" points=4
 # Graded
 check("count_graphs")
 expect_equal("ten numbers of dimensions", count_graphs([((2,) * n, f32, 2) for n in range(10)]), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8])
+expect_equal("a size, of whatever dtype", count_graphs([((3,), f32, 2), ((4,), f64, 2), ((5,), f64, 2), ((5,), f32, 2)]), [1, 2, 2, 3])
 ### BEGIN HIDDEN TESTS
 verify("count_graphs", count_graphs)
 ### END HIDDEN TESTS
@@ -304,6 +308,12 @@ came = driver.compiled(scale, [x], [0 * x])
 expect_equal("scale", came["values"], [x / 3, 0 * x])
 expect_close("its gradients", came["gradients"], [torch.full((2, 2), 1 / 3), torch.ones(2, 2)])
 expect_equal("graphs of scale", came["graphs"], 1)
+mixed, endless = torch.tensor([[-1.0, 3.0], [-0.5, -1.0]]), torch.tensor([[float("inf"), -float("inf")], [1.0, 1.0]])
+expect_equal("gate of other sums", driver.compiled(gate, [mixed], [0 * x], [endless]), {**driver.compiled(broken_gate, [mixed], [0 * x], [endless]), "graphs": 1})
+block = mixed.reshape(2, 1, 2)
+expect_equal("three dimensions", [gate(block), scale(-block)], [broken_gate(block), broken_scale(-block)])
+tiny = torch.tensor([1e-50, -3e-50], dtype=torch.float64)
+expect_close("tiny numbers", scale(tiny), tiny / 3e-50)
 
 # %% test="mended" points=5
 # Graded
@@ -312,6 +322,8 @@ padded = torch.tensor([[1.0, 2.0, float("nan")], [4.0, 5.0, 6.0]])
 came = driver.compiled(row_sums, [padded, torch.tensor([2, 0])], [padded, torch.tensor([1, 3])])
 expect_equal("row_sums", came["values"], [torch.tensor([3.0, 0.0]), torch.tensor([1.0, 15.0])])
 expect_equal("graphs of row_sums", came["graphs"], 1)
+endless = torch.tensor([[float("inf"), 1.0, 2.0], [1.0, float("nan"), 2.0]], dtype=torch.float64)
+expect_equal("infinity and NaN within", row_sums(endless, torch.tensor([1, 3])), broken_rows(endless, torch.tensor([1, 3])))
 ### BEGIN HIDDEN TESTS
 verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 ### END HIDDEN TESTS
@@ -394,6 +406,13 @@ came = driver.replaced(softmax_backend, [("torch.softmax(x, dim, dtype=float64)"
 expect_close("another dtype", came["values"], [torch.softmax(x, 1, dtype=torch.float64)])
 came = driver.replaced(softmax_backend, [("x.softmax(dim, float64)", 1), ("torch.softmax(x, dim, dtype=None)", 1)], x)
 expect_close("a dtype, and none", came["values"], [torch.softmax(x, 1, dtype=torch.float64), sharp(x / 2)])
+came = driver.replaced(softmax_backend, [("x.softmax(dim, dtype=float64)", 1)], x.double())
+expect_close("the dtype that it has", came["values"], [torch.softmax(x.double(), 1)])
+cube = torch.arange(8.0).reshape(2, 2, 2)
+came = driver.replaced(softmax_backend, [("torch.softmax(input=x, dim=dim)", 2), ("x.softmax(dim)", 1)], cube)
+expect_close("three dimensions", came["values"], [sharp(cube), plain(cube / 2, 1)])
+came = driver.replaced(softmax_backend, [("x[None].softmax(dim + 1)[0]", 1), ("F.softmax(x, dim)", -1)], x, chained=True)
+expect_close("a softmax of a softmax", came["values"], [sharp(x), sharp(sharp(x))])
 
 # %% test="softmax_backend" points=6
 # Graded
@@ -571,12 +590,16 @@ expect_equal("what it stores", stored(chain, [["a", "b", "c"], ["d"]], ["c", "d"
 expect_equal("one output, which is read as well", stored(chain, [["a", "b", "c"], ["d"]], ["a"]), ["a"])
 known = [("m", "reduction", ["x"]), ("a", "pointwise", ["m"]), ("c", "pointwise", ["a", "m"])]
 expect_equal("a sum that is known", fuse(known), [["m"], ["a", "c"]])
+sides = [("a", "pointwise", ["x"]), ("m", "reduction", ["a"]), ("b", "pointwise", ["y"]), ("c", "pointwise", ["a", "b"]), ("d", "pointwise", ["a"])]
+expect_equal("two groups", fuse(sides), [["a", "m", "d"], ["b", "c"]])
+expect_equal("groups that are given", stored(sides, [["a", "d"], ["m"], ["b", "c"]], []), ["a"])
 
 # %% test="fuse" points=4
 # Graded
 check("fuse")
 late = [("a", "pointwise", ["x"]), ("p", "library", ["a"]), ("b", "pointwise", ["a", "p"]), ("c", "pointwise", ["a"])]
 expect_equal("around a library", fuse(late), [["a", "c"], ["p"], ["b"]])
+expect_equal("what it stores", stored(late, fuse(late), ["c", "x", "a"]), ["a", "p", "c"])
 ### BEGIN HIDDEN TESTS
 verify("fuse", fuse=fuse, stored=stored)
 ### END HIDDEN TESTS
@@ -756,6 +779,22 @@ expect_equal("a kernel for a GPU", launches(gpu), ["triton_poi_fused_gelu_0"])
 expect_equal("two products of a library", library_calls(gpu), ["extern_kernels.mm", "extern_kernels.addmm"])
 expect_equal("a kernel for a CPU", launches(cpu), ["cpp_fused_gelu_gelu_backward_0"])
 expect_equal("four products", library_calls(cpu), ["extern_kernels.mm", "extern_kernels.addmm", "extern_kernels.mm", "extern_kernels.mm"])
+text = """cpp_fused_add_0 = async_compile.cpp_pybinding(['float*'], '''
+    cpp_fused_add_0(in)  # and extern_kernels.mm(in)
+    buf0 = buf9; del buf9  # reuse
+''')
+def call(args):
+    triton_red_sum_1.run(buf1, buf2)
+    cpp_fused_add_0(buf2, buf3)
+    triton_red_sum_1.run(buf3, buf4)
+    buf5 = extern_kernels.convolution(buf4, arg1_1)
+    buf6 = reinterpret_tensor(buf5, (8,), (1,), 0); del buf5  # reuse
+    buf7 = buf6; del buf6  # reuse
+    del buf4
+"""
+expect_equal("kernels, in order", launches(text), ["triton_red_sum_1", "cpp_fused_add_0", "triton_red_sum_1"])
+expect_equal("a call of a library", library_calls(text), ["extern_kernels.convolution"])
+expect_equal("two buffers", reused(text), 2)
 
 # %% test="read_code" points=3
 # Graded
@@ -831,6 +870,10 @@ expect_equal("the hidden states go into it, and phase 05's operator is in it", [
 # Graded
 check("compiled_head")
 came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 1.0)], g, trained=0.5)
+deep = driver.run_head(compiled_head, 4, 3, 0, [(torch.stack([x, -x]).transpose(0, 1), 1.0)], g.expand(2, 2, 3))
+expect_close("a batch of two", deep["values"][0][:, 0], [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]], atol=1e-4)
+alone = driver.run_head(compiled_head, 4, 3, 0, [(x[0], 0.125)], g[0])
+expect_close("a row alone, at 0.125", alone["values"][0], [0.9533, 0.0467, 0.0], atol=1e-4)
 expect_close("after a step of an optimizer", came["values"][1], [[0.6286, 0.3571, 0.0143], [0.0430, 0.9167, 0.0403]], atol=1e-4)
 ### BEGIN HIDDEN TESTS
 verify("compiled_head", compiled_head)

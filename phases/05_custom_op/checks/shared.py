@@ -5,6 +5,7 @@ import math
 import torch
 import triton
 
+from utils.checks.compare import Tolerance
 from utils.checks.exercise import ByHand, Case, Paste
 from utils.drivers.custom_op import cut, surroundings
 from utils.instruments.launching import INTERPRETER_OPS, launch
@@ -23,6 +24,9 @@ IN_A_KERNEL = ByHand(
     forbid_names=frozenset({"*softmax*", "interpreted", "custom_op"}),
     allow_names=frozenset({"triton.next_power_of_2", "triton.cdiv", "utils.instruments.launching.launch"}),
 )
+
+# What is further off than that is no rounding; whatever is nearer must be `precise`.
+EXACTNESS_IS_A_FACT = Tolerance(0.02, 5e-4, "whether it is exact enough is a fact of its own")
 
 
 def precise(got, exact, scale=None):
@@ -46,14 +50,14 @@ BESIDE = -7.0
 FACTS = {
     "[0]": "An input was changed.",
     "[1]": "Something was written beside the rows of the output, into what they are cut from.",
-    "[2]": "Some places of the output hold what was there before, as where nothing is written to them, "
-    "or numbers are added to what they held.",
+    "[2]": "Some places of the output hold what was there before: nothing was written to them, or what "
+    "was written depends on what they held.",
     "[3]": "A row of nothing but -inf has numbers in it, where torch has NaN.",
-    "[4]": "There is NaN where a number is expected. Whoever reads beside the rows of an input finds "
-    "NaN there; inf - inf, inf / inf and 0 / 0 give it, too.",
+    "[4]": "There is NaN where a number is expected. NaN lies beside the rows of an input, where "
+    "nothing is to be read; inf - inf, inf / inf and 0 / 0 give it, too.",
     "[5]": "Nothing but zeros was written.",
-    "[6]": "It is nearly right and less exact than its dtype allows, as where something is rounded, "
-    "or computed with fewer digits, before the end.",
+    "[6]": "It is nearly right, and less exact than its dtype allows. That happens when something is "
+    "rounded, or computed with fewer digits, before the end.",
     "[7]": "The numbers of a row do not sum to {total}.",
     "[8]": "what lies beside the rows of the output",
     "[9]": "what was written",
@@ -77,8 +81,8 @@ def written(name, part, tensors, exact, shown, total, scale=None):
     zeros = bool((exact.nan_to_num().abs() < 1e-3).all())
     size = 0.03 * (exact.abs() if scale is None else scale)
     if torch.bfloat16 in {tensor.dtype for tensor in tensors}:
-        stored = "Nothing but zeros was written, as where a float64 is stored as bfloat16: "
-        facts = {**FACTS, "[5]": f"{stored}Triton's interpreter makes 0 of it."}
+        stored = "Nothing but zeros was written. Triton's interpreter makes 0 of a float64 "
+        facts = {**FACTS, "[5]": f"{stored}that is stored as bfloat16."}
     else:
         facts = FACTS
 

@@ -69,7 +69,7 @@ def _(draw):
     def of_others(came):
         return came["names"], came["parameters"], came["others"], came["alone"]
 
-    nan = "There is NaN in the logits, as where a row of scores is nothing but -inf."
+    nan = "There is NaN in the logits. A row of scores that is nothing but -inf gives it."
     looks = {
         attention: (
             of_attention,

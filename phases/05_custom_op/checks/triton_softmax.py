@@ -5,7 +5,7 @@ import torch
 from utils.checks.exercise import Check
 from utils.drivers.custom_op import cut
 
-from .shared import IN_A_KERNEL, compiles, launched, room_for, written
+from .shared import EXACTNESS_IS_A_FACT, IN_A_KERNEL, compiles, launched, room_for, written
 
 triton_softmax = Check(
     "triton_softmax",
@@ -20,6 +20,7 @@ triton_softmax = Check(
     reads="Masks, and what lies beside the row",
     changes_inputs=True,
     by_hand=IN_A_KERNEL,
+    tolerance=EXACTNESS_IS_A_FACT,
 )
 
 

@@ -107,6 +107,10 @@ def _(draw):
     yield asked(kinds, [((), F32, k), ((n,), F32, k), ((m,), F64, k), ((n,), F64, k), ((), F64, k), ((), F32, k)])
     yield asked(kinds, [((n,), F32, k), ((m,), F64, k), ((o,), F64, k), ((o,), F32, k), ((n,), F32, k)])
     yield asked(kinds, [((n,), F32, k), ((n,), F64, k), ((m,), F64, k), ((o,), F64, k)])
+    # what was another number, or had other dimensions, two graphs ago is open all the same
+    yield asked(kinds, [((n,), F32, k), ((m,), F32, k), ((m,), F64, k), ((o,), F64, k)])
+    yield asked(kinds, [((n, m), F32, k), ((n,), F32, k), ((n,), F64, k), ((o,), F64, k)])
+    yield asked(sizes, [(size, F32, k) for size in ((n, m), (o, m), (o, p), (n, n))])
 
     # what fits a graph of before makes none, however many came since
     yield asked(kinds, [((n,), F32, k), ((n, m), F32, k), ((n,), F32, k), ((n, m), F32, k), ((), F32, k), ((n,), F32, k)])

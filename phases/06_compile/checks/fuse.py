@@ -156,6 +156,10 @@ def _(draw):
     yield written(chain, [[n, m, o], [p]], ["x", p])
     yield written(chain, [[n], [m, o], [p]], [])
     yield written([(n, P, ["x"]), (m, L, [n]), (o, P, ["y"])], [[n, o], [m]], [])
+    # two readers: the last one, or the first, is in its own group
+    two = [(n, P, ["x"]), (m, P, [n]), (o, P, [n])]
+    yield written(two, [[n, o], [m]], [])
+    yield written(two, [[n, m], [o]], [])
     # read by an earlier group, by the next one, by the last one, by its own alone
     nodes = [(n, P, ["x"]), (m, P, [n]), (o, L, [m]), (p, P, [m, n]), ("q", P, [p, o, n])]
     yield written(nodes, [[n], [p], [o], [m, "q"]], [])

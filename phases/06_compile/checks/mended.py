@@ -44,47 +44,63 @@ def _(draw):
         return Case(of, play, of=of, shown=f"{of}, {shown}", places=places)
 
     a, b, c = draw.shape(3)
-    x = draw.tensor((b, a, c), torch.float64).abs()
-    x[0, 0, 0] = -0.5  # so that both signs are on both sides
+    x = draw.tensor((b, a), torch.float64).abs()
+    x[0, 0] = -0.5  # so that both signs are on both sides
     small = x / x.abs().sum()  # whose sum lies between -1 and 1
-    endless = x.clone()
-    endless[-1, 0, 0] = float("inf")
-    neither = endless.clone()
-    neither[0, 0, -1] = -float("inf")  # the sum is NaN, and not positive
-    cancels = 0 * x
-    cancels[0, 0, 0], cancels[0, 0, -1] = 2.0**30 + 1, -(2.0**30)  # float32 would make 0 of the sum
     mixed = -x
-    mixed[-1, -1, -1] = 1000.0  # outweighs all others together
+    mixed[-1, -1] = 1000.0  # outweighs all others together
     sides = {
         "a positive sum": [x],
         "a negative sum": [-x],
-        "a sum of 0": [0 * x],
         "a sum between 0 and 1": [small],
         "a sum between -1 and 0": [-small],
         "one large number among negative ones": [mixed],
         "one large negative number": [-mixed],
-        "a sum of 1, of numbers near 2**30": [cancels],
-        "a sum about 1e-50": [1e-50 * x],
+    }
+    yield asked("gate", "on both sides, a matrix, float64", sides)
+    row = x[:, 0]
+    endless = row.clone()
+    endless[0] = float("inf")
+    neither = endless.clone()
+    neither[-1] = -float("inf")  # the sum is NaN, and not positive
+    edges = {
+        "a sum of 0": [0 * row],
         "a sum of inf": [endless],
         "a sum of -inf": [-endless],
         "inf and -inf, a sum of NaN": [neither],
     }
-    yield asked("gate", "on both sides, float64", sides)
-
-    row = draw.tensor((b, a, c), torch.float64)
-    row[draw.integer(0, b - 1), 0, draw.integer(0, c - 1)] = -100.0  # the largest is negative
-    tiny = 1e-50 * row  # zeros, for float32
-    endless = row.clone()
-    endless[0, 0, 0] = float("inf")
-    scaled = {
-        "zeros": [0 * row],
-        "the largest is negative": [row],
-        "the largest is positive": [-3 * row],
-        "numbers below 1": [row / 256],
-        "numbers about 1e-50": [tiny],
-        "one of them infinite": [endless],
+    yield asked("gate", "at the edges, one dimension, float64", edges)
+    block = draw.tensor((a, 1, c), torch.float64).abs()
+    block[0, 0, 0] = -0.5
+    outweighed = -block
+    outweighed[-1, 0, -1] = 1000.0
+    cancels = 0 * block
+    cancels[0, 0, 0], cancels[0, 0, -1] = 2.0**30 + 1, -(2.0**30)  # float32 would make 0 of the sum
+    blocks = {
+        "one large number among negative ones": [outweighed],
+        "a sum of 1, of numbers near 2**30": [cancels],
+        "a sum about 1e-50": [1e-50 * outweighed],
     }
-    yield asked("scale", "zeros first, float64", scaled)
+    yield asked("gate", "three dimensions, float64", blocks)
+
+    matrix = draw.tensor((b, a), torch.float64)
+    matrix[draw.integer(0, b - 1), 0] = -100.0  # the largest is negative
+    scaled = {
+        "zeros": [0 * matrix],
+        "the largest is negative": [matrix],
+        "the largest is positive": [-3 * matrix],
+        "numbers below 1": [matrix / 256],
+    }
+    yield asked("scale", "zeros first, a matrix, float64", scaled)
+    row = matrix[:, 0]
+    endless = row.clone()
+    endless[0] = float("inf")
+    # zeros, for float32
+    edges = {"numbers about 1e-50": [1e-50 * row], "zeros": [0 * row], "one of them infinite": [endless]}
+    yield asked("scale", "at the edges, one dimension, float64", edges)
+    block = draw.tensor((a, 1, c), torch.float64)
+    block[draw.integer(0, a - 1), 0, draw.integer(0, c - 1)] = -100.0
+    yield asked("scale", "three dimensions, float64", {"the largest is negative": [block]})
 
     wide = b + 3  # more than two columns, whatever is drawn
     x = draw.tensor((a, wide), torch.float64)
@@ -104,9 +120,12 @@ def _(draw):
         "a length of 0, and a whole row": [x, ends],
         "NaN or infinity behind a length": [worst, lengths],
         "other numbers": [-x, lengths],
+    }
+    yield asked("row_sums", "a matrix, float64", rows)
+    within = {
         "infinity within a row": [endless, every],
         "NaN within a row": [unknown, every],
         "numbers near 2**30, which cancel": [cancels, every],
     }
-    yield asked("row_sums", "a matrix, float64", rows)
+    yield asked("row_sums", "whole rows, float64", within)
     yield asked("row_sums", "a matrix, float64", {"a single row": [x[:1], lengths[:1]]})
