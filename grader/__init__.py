@@ -34,7 +34,8 @@ The worker again, for each cell with verify(...); in plain asserts the kernel ju
 11. judging.judge            makes the verdict, with .difference, .diagnosis, .by_hand
                              (.learner_source, .accounting); .report words it, .graded_cell
                              writes it
-12. judging.example          finds small failing calls (.call_text and .literal write them)
+12. judging.example          finds small failing calls (.call_text, .literal and
+                             .shown_values write them; .in_words tells the others)
 The batch process again
 13. batch.writer             writes autograded/ and the gradebook, in a transaction for each; where
                              many fail, batch.command has the lab's own source graded, too. With

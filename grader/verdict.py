@@ -57,9 +57,11 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Example:
-    """A small failing call that the learner can paste into a cell."""
+    """A small failing call that the learner can paste into a cell, or one that is told in words."""
 
-    call: str  # an expression that uses only names of the lab and of ``before``; it may have lines
+    # an expression that uses only names of the lab and of ``before``; it may have lines. Empty
+    # where ``said`` tells of the call in words, and there is nothing to paste
+    call: str
     # An expression for the right result, or the name of the expected exception; empty when ``said``
     # describes the difference
     expected: str = ""
@@ -72,10 +74,13 @@ class Example:
     def lines(self) -> list[str]:
         """Return the lines to paste: the call, and one comment, or two if one is too long.
 
+        There are none if the call is told in words.
         Whatever the texts hold, each of them stays within its comment.
         """
         said, right, got = (" ".join(t.split()) for t in (self.said, self.expected, self.got))
         code = [*self.before, *self.call.splitlines()]
+        if not code:
+            return []
         if said:
             return [*code, f"# {said}"]
         right = f"# {'one right answer is' if self.others else 'expected'} {right}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from grader.inside.rpc_server import address, stored_in
 from grader.judging.literal import Unprintable, literal
@@ -65,7 +66,7 @@ class CallRecorder:
         call = self._call(request)
         self.calls.append(call)
         reply = self._connection.ask(request)
-        self.calls[-1] = dataclasses.replace(call, reply=reply)
+        self.calls[-1] = dataclasses.replace(call, reply=own(reply))
         number = request.get("made", reply.get("made"))
         if isinstance(number, int) and number not in self._sessions:
             name = f"{INSTANCE}_{len(self._sessions) + 1}" if self._sessions else INSTANCE
@@ -106,6 +107,11 @@ class CallRecorder:
         if name is None and isinstance(self._check.right, dict):
             return "{" + ", ".join(f"{one!r}: {one}" for one in self._check.names) + "}"
         return name or self._check.name
+
+
+def own(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply with containers of its own: a play may take items out of what it gets."""
+    return tree_map(lambda one: one, reply)
 
 
 def argument(value: Any) -> str:

@@ -57,7 +57,7 @@ def _difference(
     if got.unusable:
         other = compare(got.got, want.got) if got.unprocessed else None
         if other is not None and other.kind in ("type", "length", "keys"):
-            return Finding(_clause(other, {}))
+            return Finding(_clause(other, got, want, {}))
         return Finding(f"returned {got.unusable}")
     if want.raised is not None:
         kind = want.raised.kinds[0]
@@ -78,7 +78,7 @@ def _difference(
         if not agree(got.value, want.value, **how):
             return Finding("another value")
     elif wrong := compare(got.value, want.value, **how):
-        return Finding(_clause(wrong, places))
+        return Finding(_clause(wrong, got, want, places))
     if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
         if any(s is None for c in got.calls for s in c.shares):
             return Finding(
@@ -90,18 +90,32 @@ def _difference(
     return None
 
 
-def _clause(wrong: Difference, places: Places) -> str:
-    where, returned = f"at {wrong.where}: " if wrong.where else "", True
+def _clause(wrong: Difference, got: CaseOutcome, want: CaseOutcome, places: Places) -> str:
+    where, returned = where_in_words(wrong, places)
+    if where.endswith("."):
+        return where
+    where += ": " if where else ""
+    if wrong.kind == "strides":  # the strides may be the answer, so they are not told
+        return f"{where}right values, wrong strides"
+    guess = "" if wrong.guess == MISSING_RETURN else wrong.guess
+    nothing = got.got is None and want.got is not None  # of what the last call returned
+    if nothing and returned and wrong.summary.endswith("got None"):
+        guess = MISSING_RETURN
+    return where + wrong.summary + (f" (perhaps {guess})" if guess else "")
+
+
+def where_in_words(wrong: Difference, places: Places) -> tuple[str, bool]:
+    """Return where a difference lies, a whole sentence if that says all, and if it was returned."""
+    where, returned = f"at {wrong.where}" if wrong.where else "", True
     for path, described in places.items():
         if wrong.where == path or wrong.where.startswith(f"{path}["):
             place = Place(described) if isinstance(described, str) else described
+            rest = wrong.where.removeprefix(path)
+            where = f"{place.words}, at {rest}" if rest else place.words
             if place.words.endswith("."):
-                return place.words
-            where, returned = f"{place.words}: ", place.returned
-    if wrong.kind == "strides":  # the strides may be the answer, so they are not told
-        return f"{where}right values, wrong strides"
-    guess = wrong.guess if returned or wrong.guess != MISSING_RETURN else ""
-    return where + wrong.summary + (f" (perhaps {guess})" if guess else "")
+                return place.words, place.returned
+            returned = place.returned
+    return where, returned
 
 
 def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:

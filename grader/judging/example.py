@@ -1,5 +1,7 @@
 """Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
 
+A case that no line can ask is told in words instead (:mod:`grader.judging.in_words`).
+
 After the verdict, the check draws other cases from a public seed, independent of the run's, by
 :class:`SmallDraw`, which keeps them small. The smallest case that the learner's code fails twice in
 the same way becomes the example. Which of its calls went wrong, and which item of a reply, is found
@@ -26,14 +28,15 @@ from torch.utils._pytree import tree_leaves, tree_map
 from grader.inside.codec import NotByValue
 from grader.inside.rpc_server import stored_in
 from grader.judging.answer_key import AnswerKey
-from grader.judging.call_text import Call, CallRecorder, NoText, argument, laid_out
+from grader.judging.call_text import Call, CallRecorder, NoText, argument, laid_out, own
 from grader.judging.difference import agrees, alike, difference, differs
-from grader.judging.literal import MAX_CHARACTERS, Unprintable, literal
+from grader.judging.in_words import told
+from grader.judging.literal import Unprintable
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
-from grader.judging.subject import SubjectRaised
+from grader.judging.shown_values import differing, raised_in_words, short, side_by_side
 from grader.verdict import MAX_CALL, Example
-from utils.checks.compare import kind_of
+from utils.checks.compare import agree, kind_of
 from utils.checks.draw import SmallDraw
 from utils.checks.exercise import Case, Check, Paste
 
@@ -42,9 +45,6 @@ CALLS = 30  # plays of cases by the learner's code, for one exercise
 SECONDS = 1.5  # of this process's processor time, after which no further case is tried
 BY_THE_CLOCK = 4  # times as long: the learner's process may be another one
 PARTS = 3  # parts of one exercise that get an example
-MAX_MESSAGE = 160  # characters of an exception's message
-MAX_VALUE = 240  # characters of a value
-DIGITS = 4  # of results with a fraction, as torch prints them
 DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)|complex(?:64|128)|u?int(?:8|16|32|64)|bool)\b")
 UNLIKELY = 7919  # no number of a lab is that far from another
 
@@ -111,7 +111,7 @@ class _Replay:
         reply = next(self._left, None)
         if reply is None:
             raise NotByValue("nothing that can be sent")
-        return reply
+        return own(reply)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,29 +165,29 @@ class _SmallCase:
         """Return the example of a case that says itself how to ask the same."""
         whole = laid_out(self.text)
         if got.raised is not None:
-            return Example(whole, said=f"got {_raised(got.raised)}")
+            return Example(whole, said=f"got {raised_in_words(got.raised)}")
         if got.unusable:
             return Example(whole, said=said)
         want, came, shown = self.right.value, got.value, paste.shows.get("")
         if shown is None:
-            differing = _differing(self.check, want, came)
-            key = next((key for key in differing if key in paste.shows), None)
+            wrong = differing(self.check, want, came)
+            key = next((key for key in wrong if key in paste.shows), None)
             if key is None:
                 return Example(whole, said=said)
             want, came, shown = want[key], came[key], paste.shows[key]
         place, entire = "", "{at}" not in shown
-        while not (entire and _short(want, DIGITS) and _short(came, DIGITS)):
-            differing = _differing(self.check, want, came)
-            if not differing:
+        while not (entire and short(want) and short(came)):
+            wrong = differing(self.check, want, came)
+            if not wrong:
                 break
-            at, entire = differing[0], True
+            at, entire = wrong[0], True
             want, came = want[at], came[at]
             if "{at}" in shown:
                 shown = shown.replace("{at}", str(at))
             else:
                 place += f"[{at!r}]"
         call = laid_out(shown.replace("{}", self.text) + place)
-        expected, said = _side_by_side(want, came)
+        expected, said = side_by_side(want, came)
         if not expected or expected == said:
             return Example(call, said=f"got {said}")
         return Example(call, expected, said)
@@ -233,22 +233,24 @@ class _SmallCase:
         if want.raised is not None or got.raised is not None:
             if want.raised and got.raised and want.raised.kinds[0] in got.raised.kinds:
                 return None
-            came = _raised(got.raised) if got.raised else _short(got.value, DIGITS)
+            came = raised_in_words(got.raised) if got.raised else short(got.value)
             if want.raised:
                 came = "an instance" if got.makes else came or kind_of(got.value)
                 return shown("", want.raised.kinds[0], came)
-            expected = _short(want.value, DIGITS)
-            if not expected or want.makes:
+            expected = "" if want.makes else short(want.value)
+            # of a call like `load_state_dict` nobody needs to know what it returns
+            if not expected or not self._is_only(at, [], want.value):
                 return shown(said=f"got {came}")
-            return shown("", expected, came, others=not self._is_only(at, [], want.value))
+            return shown("", expected, came)
         path, w, g, others = self._narrowed(at, got)
         place = "".join(f"[{key!r}]" for key in path)
         if not agrees(self.check, g, w):
-            expected, came = _side_by_side(w, g)
+            expected, came = side_by_side(w, g)
             if expected and expected != came:
                 return shown(place, expected, came, others=others)
-            if torch.is_tensor(w) and torch.is_tensor(g) and w.stride() != g.stride():
-                return shown(f"{place}.stride()", str(w.stride()), str(g.stride()))
+            if found := _unlike(self.check, w, g):
+                what, expected, came = found
+                return shown(f"{place}.{what}", expected, came, others=others)
         grads = _grads(want.value), _grads(got.value)
         if grads[0] != grads[1] and _same(self.check, got, want):
             expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
@@ -268,11 +270,11 @@ class _SmallCase:
         while True:
             only = only or self._is_only(at, path, want)
             is_report = self.calls[at].driven and isinstance(want, dict) and not path
-            if not is_report and _short(want, DIGITS) and _short(item, DIGITS):
+            if not is_report and short(want) and short(item):
                 if only:
                     return path, want, item, False
                 best = best or (path, want, item, True)
-            for key in _differing(self.check, want, item):
+            for key in differing(self.check, want, item):
                 if differs(self.check, self._with_item(at, [*path, key], item[key]), self.right):
                     break
             else:
@@ -295,12 +297,41 @@ class _SmallCase:
         return all(any(_is(leaf, one) for one in held) for leaf in tree_leaves(marked))
 
 
+@dataclasses.dataclass(frozen=True)
+class _InWords:
+    """A case that is told in words, since no line to paste shows it."""
+
+    check: Check
+    case: Case
+    other: Case  # the same of another draw
+
+    def example(self, connection: Connection) -> Example | None:
+        said = told(self.check, self.case, self.other, connection)
+        return Example("", said=said) if said else None
+
+
 def _same(check: Check, got: Call, want: Call) -> bool:
     if got.reply is None or want.reply is None:
         return False
     if got.raised or want.raised:
         return bool(got.raised and want.raised and got.raised.kinds == want.raised.kinds)
     return agrees(check, got.value, want.value)
+
+
+def _unlike(check: Check, want: Any, got: Any) -> tuple[str, str, str] | None:
+    """Return what tells two tensors apart beside their numbers, and both; None if nothing does.
+
+    Other strides are told only where all else agrees.
+    """
+    if not (torch.is_tensor(want) and torch.is_tensor(got)):
+        return None
+    if want.shape != got.shape:
+        return "shape", str(tuple(want.shape)), str(tuple(got.shape))
+    if want.dtype != got.dtype:
+        return "dtype", str(want.dtype), str(got.dtype)
+    if want.stride() != got.stride() and agree(got, want, tolerance=check.tolerance):
+        return "stride()", str(want.stride()), str(got.stride())
+    return None
 
 
 def _replaced(value: Any, path: list, item: Any) -> Any:
@@ -314,18 +345,6 @@ def _replaced(value: Any, path: list, item: Any) -> Any:
     if isinstance(value, dict):
         return {**value, key: inner}
     return type(value)([*value[:key], inner, *value[key + 1 :]])
-
-
-def _differing(check: Check, want: Any, got: Any) -> list[Any]:
-    """Return the keys of the items that differ; none where the two have no items in common."""
-    keys: Iterable[Any] = ()
-    if isinstance(want, dict) and isinstance(got, dict) and want.keys() == got.keys():
-        keys = want
-    elif torch.is_tensor(want) and torch.is_tensor(got) and want.shape == got.shape:
-        keys = range(len(want) if want.dim() else 0)
-    elif isinstance(want, (list, tuple)) and type(want) is type(got) and len(want) == len(got):
-        keys = range(len(want))
-    return [key for key in keys if not agrees(check, got[key], want[key])]
 
 
 def _mark(value: Any) -> Any:
@@ -348,47 +367,23 @@ def _grads(value: Any) -> list[bool]:
     return [torch.is_tensor(t) and t.requires_grad for t in stored_in(value)]
 
 
-def _raised(raised: SubjectRaised) -> str:
-    message = " ".join(raised.message.split())
-    message = message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + " …"
-    return f"{raised.kinds[0]}: {message}" if message else raised.kinds[0]
+def _smallest(
+    key: AnswerKey, problems: Mapping[str, str], seed: str
+) -> Iterator[_SmallCase | _InWords]:
+    """Yield cases of these parts: small ones to paste first, and those that have words last."""
+    if set(problems) & _shown_parts(key.check):
+        yield from _smallest_to_paste(key, problems, seed)
+    drawn = [_small_cases(key.check, f"{seed}/{which}", REACHES[1]) for which in "ab"]
+    for one, other in zip(*drawn, strict=False):
+        if one.part in problems and one.part == other.part and one.example and one.shown:
+            yield _InWords(key.check, one, other)
 
 
-def _short(value: Any, digits: int = 0) -> str:
-    """Return a value's literal, without the layout of tensors; empty if it is long."""
-    try:
-        text = literal(tree_map(_plain, value), digits)
-    except (Unprintable, RecursionError):
-        return ""
-    return text if len(text) <= MAX_VALUE else ""
-
-
-def _side_by_side(want: Any, got: Any) -> tuple[str, str]:
-    for digits in (DIGITS, 0):
-        expected, shown = _short(want, digits), _short(got, digits)
-        if expected != shown:
-            break
-    return expected, shown or kind_of(got)
-
-
-def _plain(value: Any) -> Any:
-    """Return a contiguous copy of a tensor, and anything else as it is.
-
-    Raises Unprintable if a tensor is large.
-    """
-    if not isinstance(value, torch.Tensor):
-        return value
-    if value.numel() > MAX_CHARACTERS:
-        raise Unprintable("a large tensor")
-    plain = value.detach().resolve_conj().resolve_neg()
-    return plain.clone(memory_format=torch.contiguous_format)
-
-
-def _smallest(key: AnswerKey, problems: Mapping[str, str], seed: str) -> Iterator[_SmallCase]:
-    """Yield cases of these parts that can be shown: small ones first, those of every seed last."""
+def _smallest_to_paste(
+    key: AnswerKey, problems: Mapping[str, str], seed: str
+) -> Iterator[_SmallCase]:
+    """Yield cases of these parts that can be pasted: small ones first, those of every seed last."""
     check, corners, seen = key.check, [], set()
-    if not set(problems) & _shown_parts(check):
-        return
 
     def order(small: _SmallCase) -> tuple[bool, int, str]:
         said = DTYPE.search(problems[small.case.part])

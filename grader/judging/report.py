@@ -81,14 +81,16 @@ class VerdictReport:
             why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
             why, hint = ("as above" if one in said else one for one in (why, part.hint))
             against = f"held against {part.against}" if part.against else ""
+            one = part.example
+            words = f"For example, {' '.join(one.said.split())}." if one and not one.call else ""
             yield PartWords(
                 part.name,
                 part.status,
                 WORDS.get(part.status, part.status),
                 f"{part.points:g} withheld" if withheld else f"{part.earned:g} of {part.points:g}",
-                list(filter(None, (against, why))),
+                list(filter(None, (against, why, words))),
                 hint,
-                "\n".join(part.example.lines()) if part.example else "",
+                "\n".join(one.lines()) if one else "",
             )
             said |= {why, part.hint} - {""}
 

@@ -626,7 +626,7 @@ verify("fuse", fuse=fuse, stored=stored)
 #   the inputs stand in it as numbers, and so do their strides.
 # - What you switch on is off again afterwards, also where the call fails, there or on the way back: logs
 #   with their handlers, torch's settings, environment variables, functions of torch that you put yours in
-#   place of. (Do without `unittest.mock`: exercise 2 has to be sure what your names mean.) The error of a call that fails goes on to whoever called `generated`.
+#   place of. The error of a call that fails goes on to whoever called `generated`.
 #
 # `function` takes tensors and returns one. The compiler may forget what it has compiled, and what is in
 # `.grad` afterwards is up to you. You need no C++ compiler: products of matrices are called of a library,

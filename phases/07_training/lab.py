@@ -165,7 +165,7 @@ verify("TokenWindows", TokenWindows)
 #   one shape are stacked along a new first dimension. Numbers become a tensor, float64 for floats, int64
 #   for ints, bool for bools. Strings stay a list. Tuples become one tuple (or a list, as torch's loader
 #   has it) and dicts one dict, in which each place is put together in the same way, however deep they
-#   lie in each other.
+#   lie in each other. A batch's dicts have the same keys, but these may come in another order.
 #
 # <details><summary>What has to remember where an epoch is?</summary>
 #

@@ -69,7 +69,20 @@ class Difference:
     summary: str  # one sentence without any value
     detail: str = ""  # the first mismatches, with their indices and values
     guess: str = ""  # what probably happened, or an empty string
-    where: str = ""  # the place inside a container, such as ``[1]`` or ``['bias']``
+    path: tuple[Any, ...] = ()  # the keys of the place inside a container, outermost first
+
+    @property
+    def where(self) -> str:
+        """The place inside a container, such as ``[1]`` or ``['bias']``; empty at the top."""
+        return "".join(f"[{key!r}]" for key in self.path)
+
+    def inside(self, key: Any) -> Difference:
+        """Return the same difference of an item, as one of the container that has it at ``key``.
+
+        An item that is None lacks no ``return``: something was returned.
+        """
+        guess = "" if self.guess == MISSING_RETURN else self.guess
+        return replace(self, path=(key, *self.path), guess=guess)
 
     def __str__(self) -> str:
         place = f"at {self.where}: " if self.where else ""
@@ -235,7 +248,7 @@ def _compare_mappings(got: Any, want: Mapping, how: _How) -> Difference | None:
     for key in want:
         difference = _compare(got[key], want[key], how)
         if difference is not None:
-            return replace(difference, where=f"[{key!r}]{difference.where}")
+            return difference.inside(key)
     return None
 
 
@@ -255,7 +268,7 @@ def _compare_sequences(got: Any, want: Sequence, how: _How) -> Difference | None
             return difference
         if difference.kind == "values" and _all_integers(got) and _all_integers(want):
             return _compare_integer_sequences(got, want)
-        return replace(difference, where=f"[{index}]{difference.where}")
+        return difference.inside(index)
     return None
 
 
@@ -292,7 +305,9 @@ def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
         return _wrong_type(got, "None" if want is None else kind_of(want))
     if got == want:
         return None
-    noun = kind_of(want).split(" ", 1)[1]
+    if isinstance(want, bool):  # whoever knows one knows the other
+        return Difference("values", f"expected {want}, got {got}")
+    noun = "text" if isinstance(want, str) else kind_of(want).split(" ", 1)[1]
     # one of a handful of names gives no number away
     kind = f": got {got}" if isinstance(want, torch.dtype) else ""
     return Difference("values", f"the wrong {noun}{kind}", f"  got {got!r}, expected {want!r}")
@@ -315,9 +330,8 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
         equal = bool(np.isclose(got, number, rtol=tol.rtol, atol=tol.atol, equal_nan=True))
     if equal:
         return None
-    noun = kind_of(want).split(" ", 1)[1]
     kind = f": got {got}" if not _is_finite(got) and _is_finite(want) else ""
-    return Difference("values", f"the wrong {noun}{kind}", f"  got {got!r}, expected {want!r}")
+    return Difference("values", f"the wrong number{kind}", f"  got {got!r}, expected {want!r}")
 
 
 def _is_finite(number: Any) -> bool:

@@ -165,6 +165,7 @@ def _first_call() -> None:
         call(torch.compile(products(1)), torch.ones(2, 2), torch.ones(2, 2))
 
 
+Hung = tuple[logging.Logger, int, list[logging.Handler]]  # a logger, its level and its handlers
 Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and what it holds
 
 
@@ -200,9 +201,11 @@ def _torchs_variables() -> dict[str, str]:
 
 
 @functools.cache
-def _at_first() -> tuple[list[Place], dict[str, str]]:
-    """What stands in torch's settings and functions when this is first called; its variables."""
-    return _places(), _torchs_variables()
+def _at_first() -> tuple[list[Place], dict[str, str], list[Hung]]:
+    """What stands in torch's settings and functions when this is first called; its variables; and
+    the handlers of logs.
+    """
+    return _places(), _torchs_variables(), _hung()
 
 
 def _as_at_first() -> None:
@@ -210,8 +213,9 @@ def _as_at_first() -> None:
 
     What is on already can't be left on.
     """
-    places, variables = _at_first()
+    places, variables, hung = _at_first()
     _put_back(places)
+    _hang(hung)
     for name in _torchs_variables().keys() - variables.keys():
         del os.environ[name]
     os.environ.update(variables)
@@ -235,8 +239,7 @@ def _noted(left: list[str]) -> Iterator[None]:
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
     logs, environment = _logs(), dict(os.environ)
-    handlers = [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
-    places = _places()
+    hung, places = _hung(), _places()
     try:
         yield
     finally:
@@ -244,9 +247,7 @@ def _noted(left: list[str]) -> Iterator[None]:
         if any(now.get(name) != one for name, one in logs.items()) or log_state.artifact_names:
             left.append(LOG)
         log_state.clear()
-        for logger, level, hung in handlers:
-            logger.setLevel(level)
-            logger.handlers[:] = hung
+        _hang(hung)
         left += _put_back(places)
         if dict(os.environ) != environment:
             left.append(VARIABLE)
@@ -264,10 +265,28 @@ def _loggers() -> list[logging.Logger]:
     ]
 
 
-def _logs() -> dict[str, tuple[int, list[str]]]:
-    """Of each logger its level, and the classes of its handlers."""
+def _hung() -> list[Hung]:
+    return [(logger, logger.level, list(logger.handlers)) for logger in _loggers()]
+
+
+def _hang(handlers: list[Hung]) -> None:
+    """Put levels and handlers back."""
+    for logger, level, hung in handlers:
+        logger.setLevel(level)
+        logger.handlers[:] = hung
+
+
+def _logs() -> dict[str, tuple[int, list[Any]]]:
+    """Of each logger its level and its handlers.
+
+    Of those that torch makes itself the number counts: each `set_logs` puts others in their place.
+    """
+    torchs = torch._logging._internal._is_torch_handler
     return {
-        logger.name: (logger.level, sorted(type(one).__qualname__ for one in logger.handlers))
+        logger.name: (
+            logger.level,
+            sorted(0 if torchs(one) else id(one) for one in logger.handlers),
+        )
         for logger in _loggers()
     }
 

@@ -3,7 +3,7 @@
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from utils.checks.exercise import ByHand, Case, Check, Place
+from utils.checks.exercise import ByHand, Case, Check
 
 from .shared import FLOATS, SUMS
 
@@ -15,6 +15,8 @@ checkpointed = Check(
     by_hand=ByHand(
         "the exercise is to write what torch.utils.checkpoint does",
         forbid_names=frozenset({"*checkpoint*", "*Checkpoint*"}),
+        # where autograd's own hooks and numbers of backwards are
+        allow_names=frozenset({"torch._C"}),
     ),
 )
 
@@ -26,14 +28,11 @@ def _(function, *inputs):
 
 PLACES = {
     "['output']": "the result",
-    "['drawn']": Place("the numbers that others draw afterwards", returned=False),
+    "['drawn']": "the numbers that others draw afterwards",
     "['alive']": "before backward, tensors that `function` made on its way are still alive.",
-    "['refused']": Place("which backward raised a RuntimeError, counted from 0", returned=False),
-    "['runs']": Place(
-        "how often `function` has run when the forward is over, and after each backward",
-        returned=False,
-    ),
-    "['runs'][0]": Place("how often `function` has run when the forward is over", returned=False),
+    "['refused']": "which backward raised a RuntimeError, counted from 0",
+    "['runs']": "how often `function` has run when the forward is over, and after each backward",
+    "['runs'][0]": "how often `function` has run when the forward is over",
 }
 EASY = "backward raised a RuntimeError, and no input had been written to since the forward."
 HARD = "backward raised no RuntimeError, and an input had been written to since the forward."
@@ -77,15 +76,9 @@ def _(draw):
         places = dict(PLACES)
         for k in range(upstreams):
             nth = f" after backward {k + 1}" if upstreams > 1 else ""
-            places[f"['gradients'][{k}]"] = Place(
-                f"the gradients of the inputs{nth}", returned=False
-            )
-            places[f"['parameters'][{k}]"] = Place(
-                f"the gradients of the parameters{nth}", returned=False
-            )
-            places[f"['runs'][{k + 1}]"] = Place(
-                f"how often `function` has run after backward {k + 1}", returned=False
-            )
+            places[f"['gradients'][{k}]"] = f"the gradients of the inputs{nth}"
+            places[f"['parameters'][{k}]"] = f"the gradients of the parameters{nth}"
+            places[f"['runs'][{k + 1}]"] = f"how often `function` has run after backward {k + 1}"
         aim = more.get("written")
         if of == written and (aim is None or aim[0] < 0):
             places["['refused']"] = EASY

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks.exercise import Case, Check, Place
+from utils.checks.exercise import Case, Check
 from utils.drivers.compiling import fresh
 from utils.drivers.emitting import FUNCTION, LOG, SETTING, VARIABLE
 
@@ -136,12 +136,11 @@ def _(draw):
 
         places = {}
         for at in range(len(calls)):
-            which = f"Call {at + 1}: " if len(calls) > 1 else ""
+            which = f"In call {at + 1}: " if len(calls) > 1 else ""
             for key, words in {**PLACES, **LEFT}.items():
-                words = which + words[0].lower() + words[1:] if which else words
-                places[f"[{at}]['{key}']"] = Place(words, returned=False)
-        words = [f"emitting.products{counts} of {tuple(x.shape)}" for counts, x, _ in calls]
-        shown = f"calls, one after the other: {'; '.join(words)}"
+                places[f"[{at}]['{key}']"] = which + words
+        words = [f"`emitting.products({', '.join(map(str, counts))})` of x {tuple(x.shape)}" for counts, x, _ in calls]
+        shown = ", then ".join(words)
         shown += ", x part of a wider tensor in all but the first" if again else ""
         shown += ", going back" if needs and "cut" not in how else ""
         shown += ", with an error on the way" if fails else ""

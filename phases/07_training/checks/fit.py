@@ -1,12 +1,13 @@
 """Lab 07, exercise 9: The whole loop, on an empty page"""
 
 import math
+from itertools import groupby
 
 import torch
 from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, Place
+from utils.checks.exercise import Case, Check
 from utils.drivers.training import band, sentences, steps_of_lines
 from utils.minigpt import MiniGPTConfig, training_lines
 
@@ -77,7 +78,7 @@ PLACES = {
     "['returned']['norms']": "the norms",
     "['returned']['rates']": "the rates",
     "['returned']['held out']": "the losses on what is held out",
-    "['weights']": Place("the weights afterwards", returned=False),
+    "['weights']": "the weights afterwards",
     "['calls']": "how often the model was called",
 }
 
@@ -99,12 +100,37 @@ def _same_curve(whole, other, dtype):
 
 def _called(number):
     """What each of a call's three notes says, by place."""
-    words = f"the {number + 1}. call of the model"
+    words = f"call {number + 1} of the model"
     return {
         f"['calls'][{number}][0]": f"{words} was not in the mode that the exercise asks for.",
-        f"['calls'][{number}][1]": f"{words}: whether a graph is built is not as asked.",
-        f"['calls'][{number}][2]": f"{words}: the dtype of the logits",
+        f"['calls'][{number}][1]": f"{words} built a graph where none is asked for, or none where one is.",
+        f"['calls'][{number}][2]": f"the dtype of the logits in {words}",
     }
+
+
+def _left_out(number):
+    """What is said of a step that was left out and should not have been, or the other way round."""
+    words = f"`norms[{number}]` is None, for a step left out, where the step must be made"
+    return {f"['left out'][{number}]": f"{words}, or a number where it must be left out."}
+
+
+def _step(parts):
+    """The sizes of a step's parts in words."""
+    rows = [len(x) for x, _ in parts]
+    if len(rows) == 1:
+        return f"of {rows[0]} row{'s' if rows[0] > 1 else ''}"
+    return f"in parts of {', '.join(map(str, rows[:-1]))} and {rows[-1]} rows"
+
+
+def _in_words(epochs):
+    """What steps a run has, in words."""
+    said = []
+    for steps in epochs:
+        runs = [(step, len(list(alike))) for step, alike in groupby(map(_step, steps))]
+        said.append(", ".join(f"{k} steps {step}" if k > 1 else f"a step {step}" for step, k in runs))
+    if len(said) == 1:
+        return f"one epoch, {said[0]}"
+    return "; ".join(f"epoch {number}, {steps}" for number, steps in enumerate(said, 1))
 
 
 def _largest_scale(x, targets, first, second):
@@ -143,12 +169,17 @@ def _(draw):
 
         def play(subject):
             layers = [weights[0] * torch.tensor([[by], [1.0], [1.0]]), weights[1] * up]
-            return subject.drive("training:fitted", layers, dropout, settings, seed)
+            came = subject.drive("training:fitted", layers, dropout, settings, seed)
+            norms = came["returned"]["norms"]
+            if len(norms) != sum(map(len, epochs)):
+                return came
+            return {"left out": [norm is None for norm in norms], **came}
 
-        sizes = [[[len(x) for x, _ in step] for step in epoch] for epoch in epochs]
-        shown = f"epochs of steps of parts of {sizes} rows, {words}"
+        shown = f"{_in_words(epochs)}; {words}"
         calls = sum(len(step) for epoch in epochs for step in epoch) + len(epochs) * len(held_out)
         places = {**PLACES, **{k: v for n in range(calls) for k, v in _called(n).items()}}
+        for number in range(sum(map(len, epochs))):
+            places |= _left_out(number)
         return Case(of, play, shown=shown, places=places)
 
     weights = [draw.tensor((3, 5)) * 0.5, draw.tensor((5, 4)) * 0.5]
@@ -159,9 +190,9 @@ def _(draw):
     yield asked(plain, [[[part(4)]], [[part(n)], [part(n)]]], one, "warmup 2", warmup=2)
     yield asked(plain, [[[part(4)], [part(4)]], [[part(4)], [part(4)]]], one, "warmup 6", warmup=6)
     yield asked(plain, [[[part(4)], [part(n)]], [[part(4)], [part(4)]]], one, "warmup 3", warmup=3)
-    yield asked(parts, [[[part(n), part(2), part(1)]]], one, "all rows count")
-    yield asked(parts, [[[part(n, n - 1), part(n, 1)]]], one, "some rows don't count")
-    yield asked(parts, [[[part(2, 2), part(3)], [part(4, 1), part(1, 1)]]], one, "parts without any")
+    yield asked(parts, [[[part(n), part(2), part(1)]]], one, "no target is -100")
+    yield asked(parts, [[[part(n, n - 1), part(n, 1)]]], one, "some targets are -100")
+    yield asked(parts, [[[part(2, 2), part(3)], [part(4, 1), part(1, 1)]]], one, "in some parts all targets are -100")
     yield asked(parts, [[[part(n), part(2), part(3)]]], one, "dropout 0.5", dropout=0.5)
     for most in (0.05, 0.2):
         step = [part(n), part(2), part(3, 1)]
@@ -209,7 +240,7 @@ def _(draw):
     aim = ((loud @ first).tanh() @ weights[1]).argmin(1)
     fits = _largest_scale(loud, aim, first, weights[1] * up)
     yield asked(
-        overflow, [[[(loud, aim)]] * 4], one, "a scale below 1", dtype=torch.float16, by=2.0**-15,
+        overflow, [[[(loud, aim)]] * 4], one, "the scale falls below 1", dtype=torch.float16, by=2.0**-15,
         up=up, scale=6 * fits, max_norm=0.05,
     )  # fmt: skip
     # of one gradient one row is too large: its weights are tiny, and what comes in there is not

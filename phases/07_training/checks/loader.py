@@ -62,9 +62,23 @@ class Loader:
 PLACES = {
     "['lengths']": "`len(loader)`",
     "['over']": "An epoch ends too early or too late.",
+    "['sizes']": "A batch has too many items, or too few.",
+    "['each once']": "An item comes twice in an epoch, or is none of the dataset's.",
+    "['left alone']": "Torch's global generator was asked or seeded.",
     "['batches']": "the batches",
-    "['left alone']": "torch's global generator was asked or seeded.",
 }
+ORDER = "`torch.randperm(len(dataset), generator=generator)`"
+
+
+def _facts(came, items, turns):
+    """Of lists of items: how many they have, and whether no item comes twice in an epoch."""
+    lists = [batch if isinstance(batch, list | tuple) else [] for batch in came["batches"]]
+    epochs = {turn: [] for turn in turns}
+    for turn, batch in zip(turns, lists):
+        epochs[turn] += batch
+    once = all(one in items for seen in epochs.values() for one in seen)
+    once = once and all(seen.count(one) == 1 for seen in epochs.values() for one in seen)
+    return {"sizes": [len(batch) for batch in lists], "each once": once}
 
 
 def _settings(batch_size, drop_last=False, collate="list", seed=None, **more):
@@ -90,20 +104,29 @@ def _asked(part, dataset, loaders, turns, words, noted=False):
                 "The right items, but not read as asked: each once, in the batch's order, when that "
                 "batch is asked for, and nothing else before."
             )
-        elif part == "shuffled epochs" and epoch and len(loaders) == 1:
-            places[at] = "The first epoch has the right order, and a later one has not."
+        elif part == "shuffled epochs" and len(loaders) == 1:
+            places[at] = f"The items come in another order than {ORDER} gives."
+            if epoch:
+                places[at] = "The first epoch has the right order, and a later one has not."
 
     def play(subject):
         came = subject.drive("training:dealt", dataset, loaders, turns, noted)
-        if part != "in order":
-            del came["lengths"]
-        return came
+        if part == "in order":
+            return {key: came[key] for key in ("lengths", "over", "batches")}
+        if part == "read when needed":
+            return {key: came[key] for key in ("over", "batches")}
+        if part != "shuffled epochs":  # of collating no more is asked than that
+            return {"batches": came["batches"]}
+        items = list(dataset.values()) if isinstance(dataset, dict) else dataset
+        facts = _facts(came, items, turns)
+        return {"over": came["over"], "left alone": came["left alone"], **facts, "batches": came["batches"]}
 
     return Case(part, play, shown=words, places=places)
 
 
 def _said(n, batch_size, drop_last):
-    return f"{n} items by {batch_size}{', drop_last' if drop_last else ''}"
+    items = "1 item" if n == 1 else f"{n} items"
+    return f"{items} in batches of {batch_size}{', drop_last' if drop_last else ''}"
 
 
 @loader.cases
@@ -127,7 +150,7 @@ def _(draw):
             settings = [_settings(batch_size, drop)]
             yield _asked(in_order, n, settings, turns, f"a range of {_said(n, batch_size, drop)}")
     by_key = dict(enumerate(words(7)))
-    yield _asked(in_order, by_key, [_settings(3)], 4, "a dict with the keys 0 to 6, by 3")
+    yield _asked(in_order, by_key, [_settings(3)], 4, "a dict with the keys 0 to 6, in batches of 3")
     rows = [draw.tensor((n,), torch.int64) for n in (2, draw.integer(3, 6), 1, 4)]
     yield _asked(in_order, rows, [_settings(2, collate="padded")], 3, "a collate that pads")
     for name in ("the list itself", "nothing"):
@@ -160,12 +183,13 @@ def _(draw):
     own = [_settings(4, seed=seed()), _settings(4, seed=seed())]
     turns = [(0, 0), (1, 0), (0, 0), (1, 0), (0, 1), (1, 1), (0, 1)]
     yield _asked(shuffled, words(8), own, turns, "two loaders, each with a generator of its own")
+    yield _asked(shuffled, words(4), [_settings(3)], 2, "not shuffled, and without a generator")
 
     # item, and how many had been read before it
     for seeded in (None, seed()):
         for drop in (False, True):
             settings = [_settings(3, drop, "when read", seeded)]
-            said = f"7 items by 3{', drop_last' if drop else ''}{'' if seeded is None else ', shuffled'}"
+            said = f"{_said(7, 3, drop)}{'' if seeded is None else ', shuffled'}"
             turns = [(0, 0)] * 4 + [(0, 1)] * 2
             yield _asked(needed, words(7), settings, turns, f"{said}, an epoch after the other", True)
             turns = [(0, 0), (0, 1), (0, 0), (0, 2), (0, 1), (0, 0), (0, 1), (0, 1), (0, 2)]
@@ -176,7 +200,7 @@ def _(draw):
 
     def put(part, items, batch_size, said):
         settings = [_settings(batch_size, collate=None)]
-        return _asked(part, items, settings, len(items) // batch_size + 2, said)
+        return _asked(part, items, settings, len(items) // batch_size, said)
 
     def tensors(count, shape, dtype=torch.float32):
         return [draw.tensor(shape, dtype) for _ in range(count)]
@@ -207,7 +231,6 @@ def _(draw):
     yield put(nested, turned, 2, "dicts with their keys in another order")
     yield put(nested, [{"a": k % 2 == 0, "b": k / 10} for k in range(4)], 2, "dicts of bools and floats")
     yield put(nested, [(pair(k), k) for k in range(3)], 2, "tuples in tuples")
-    settings = [_settings(2, collate=None)]
-    yield _asked(nested, words(5), settings, 4, "pairs of a string and how many items were read before it", True)
+    yield put(nested, [(word, draw.integer(0, 9)) for word in words(4)], 2, "pairs of a string and an int")
     deep = [({"x": (k, (0.5, {"y": draw.tensor((1,))}))}, {"z": {"t": pair(k)}}) for k in range(3)]
     yield put(nested, deep, 2, "tuples and dicts in each other, four deep")

@@ -103,13 +103,13 @@ def _(draw):
         places = {
             "['missing']": "There is no entry for one of the functions.",
             "['odd']": "An entry is not two pairs of a name and a whole number.",
-            "['unknown']": "A name in an entry is none of the function's arguments.",
-            "['beyond']": "A dimension in an entry is one that the argument has not.",
+            "['unknown']": "An entry has a name that is none of the function's arguments.",
+            "['beyond']": "An entry has a dimension that its argument does not have.",
             "['equal']": "The two dimensions of an entry have one and the same size in the colleague's call.",
         }
         for name in names:
             places |= {
-                f"['{name}']{at}": f"The two sizes of `{name}` are others."
+                f"['{name}']{at}": f"For `{name}`, two other sizes met: look at the numbers in its message again."
                 for at in ("", *(f"[{i}]{j}" for i in (0, 1) for j in ("", "[0]", "[1]")))
             }
         return Case(part, play, of="met", shown="", places=places, example=False)

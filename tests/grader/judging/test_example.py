@@ -1,6 +1,9 @@
 """Failing examples: true when they are pasted, short, and none of the run's cases."""
 
 import random
+import re
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -131,6 +134,105 @@ def test_what_two_values_do_not_show_is_said():
         lambda draw: [looked_at(draw.tensor((2,)), lambda y: (y, y.requires_grad))],
     )
     assert "a gradient can flow back; here none can" in found(graph, lambda x: 2 * x.detach())[1]
+
+
+def test_strides_are_told_only_where_all_else_agrees():
+    square = lambda x: (x @ x.t()).expand(9, -1, -1)  # noqa: E731
+    check = made(square, lambda draw: [case("p", draw.tensor((6, 2)))])
+    call, comment = found(check, lambda x: square(x)[:, :5].mT)
+    assert (call[-6:], comment) == (".shape", "# expected (9, 6, 6), got (9, 6, 5)")
+    call, comment = found(check, lambda x: square(x).double())
+    assert (call[-6:], comment) == (".dtype", "# expected torch.float32, got torch.float64")
+    assert ".stride()" not in found(check, lambda x: square(x).mT + 1)[0]
+
+
+def test_of_a_call_that_fails_no_result_is_told_that_nobody_reads():
+    class Named:
+        def load(self, names):
+            assert "a" in names
+            return "a receipt"
+
+        def get(self):
+            return 1
+
+    class Renamed(Named):
+        def load(self, names):
+            raise KeyError("b")
+
+    def play(subject):
+        one = subject()
+        one.call("load", ["a"])
+        return one.call("get")
+
+    *_, comment = found(made(Named, lambda draw: [Case("p", play)]), Renamed)
+    assert comment == "# got KeyError: 'b'"
+
+
+def test_a_play_may_take_items_out_of_what_came():
+    def play(subject, x):
+        came = subject(x)
+        del came["time"]
+        return came
+
+    check = made(
+        lambda x: {"a": [str(x), None], "time": 7},
+        lambda draw: [Case("p", partial(play, x=draw.integer(1, 99)))],
+    )
+    assert found(check, lambda x: {"a": ["?", None], "time": 3}) == [
+        "f(1)['a']",
+        "# expected ['1', None], got ['?', None]",
+    ]
+
+
+def in_words(check, thing):
+    """What the report says of the part beside a call to paste."""
+    verdict = exemplify(judge(check, thing, "run"), check, thing, "public")
+    (part,) = VerdictReport(verdict, "07").parts()
+    assert part.example == ""
+    return part.reasons[-1]
+
+
+def large(draw, k=1):
+    """A case that no line can ask."""
+    x = draw.tensor((30, 30)) + k
+
+    def play(subject):
+        return {"losses": subject(x)}
+
+    places = {"['losses']": "the losses"}
+    return Case("p", play, shown=f"{k} step of 30 rows", places=places)
+
+
+def test_what_cannot_be_pasted_is_told_in_words():
+    trained = lambda x: [0.5, round(x.sum().item(), 2)]  # noqa: E731
+    check = made(trained, lambda draw: [large(draw)])
+    said = in_words(check, lambda x: [0.5, round(x.mean().item(), 2)])
+    assert re.fullmatch(
+        r"For example, 1 step of 30 rows: the losses, at \[1\]: expected [\d.-]+, got [\d.-]+\.",
+        said,
+    )
+    assert "expected [0.5, " in in_words(check, lambda x: [0.5])
+
+    def raising(x):
+        raise ValueError(f"not {12345}")
+
+    said = in_words(check, raising)
+    assert said == "For example, 1 step of 30 rows: got ValueError: not 12345."
+
+
+def test_an_answer_that_hangs_on_nothing_drawn_is_not_told():
+    check = made(lambda x: [128], lambda draw: [large(draw)])
+    assert "128" not in in_words(check, lambda x: [64])
+
+
+def test_a_fact_is_not_told_again():
+    holds = lambda draw: [  # noqa: E731
+        replace(large(draw), places={"['losses']": "A loss is negative."})
+    ]
+    assert (
+        in_words(made(lambda x: x.mean().item(), holds), lambda x: 0.0)
+        == "1 step of 30 rows: A loss is negative."
+    )
 
 
 def test_the_smallest_failing_case_is_shown():
@@ -360,7 +462,8 @@ def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):
             several = isinstance(check.right, dict)
             wrong = right | (m.thing if several else {check.name: m.thing})
             verdict = exemplify(judge(check, m.thing, seeds[-1]), check, m.thing, seeds[-1] + "p")
-            shown = [part.example for part in verdict.parts if part.example]
+            found = [part.example for part in verdict.parts if part.example]
+            shown = [one for one in found if one.call]
             tried, told = tried + bool(verdict.unexampled()), told + bool(shown)
             for one in shown:
                 hidden = {call for call in examples._hidden(key) if _code(one).startswith(call)}

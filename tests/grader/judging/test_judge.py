@@ -179,7 +179,7 @@ def test_what_explains_most_is_offered_and_not_named():
     assert (verdict.misconceptions, verdict.explanations) == ([], {})
     report = str(VerdictReport(verdict, "01"))
     assert "looks like “incremented”, though not everywhere: it was incremented." in report
-    assert "the wrong int" in report
+    assert "the wrong number" in report
     assert told(check, lambda x: x + 3 if x in (1, 4) else 7 if x > 2 else 2 * x) == [("", False)]
 
 
@@ -197,7 +197,7 @@ def test_a_reason_is_told_once():
 def test_no_guess_is_made_at_a_single_number():
     """It said “perhaps off by one”, and “perhaps scaled: 2 times too small”."""
     for thing in (lambda x: 2 * x - 1, lambda x: x):
-        assert judge(many(), thing, "s").parts[0].problem == "the wrong int"
+        assert judge(many(), thing, "s").parts[0].problem == "the wrong number"
 
 
 def coarse():
@@ -303,28 +303,42 @@ def test_a_case_puts_its_places_into_words():
         Case("b", lambda subject: subject()[1], places=places),
     ])  # fmt: skip
     parts = judge(check, lambda: ([3.5, 2.0], {"late": ["x"]}), "s").parts
-    assert parts[0].problem == "the first number: the wrong float"
+    assert parts[0].problem == "the first number: the wrong number"
     assert parts[1].problem == "something came late."
     elsewhere = judge(check, lambda: ([1.0, 3.5], {"late": []}), "s").parts[0].problem
-    assert elsewhere == "at [1]: the wrong float"
+    assert elsewhere == "at [1]: the wrong number"
+
+
+GUESS = " (perhaps a missing `return`, if None was not meant)"
 
 
 @pytest.mark.parametrize(
-    ("place", "guess"),
+    ("place", "wrong", "said"),
     [
-        (Place("`.grad` of w", returned=False), ""),
-        ("what `.grad` is set to", " (perhaps a missing `return`, if None was not meant)"),
+        ("the pair", lambda: None, f"the pair: expected a tuple, got None{GUESS}"),
+        (Place("the pair", returned=False), lambda: None, "the pair: expected a tuple, got None"),
+        ("the pair", lambda: (1.0, None), "the pair, at [1]: expected a float, got None"),
+        ("the pair", lambda: (None, 2), "the pair, at [0]: expected a float, got None"),
     ],
 )
-def test_what_was_not_returned_lacks_no_return(place, guess):
+def test_only_a_call_that_returned_nothing_lacks_a_return(place, wrong, said):
+    """The play hands a result on as a part of its own."""
     check = one_part(
-        "graded",
-        lambda: {"w": torch.ones(2)},
-        lambda draw: [Case("p", lambda subject: subject(), places={"['w']": place})],
+        "paired",
+        lambda: (1.0, 2.0),
+        lambda draw: [Case("p", lambda subject: {"w": subject()}, places={"['w']": place})],
     )
-    said = judge(check, lambda: {"w": None}, "s").parts[0].problem
-    words = place if isinstance(place, str) else place.words
-    assert said == f"{words}: expected a tensor, got None{guess}"
+    assert judge(check, wrong, "s").parts[0].problem == said
+
+
+def test_a_place_in_words_keeps_what_lies_below_it():
+    check = one_part(
+        "log",
+        lambda: {"norms": [1.0, 2.0]},
+        lambda draw: [Case("p", lambda subject: subject(), places={"['norms']": "the norms"})],
+    )
+    said = judge(check, lambda: {"norms": [1.0, 2.5]}, "s").parts[0].problem
+    assert said == "the norms, at [1]: the wrong number"
 
 
 def test_a_variable_may_carry_a_forbidden_name():

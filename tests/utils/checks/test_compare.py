@@ -110,6 +110,28 @@ def test_a_difference_inside_a_container_says_where():
     assert compare({"w": (X, X + 1)}, {"w": (X, X)}).where == "['w'][1]"
 
 
+def test_nothing_in_a_container_lacks_no_return():
+    assert "missing `return`" in str(compare(None, [0.5]))
+    assert str(compare([None], [0.5])) == "at [0]: expected a float, got None"
+    assert (
+        str(compare({"a": (1, None)}, {"a": (1, X)})) == "at ['a'][1]: expected a tensor, got None"
+    )
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "said"),
+    [
+        (False, True, "expected True, got False"),
+        ("a", "b", "the wrong text"),
+        (1, 2, "the wrong number"),
+        (0.5, 2.5, "the wrong number"),
+        (torch.int8, torch.int16, "the wrong dtype: got torch.int8"),
+    ],
+)
+def test_a_single_value_that_is_wrong_is_told_in_plain_words(got, want, said):
+    assert compare(got, want).summary == said
+
+
 def test_tolerance_of_half_precision_is_that_of_its_fraction():
     want = torch.tensor([1.0], dtype=torch.bfloat16)
     assert compare(want + 2**-7, want) is None
@@ -127,8 +149,8 @@ def test_summary_and_guess_show_no_value():
 
 @pytest.mark.parametrize("got", [math.nan, math.inf, -math.inf, np.float64("nan")])
 def test_a_number_that_is_not_finite_is_shown_beside_one_that_is(got):
-    assert compare(got, 1.5).summary == f"the wrong float: got {float(got)}"
-    assert compare(2.5, math.inf).summary == "the wrong float"
+    assert compare(got, 1.5).summary == f"the wrong number: got {float(got)}"
+    assert compare(2.5, math.inf).summary == "the wrong number"
 
 
 def test_only_the_first_five_mismatches_are_listed():

@@ -58,11 +58,34 @@ def test_what_is_on_already_is_noted_as_well():
     def forgetful(function, *inputs):
         config.force_disable_caches = True
         os.environ["TORCH_COMPILE_DEBUG"] = "1"
+        logging.getLogger("torch._inductor").addHandler(ear)  # which hangs there once
+        return function(*inputs)
+
+    ear = logging.NullHandler()
+    given = (1,), torch.ones(2, 3), torch.ones(3, 3)
+    emitting.dumped(careful, given)
+    forgetful(torch.neg, torch.ones(1))
+    assert emitting.dumped(forgetful, given)["left"] == [
+        [emitting.LOG, emitting.SETTING, emitting.VARIABLE]
+    ]
+    assert not config.force_disable_caches
+    assert "TORCH_COMPILE_DEBUG" not in os.environ
+    assert ear not in logging.getLogger("torch._inductor").handlers
+
+
+def test_a_handler_in_another_ones_place_is_another():
+    mine, logger = logging.NullHandler(), logging.getLogger("torch._inductor")
+
+    def exchanging(function, *inputs):
+        logger.removeHandler(mine)
+        logger.addHandler(logging.NullHandler())
         return function(*inputs)
 
     given = (1,), torch.ones(2, 3), torch.ones(3, 3)
     emitting.dumped(careful, given)
-    forgetful(torch.neg, torch.ones(1))
-    assert emitting.dumped(forgetful, given)["left"] == [[emitting.SETTING, emitting.VARIABLE]]
-    assert not config.force_disable_caches
-    assert "TORCH_COMPILE_DEBUG" not in os.environ
+    with emitting._noted(left := []):
+        logger.addHandler(mine)
+        with emitting._noted(inner := []):
+            exchanging(torch.neg, torch.ones(1))
+        assert logger.handlers.count(mine) == 1
+    assert (inner, left) == ([emitting.LOG], [emitting.LOG])
