@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grader import work
 from grader.cell_matching import match, text_of
+from grader.lesson_links import settle
 from tests.grader.test_work import stamped
 from tests.grader.tiny import cell, write
 from utils.notebook.course import ROOT
@@ -411,3 +412,16 @@ def test_a_copy_of_thousands_of_long_cells_is_matched_in_seconds():
     began = time.monotonic()
     assert len(set(match(mine, now, {}))) == 101
     assert time.monotonic() - began < 20
+
+
+def test_a_lab_that_came_by_another_way_without_links_gets_them_and_stays_solved(place, capsys):
+    nb = worked_on(place)
+    for one in nb.cells:
+        settle(one, "")  # as the exchange hands it out where the course has no site
+    assert "](" not in starting(nb, "## 2 ·").source
+    saved(place, nb, kaggle)
+    now, said = again(place, capsys)
+    assert "](../lesson_01_tensors.ipynb#" in starting(now, "## 2 ·").source
+    assert cell(now, "row_major_strides_solution").source == SOLVED
+    assert len(now.cells) == len(nb.cells)
+    assert "have both changed it" not in said
