@@ -4,7 +4,7 @@ import torch
 
 from utils.checks.exercise import ByHand, Check, case
 
-from .shared import BY_WAY_OF_NUMPY, DTYPES
+from .shared import BY_WAY_OF_NUMPY, DTYPES, OTHERS
 
 byte_offset = Check(
     "byte_offset",
@@ -50,6 +50,8 @@ def _(draw):
     yield case("contiguous tensors", t, (0, 0, 0))
     yield case("contiguous tensors", t, tuple(size - 1 for size in t.shape))
     yield case("contiguous tensors", draw.tensor(()), ())
+    for dtype in OTHERS:
+        yield case("contiguous tensors", draw.tensor((5,), dtype), (draw.integer(1, 4),))
     yield case("negative indices", t, tuple(-size for size in t.shape), shown="the first element")
     view = draw.tensor(draw.shape(3, low=3))[1:, :, 1:2].expand(-1, -1, 4)
     yield case("views with an offset", view, (0, view.size(1) - 1, 3))

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks.exercise import Check, case
 
-from .shared import DTYPES
+from .shared import DTYPES, OTHERS
 
 bytes_of = Check(
     "bytes_of",
@@ -20,12 +20,10 @@ def _(t):
 
 @bytes_of.cases
 def _(draw):
-    for dtype in draw.sample(DTYPES, 4) + [torch.float16]:
+    for dtype in (*DTYPES, *OTHERS):
         yield case("a tensor that fills its storage", draw.tensor(draw.shape(2), dtype))
     for shape in ((), (draw.integer(2, 9),), draw.shape(3), (3, 0, 2)):
         yield case("a tensor that fills its storage", draw.tensor(shape, torch.uint8))
-    for dtype in (torch.complex64, torch.bool):  # `finfo` and `iinfo` know no width of theirs
-        yield case("a tensor that fills its storage", draw.tensor(draw.shape(2), dtype))
     wide = draw.tensor((draw.integer(4, 6), 9), torch.bfloat16)
     yield case("views", wide[1, 2])
     yield case("views", wide[1:1])

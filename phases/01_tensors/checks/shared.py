@@ -3,6 +3,8 @@
 import torch
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.uint8)
+# `finfo` and `iinfo` know no width of the last three
+OTHERS = (torch.int8, torch.int16, torch.int32, torch.complex128, torch.complex64, torch.bool)
 
 
 def ignore_size_one(strides, shape):
