@@ -23,12 +23,14 @@ from grader.lesson_links import lesson_url, settle
 from grader.phase_paths import ROOT
 from grader.preprocessors.self_judged import NOTE, is_self_judged, known_outputs
 from grader.results.feedback.page import ABOUT, About
+from grader.sandbox.stage import PACKAGES
 from grader.verdict import VERDICT_MIME, Verdict
 
 # Paths of this machine and their short names. They may lie inside each other, so _shorten replaces
 # the longest first.
 PATHS = [
     (sysconfig.get_path("purelib"), "site-packages"),
+    *((path, "site-packages") for path in sys.path if path.endswith(PACKAGES)),  # by a .pth file
     (sysconfig.get_path("stdlib"), "python"),
     (sys.prefix, "environment"),
     (str(ROOT), "course"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import site
 import stat
 import sys
 from pathlib import Path
@@ -28,6 +29,8 @@ SHOWN = (
     *(f"sys/devices/system/cpu/{name}" for name in ("online", "possible", "present", "kernel_max")),
     *(f"sys/devices/system/cpu/cpu[0-9]*/{name}/*" for name in ("topology", "cache/index*")),
 )
+
+PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 
 
 def make_stage(stage: Path) -> None:
@@ -64,12 +67,17 @@ def make_stage(stage: Path) -> None:
 def environment_folders() -> list[str]:
     """Return the folders of this Python: the environment, and the interpreter it was made from.
 
-    A folder that a symbolic link leads to stands there by both paths: some packages, such as
-    matplotlib for its fonts, resolve links before they open a file.
+    Also those of other environments' packages that a ``.pth`` file leads to, as where many share
+    one installation. Any other folder of such a file may be the source of somebody's work. A folder
+    that a symbolic link leads to stands there by both paths: some packages, such as matplotlib for
+    its fonts, resolve links before they open a file.
     """
     executable = Path(os.path.realpath(sys.executable))
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     found.add(str(executable.parent.parent))
+    # the zygote has neither of these on its path
+    elsewhere = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    found |= {path for path in sys.path if path.endswith(PACKAGES) and path not in elsewhere}
     return sorted(
         {path(folder) for folder in found for path in (os.path.abspath, os.path.realpath)}
     )

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,33 @@ def folder() -> Iterator[Path]:
         path = Path(name)
         path.chmod(0o777)
         yield path
+
+
+IMPORTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from grader.sandbox.kernel import SandboxedKernel
+with SandboxedKernel() as kernel:
+    for code in ("import networkx, torch", "import of_somebody"):
+        print(kernel.run(code, 60)["ename"])
+"""
+
+
+def test_packages_that_an_environment_has_from_another_one_are_seen_and_nobodys_source(
+    folder: Path,
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    [packages] = (folder / "venv" / "lib").glob("python3*/site-packages")
+    (folder / "work").mkdir()
+    (folder / "work" / "of_somebody.py").touch()
+    there = sysconfig.get_path("purelib")
+    (packages / "shared.pth").write_text(f"{there}\n{folder / 'work'}\n")
+    python = str(folder / "venv" / "bin" / "python")
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, "-c", IMPORTS, str(ROOT)], env=kept, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["None", "ModuleNotFoundError"], done.stderr
 
 
 # Of the attacks, those that lean on whose rights a sandbox has, or on what is read about it.
