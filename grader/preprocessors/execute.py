@@ -43,6 +43,7 @@ from grader.sandbox import (
 )
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.sandbox.outputs import Outputs
+from grader.submission.additions import names_in
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import FULL, VERDICT_MIME, Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
@@ -126,6 +127,7 @@ class Execute(NbGraderExecute):
             self._printed = 0
             self._code = LearnerSource(files=importable(Path(path)) if path else ())
             self._newer = NewerPython(RunRecord.of(nb.metadata).python)
+            self._ended: dict[str, str] = {}  # types of errors, as for `final_outputs`
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             try:
@@ -213,6 +215,8 @@ class Execute(NbGraderExecute):
         error = NOT_RUN if stop else self._raised
         self._code.add(source, given=is_locked(cell), finished=not error)
         self._newer.ran(source, is_locked(cell), error, self._message)
+        if self._raised:
+            self._ended |= dict.fromkeys(names_in(source), self._raised)
         if not stop and self._raised == "NotImplementedError" and is_solution(cell):
             self._unwritten.add(cell.metadata.nbgrader.grade_id)
         if parts is None:
@@ -223,7 +227,7 @@ class Execute(NbGraderExecute):
         else:
             hidden, stop = self._verify(parts[1], cell)
             untouched = f"{cell.metadata.nbgrader.grade_id}_solution" in self._unwritten
-            cell.outputs = final_outputs(cell, first, hidden, stop, untouched)
+            cell.outputs = final_outputs(cell, first, hidden, stop, untouched, self._ended)
 
     def _seek_examples(self) -> None:
         if not self._wrong:
