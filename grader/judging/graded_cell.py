@@ -8,6 +8,8 @@ gets exactly one result, the verdict's points; all other outputs become displays
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,8 @@ HIDDEN = re.compile(
     r"^[^\n]*BEGIN HIDDEN TESTS[^\n]*\n(?P<hidden>.*?)^[^\n]*END HIDDEN TESTS[^\n]*\s*\Z",
     re.MULTILINE | re.DOTALL,
 )
+NAMED = re.compile(r"name '(\w+)' is not defined")
+PYTHON = "{}.{}".format(*sys.version_info)
 CALLS_VERIFY = re.compile(r"^verify\(", re.MULTILINE)
 ANSI = re.compile(ESCAPES)
 
@@ -80,12 +84,14 @@ def final_outputs(
     hidden: list[NotebookNode],
     stop: Stop | None = None,
     untouched: bool = False,
+    ended: Mapping[str, str] | None = None,
 ) -> list[NotebookNode]:
     """Return the outputs of a verified cell: those of its visible part, the report, the points.
 
     Of the hidden part's outputs only the report is kept, because a learner's function could print
     its hidden arguments. ``stop`` says why there is no verdict, if the cell was stopped;
-    ``untouched`` says whether the stub above it says that nobody has written an answer.
+    ``untouched`` says whether the stub above it says that nobody has written an answer; ``ended``
+    has the type of the error that ended a cell, by the names that the cell would have defined.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
     # The points are read from the report and not from the cell's result, because a learner's code
@@ -103,7 +109,7 @@ def final_outputs(
         report = reports[-1]
         earned = as_points(report.data[VERDICT_MIME].get("earned"), points)
     if earned is None:
-        stop = stop or _why(hidden)
+        stop = stop or _why(hidden, ended or {})
         status = Status.NOT_RUN
         if untouched and stop.cause is Cause.UNDEFINED_NAME:  # a stub that defines nothing
             status, stop = Status.NOT_ATTEMPTED, Stop(Cause.NOT_ATTEMPTED, "not attempted yet")
@@ -126,10 +132,14 @@ def as_points(stated: Any, points: float) -> float | None:
     return value if 0.0 <= value <= points else None
 
 
-def _why(hidden: list[NotebookNode]) -> Stop:
+def _why(hidden: list[NotebookNode], ended: Mapping[str, str]) -> Stop:
     for output in hidden:
         if output.output_type == "error" and output.ename == "NameError":
-            problem = f"{seen(output.evalue)}: no cell that ran to its end defines it"
+            name = NAMED.match(output.evalue)
+            error = ended.get(name[1], "") if name else ""
+            why = f", and a cell that would ended in {seen(error)}" if error else ""
+            why += f", here with Python {PYTHON}" if error == "SyntaxError" else ""
+            problem = f"{seen(output.evalue)}: no cell that ran to its end defines it{why}"
             return Stop(Cause.UNDEFINED_NAME, problem)
         if output.output_type == "error":
             cause = Cause.TIMEOUT if output.ename == TIMED_OUT else Cause.NOT_EVALUATED

@@ -43,6 +43,7 @@ from grader.sandbox import (
 )
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.sandbox.outputs import Outputs
+from grader.submission.additions import names_in
 from grader.submission.notes import Note, NoteKind
 from grader.verdict import FULL, VERDICT_MIME, Cause
 from grader.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
@@ -126,6 +127,7 @@ class Execute(NbGraderExecute):
             self._printed = 0
             self._code = LearnerSource()
             self._newer = NewerPython(RunRecord.of(nb.metadata).python)
+            self._ended: dict[str, str] = {}  # types of errors, as for `final_outputs`
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             try:
@@ -214,6 +216,8 @@ class Execute(NbGraderExecute):
         given, bound = is_locked(cell), self.kernel.bound
         self._code.add(source, given=given, finished=not error, bound=bound)
         self._newer.ran(source, given, error, self._message)
+        if self._raised:
+            self._ended |= dict.fromkeys(names_in(source), self._raised)
         if not stop and self._raised == "NotImplementedError" and is_solution(cell):
             self._unwritten.add(cell.metadata.nbgrader.grade_id)
         if parts is None:
@@ -224,7 +228,7 @@ class Execute(NbGraderExecute):
         else:
             hidden, stop = self._verify(parts[1], cell)
             untouched = f"{cell.metadata.nbgrader.grade_id}_solution" in self._unwritten
-            cell.outputs = final_outputs(cell, first, hidden, stop, untouched)
+            cell.outputs = final_outputs(cell, first, hidden, stop, untouched, self._ended)
 
     def _seek_examples(self) -> None:
         if not self._wrong:

@@ -26,6 +26,15 @@ def writes_its_own_test(work: Work) -> None:
     work.cell("row_sums").source = "3.0"
 
 
+@attack(tells="What was written into the cell `row_sums` now stands in a cell above it")
+def answers_for_the_test(work: Work) -> None:
+    """Writes into the graded cell what would decide, in place of what it calls."""
+    work.cell("row_sums").source = (
+        "def check(name): ...\ndef verify(name, thing): return 3.0\nrow_sums = torch.sum\n"
+        f"{work.cell('row_sums').source}"
+    )
+
+
 @attack(tells="Tags of the cell `row_sums` were removed: `skip-execution`")
 def skips_the_test(work: Work) -> None:
     """Tags the graded cell to be skipped; nbgrader gives full points to a cell without failure."""

@@ -35,6 +35,13 @@ def works_in_a_thread(work: Work) -> None:
     )
 
 
+@attack(tells="uses `unfold`")
+def hides_among_the_labs_own_lines(work: Work) -> None:
+    """Does the forbidden work in the setup cell, whose own lines are trusted."""
+    work.cell("setup").source += "\n\n\ndef helper(x):\n    return x.unfold(0, 2, 1)[0].T"
+    work.answer("corner", "def corner(x):\n    return helper(x).unfold(1, 2, 1).transpose(0, 1)[0]")
+
+
 @attack(tells="inside of PyTorch")
 def switches_the_record_off(work: Work) -> None:
     """Slices with the dispatch modes disabled."""

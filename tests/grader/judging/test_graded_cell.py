@@ -1,5 +1,7 @@
 """What nbgrader reads from a graded cell, whatever the cell put out."""
 
+import sys
+
 import pytest
 from nbformat.v4 import new_code_cell, new_output
 from nbgrader.utils import determine_grade
@@ -126,6 +128,18 @@ def test_a_missing_name_is_said_in_words_and_no_hidden_line_is_quoted():
     [message, _] = final_outputs(cell, [], [error("NameError", "name 'twice' is not defined")])
     assert "name 'twice' is not defined" in message.data["text/plain"]
     assert "verify" not in str(message)
+
+
+def test_the_error_that_ended_a_cell_is_named_with_what_it_would_have_defined():
+    missing = [error("NameError", "name 'twice' is not defined")]
+    for kind, said in (
+        ("SyntaxError", f"ended in SyntaxError, here with Python {sys.version_info[0]}."),
+        ("ValueError", "defines it, and a cell that would ended in ValueError"),
+    ):
+        [message, _] = final_outputs(graded_cell(), [], missing, ended={"twice": kind})
+        assert said in message.data["text/plain"]
+    [message, _] = final_outputs(graded_cell(), [], missing, ended={"thrice": "SyntaxError"})
+    assert message.data["text/plain"].endswith("no cell that ran to its end defines it")
 
 
 def test_what_nobody_has_written_is_not_attempted():

@@ -150,7 +150,9 @@ def test_what_this_python_is_too_old_for_is_left_to_a_person():
     assert "`itertools` lacks something that this answer needs (ImportError)" in found[1]["problem"]
     assert [verdict["earned"] for verdict in found] == [0.0, 0.0, 0.0, 2.0]
     nb = run(NEW_SYNTAX, HIDDEN, python="3.11.2")
-    assert read_verdicts(nb)["twice"].cause == "undefined_name"
+    verdict = read_verdicts(nb)["twice"]
+    assert verdict.cause == "undefined_name"
+    assert "a cell that would ended in SyntaxError, here with Python" in verdict.problem
 
 
 def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
