@@ -46,6 +46,7 @@ class Cause(StrEnum):
     WRONG_RESULT = "wrong_result"
     RULE_BROKEN = "rule_broken"  # the code uses something that the exercise forbids
     TIMEOUT = "timeout"  # the code exceeded its time limit
+    TOO_MUCH_OUTPUT = "too_much_output"  # the notebook printed more than it may
     NO_REPLY = "no_reply"  # the learner's process no longer answers
     UNDEFINED_NAME = "undefined_name"  # the cell that defines the name did not finish
     KERNEL_DIED = "kernel_died"
@@ -188,9 +189,10 @@ class Verdict:
         """Return the problems of the parts that should get an example, by the parts' names.
 
         These are the wrong parts that broke no rule: the first with each misconception, and all
-        without one. There are none after a timeout, because an example would time out again.
+        without one. There are none after a call that was stopped, because an example would be, too.
         """
-        if any(part.cause is Cause.TIMEOUT for part in self.parts):
+        stopped = (Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT)
+        if any(part.cause in stopped for part in self.parts):
             return {}
         first = {p.misconception: p for p in reversed(self.parts)}
         wrong = [p for p in self.parts if p.status is Status.WRONG]

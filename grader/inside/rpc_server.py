@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.inside import codec, originals
-from grader.inside.settings import usual_settings
+from grader.inside.settings import usual_settings, variable
 
 MAX_OPS = 10_000
 # Folders in which no code of a learner's lies.
@@ -74,8 +74,9 @@ class Answerer:
         if request.get("listen") and request["do"] != "resume":  # which may leave its own modes
             listening = listener = CallRecorder()
             told["called"] = listener.lines
+        recorded = request.get("listen") or request.get("trace")
         try:
-            with _interruptible(), usual_settings():
+            with _interruptible(), usual_settings(), _uncompiled(bool(recorded)):
                 with listening:
                     reply = self._answer(request)
                 # pack inside of the try, because reading the result may run the learner's code
@@ -280,6 +281,22 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
         chunks.append(chunk)
         count -= len(chunk)
     return b"".join(chunks)
+
+
+@contextlib.contextmanager
+def _uncompiled(recorded: bool) -> Iterator[None]:
+    """Let compiled code run as it was written while calls are recorded.
+
+    A mode hears nothing of what a compiled function calls, and torch cannot compile one below it.
+    """
+    if not recorded:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        if dynamo := sys.modules.get("torch._dynamo"):
+            stack.enter_context(dynamo.set_stance("force_eager"))
+        stack.enter_context(variable("TORCHDYNAMO_DISABLE", "1"))  # for what the call compiles
+        yield
 
 
 class OpRecorder(TorchDispatchMode):

@@ -15,19 +15,11 @@ import numpy as np
 import torch
 
 ROUNDS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-INTERPRETS = "TRITON_INTERPRET"  # read where a kernel is decorated, and by the compiler
 
 
 def _default_device() -> Any:
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return context and context.device
-
-
-def _set_variable(value: str | None) -> None:
-    if value is None:
-        os.environ.pop(INTERPRETS, None)
-    else:
-        os.environ[INTERPRETS] = value
 
 
 # how a setting is read, how it is written, and its value in a new kernel
@@ -44,7 +36,6 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any], Any], ...] = (
     ),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
     (np.geterr, lambda value: np.seterr(**value), ROUNDS),
-    (lambda: os.environ.get(INTERPRETS), _set_variable, None),
 )
 
 
@@ -62,6 +53,7 @@ def usual_settings() -> Iterator[None]:
             stack.callback(_restore, read, write, before)
             if before != usual:
                 write(usual)
+        stack.enter_context(variable("TRITON_INTERPRET", None))  # read as a kernel is decorated
         if any(action == "error" for action, *_ in warnings.filters):
             stack.enter_context(warnings.catch_warnings())
             others = [chosen for chosen in warnings.filters if chosen[0] != "error"]
@@ -73,3 +65,21 @@ def usual_settings() -> Iterator[None]:
 def _restore(read: Callable[[], Any], write: Callable[[Any], Any], before: Any) -> None:
     if read() != before:
         write(before)
+
+
+@contextlib.contextmanager
+def variable(name: str, value: str | None) -> Iterator[None]:
+    """Let a variable of the environment have a value, or None, while the context is open."""
+
+    def put(value: str | None) -> None:
+        if value is not None:
+            os.environ[name] = value
+        elif name in os.environ:
+            del os.environ[name]
+
+    before = os.environ.get(name)
+    put(value)
+    try:
+        yield
+    finally:
+        put(before)

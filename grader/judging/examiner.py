@@ -7,6 +7,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from grader.judging.report import VerdictReport
 from grader.judging.rpc_client import Connection, ConnectionLost, OverSocket
 from grader.phase_paths import PhasePaths
 from grader.sandbox import SandboxedKernel
-from grader.verdict import Cause, Verdict
+from grader.verdict import Cause, PartResult, Verdict
 from utils.checks.exercise import Check
 
 SERVE = '__import__("grader.inside.rpc_server", fromlist=["serve"]).serve'
@@ -109,6 +110,10 @@ class Examiner:
         with self._talking(lambda found: find_examples(self._key, found, parts, seed)):
             yield
 
+    def printed_too_much(self, said: str) -> None:
+        """Say that the call that is asked for is interrupted because of what it printed."""
+        self._connection.printed_too_much(said)
+
     def finished(self) -> bool:
         """Return whether each case had its answer; call it after the question's code ran."""
         return all(got.cause is not Cause.NO_REPLY for got in self._answers())
@@ -121,8 +126,14 @@ class Examiner:
     def report(self) -> NotebookNode:
         """Compute the verdict and return it for the notebook; call it after the question ran."""
         claims = claims_of(self._key)
-        self._verdict = assess(self._key, self._answers(), source=self._code, claims=claims)
+        verdict = assess(self._key, self._answers(), source=self._code, claims=claims)
+        self._verdict = replace(verdict, parts=tuple(map(self._with_limit, verdict.parts)))
         return self._output(self._verdict)
+
+    def _with_limit(self, part: PartResult) -> PartResult:
+        """Say how much there is of what the learner's code found lacking, as memory."""
+        has = self._kernel.limits.met(part.problem) if part.cause is Cause.WRONG_RESULT else ""
+        return replace(part, problem=f"{part.problem}; a sandbox has {has}") if has else part
 
     def report_with_examples(self) -> NotebookNode:
         """Return the verdict with what was found; call it after the question ran again."""

@@ -20,7 +20,7 @@ from grader.judging.difference import difference, differs
 from grader.judging.example import find_examples
 from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import CaseOutcome, play
-from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
+from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfOutput, OutOfTime
 from grader.verdict import Cause, PartResult, Status, Verdict
 from utils.checks.exercise import Case, Check
 from utils.drivers import INPUTS_KEPT
@@ -94,6 +94,8 @@ def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
         for c in key.cases:
             outcomes.append(replace(play(key.check, connection, c), around=around))
         return outcomes
+    except OutOfOutput as much:
+        unplayed = CaseOutcome(unusable=f"nothing more: {much}", cause=Cause.TOO_MUCH_OUTPUT)
     except OutOfTime:
         unplayed = CaseOutcome(unusable=OUT_OF_TIME, cause=Cause.TIMEOUT)
     except ConnectionLost as lost:

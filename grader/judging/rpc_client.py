@@ -25,6 +25,10 @@ class OutOfTime(Exception):
     """The learner's code was interrupted at the cell's time limit."""
 
 
+class OutOfOutput(OutOfTime):
+    """The learner's code was interrupted because it printed too much; the message says how much."""
+
+
 class ConnectionLost(Exception):
     """The learner's code can no longer be called; the message says why, for a report."""
 
@@ -66,6 +70,7 @@ class OverSocket:
         self._left = MAX_TOTAL
         self._cut, self._cutter = os.pipe()
         self._why = ""
+        self._too_much = ""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         number = secrets.token_hex(8)
@@ -76,7 +81,7 @@ class OverSocket:
             for _ in itertools.repeat(None, MAX_STALE):
                 reply = self._receive()
                 if isinstance(reply, dict) and reply.get("id") == number:
-                    return _checked(reply)
+                    return self._checked(reply)
             raise ConnectionLost("it sent too many replies to other requests")
         finally:
             self._waits(False)
@@ -92,6 +97,18 @@ class OverSocket:
         """
         self._why = why
         os.write(self._cutter, b"x")
+
+    def printed_too_much(self, said: str) -> None:
+        """Let the waiting request raise OutOfOutput with this message once it is interrupted."""
+        self._too_much = said
+
+    def _checked(self, reply: Any) -> dict[str, Any]:
+        try:
+            return _checked(reply)
+        except OutOfTime:
+            if self._too_much:
+                raise OutOfOutput(self._too_much) from None
+            raise
 
     def close(self) -> None:
         """Close the connection's own pipe; the owner of the socket closes the socket."""

@@ -124,12 +124,13 @@ class Execute(NbGraderExecute):
             self.nb = nb
             self._stopped = ""
             self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
-            self._printed = 0
+            self._printed, self._flooded = 0, ""
             self._code = LearnerSource()
             self._newer = NewerPython(RunRecord.of(nb.metadata).python)
             self._ended: dict[str, str] = {}  # types of errors, as for `final_outputs`
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
+            self._asking: Examiner | None = None
             try:
                 self._run_all(Path(path) if path else None)
                 return nb, resources
@@ -261,8 +262,10 @@ class Execute(NbGraderExecute):
         assert isinstance(self.kernel, SandboxedKernel)
         examiner = Examiner(hidden, points, self._seed, self._code, self.kernel)
         with examiner.asking():
+            self._asking = examiner
             outputs, stop = self._run(examiner.question, cell)
             self._code.add(examiner.question, given=True, bound=self.kernel.bound)
+            self._asking = None
             if self._raised != TIMED_OUT and not examiner.finished():
                 errors = [output for output in outputs if output.output_type == "error"]
                 if raised := [error for error in errors if error.ename == self._raised]:
@@ -309,7 +312,7 @@ class Execute(NbGraderExecute):
             stop = Stop(Cause.TIMEOUT, f"this cell {late}")
             self._stopped = f"{self._named(cell)} {late}"
         except KernelDied:
-            why = self.kernel.why_stopped()
+            why = self.kernel.why_stopped() or self._flooded
             if self._may_run_again and self.kernel.died:
                 raise KernelLost from None
             why = f": {why}" if why else ""
@@ -333,9 +336,13 @@ class Execute(NbGraderExecute):
         if self._printed <= most:
             return True
         if before <= most:
-            outputs.shown.append(_error(f"this notebook printed more than {most >> 10} KiB"))
+            said = f"this notebook printed more than {most >> 10} KiB"
+            outputs.shown.append(_error(said))
+            if self._asking:
+                self._asking.printed_too_much(f"{said}, all that it and its calls may print")
             self.kernel.interrupt()
         elif before <= FLOOD * most < self._printed:
+            self._flooded = f"this notebook printed more than {FLOOD * most >> 10} KiB"
             self.kernel.end()
             raise KernelDied
         return False

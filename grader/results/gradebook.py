@@ -238,6 +238,8 @@ class Graded:
         for name, verdict in verdicts.items():
             if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
                 said.append(Reason(ReasonKind.STOPPED, "a call ran out of time", name))
+            if any(part.cause is Cause.TOO_MUCH_OUTPUT for part in verdict.parts):
+                said.append(Reason(ReasonKind.STOPPED, "its calls printed too much", name))
         attempted = any(verdict.status in TRIED for verdict in verdicts.values())
         stopped = False
         for name, verdict in verdicts.items():

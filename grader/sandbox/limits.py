@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader import UserError
+from grader.inside.confinement import FILES
 from grader.metadata import KEY
 
 MIB = 2**20
@@ -61,6 +62,19 @@ class Limits:
     # the learner's own that no exercise needs (grader.preprocessors.own_time)
     total_seconds: int = 300
     grace: int = 5  # seconds between an interrupt and the kill
+
+    def met(self, said: str) -> str:
+        """Return how much a sandbox has of what an exception says was lacking; empty if nothing."""
+        signs = {
+            f"{self.memory / MIB:g} MiB of memory": ("MemoryError", "allocate memory"),
+            f"{self.file / MIB:g} MiB for one file": ("File too large",),
+            f"{self.tmp / MIB:g} MiB for files": ("No space left on device",),
+            f"{self.processes} processes and threads": (
+                *("can't start new thread", "Resource temporarily unavailable"),
+            ),
+            f"{FILES} open files for each process": ("Too many open files",),
+        }
+        return next((has for has, words in signs.items() if any(w in said for w in words)), "")
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Limits:

@@ -34,7 +34,8 @@ from grader.verdict import FULL, Cause
 LOG = logging.getLogger(__name__)
 TRIES = 2
 NICE = 13  # of long turns: their share of a processor is a twentieth of a short one's
-CUT_SHORT = {Cause.TIMEOUT, Cause.NO_REPLY, Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
+CUT_SHORT = {Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT, Cause.NO_REPLY}
+CUT_SHORT |= {Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
 IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell
 
-from grader.inside.settings import SETTINGS, usual_settings
+from grader.inside.settings import SETTINGS, usual_settings, variable
 from grader.judging.graded_cell import read_verdicts
 from grader.judging.judge import judge
 from grader.phase_paths import phases
@@ -40,7 +40,7 @@ torch.inference_mode().__enter__()
 @contextlib.contextmanager
 def all_as_it_was() -> Iterator[None]:
     before = [(write, read()) for read, write, _ in SETTINGS]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), variable("TRITON_INTERPRET", None):
         try:
             yield
         finally:
@@ -75,10 +75,15 @@ def test_a_setting_changes_no_verdict_and_stays_for_its_cell(line: str) -> None:
         warnings.simplefilter("ignore")
         verdict = judge(mean, mean.right, "s")
         exec(line, {"os": os, "torch": torch, "numpy": np, "warnings": warnings})
-        meant = [str(read()) for read, _, _ in SETTINGS], list(warnings.filters)
+        meant = all_settings()
         assert judge(mean, mean.right, "s") == verdict
         assert verdict.status == "right"
-        assert ([str(read()) for read, _, _ in SETTINGS], list(warnings.filters)) == meant
+        assert all_settings() == meant
+
+
+def all_settings() -> list[str]:
+    found = [read() for read, _, _ in SETTINGS]
+    return [*map(str, found), str(warnings.filters), os.environ.get("TRITON_INTERPRET", "")]
 
 
 def test_what_an_answer_sets_holds_in_its_own_call_and_no_longer() -> None:

@@ -13,7 +13,7 @@ from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, PhasePaths
 from grader.preprocessors import Execute
 from grader.sandbox import CannotSandbox, Limits
-from grader.verdict import VERDICT_MIME
+from grader.verdict import VERDICT_MIME, Cause, Verdict
 from tests.grader.judging.test_graded_cell import graded_cell
 from tests.grader.sandbox.inmate import descendants
 from utils.checks.exercise import Check, case
@@ -276,8 +276,46 @@ def test_a_flood_that_heeds_nothing_costs_what_follows():
     flood = f"import signal\nwhile True:\n    {ignore}\n    print('x' * 1000)"
     nb = run(flood, RIGHT, HIDDEN, limits={"output_kb": 200})
     assert grades(nb) == [0.0]
-    assert "the kernel died in this cell" in str(nb.cells[0].outputs)
+    died = "the kernel died in this cell: this notebook printed more than 3200 KiB"
+    assert died in str(nb.cells[0].outputs)
+    assert "3200 KiB" in str(nb.cells[-1].outputs)
     assert len(str(nb.cells[0].outputs)) < 100_000
+
+
+def test_an_answer_that_prints_much_is_told_so_and_what_follows_counts():
+    prints = "def twice(x):\n    print('x' * 100_000)\n    return x + x"
+    nb = run(prints, HIDDEN, RIGHT, HIDDEN, limits={"output_kb": 150})
+    assert grades(nb) == [0.0, 2.0]
+    [part] = verdict_in(nb.cells[1]).parts
+    assert part.cause is Cause.TOO_MUCH_OUTPUT
+    assert "printed more than 150 KiB, all that it and its calls may print" in part.problem
+    assert "loop" not in part.problem
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("bytearray(1 << 34)", "512 MiB of memory"),
+        ("__import__('torch').zeros(1 << 34)", "512 MiB of memory"),
+        ("open('/tmp/x', 'wb').write(bytes(3 << 20))", "2 MiB for one file"),
+        ("[open(f'/tmp/{k}', 'wb').write(bytes(2 << 20)) for k in range(9)]", "8 MiB for files"),
+        ("[open('/dev/null') for k in range(400)]", "256 open files for each process"),
+        ("[Thread(target=sleep, args=[9]).start() for k in range(99)]", "32 processes and threads"),
+    ],
+)
+def test_a_limit_that_a_call_met_is_named_with_how_much_there_is(code, told):
+    names = "from time import sleep; from threading import Thread"
+    answer = f"{names}\nkept = []\ndef twice(x):\n    kept.append({code})\n    return x + x"
+    given = {"memory_mb": 512, "file_mb": 2, "tmp_mb": 8, "processes": 32}
+    nb = run(answer, HIDDEN, limits=given)
+    assert grades(nb) == [0.0]
+    [part] = verdict_in(nb.cells[1]).parts
+    assert part.problem.endswith(f"; a sandbox has {told}")
+
+
+def verdict_in(cell):
+    [found] = [output.data[VERDICT_MIME] for output in cell.outputs if VERDICT_MIME in output.data]
+    return Verdict.from_json(found)
 
 
 def test_one_huge_output_is_cut_and_costs_nothing():

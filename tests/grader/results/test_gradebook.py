@@ -82,10 +82,17 @@ def test_what_needs_a_newer_python_has_no_mark_and_waits_until_somebody_gave_one
     assert one(tmp_path / "b", ada).reasons() == []
 
 
-def test_a_call_that_ran_out_of_time_is_told(tmp_path):
-    endless = verdict("twice", 0.0, cause=Cause.TIMEOUT, problem="returned nothing in time")
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (Cause.TIMEOUT, "a call ran out of time"),
+        (Cause.TOO_MUCH_OUTPUT, "its calls printed too much"),
+    ],
+)
+def test_a_call_that_was_stopped_is_told(tmp_path, cause, text):
+    endless = verdict("twice", 0.0, cause=cause, problem="returned nothing more")
     [reason] = one(tmp_path, Made("ada", verdicts={"twice": endless})).reasons()
-    assert (reason.kind, reason.cell) == ("stopped", "twice")
+    assert (reason.kind, reason.cell, reason.text) == ("stopped", "twice", text)
 
 
 def test_what_stopped_the_kernel_is_told_once(tmp_path):
