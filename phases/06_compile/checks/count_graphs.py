@@ -110,6 +110,8 @@ def _(draw):
     # what was another number, or had other dimensions, two graphs ago is open all the same
     yield asked(kinds, [((n,), F32, k), ((m,), F32, k), ((m,), F64, k), ((o,), F64, k)])
     yield asked(kinds, [((n, m), F32, k), ((n,), F32, k), ((n,), F64, k), ((o,), F64, k)])
+    # a graph from before the dimensions changed keeps its guards
+    yield asked(kinds, [((n, m), F32, k), ((n,), F32, k), ((n, o), F64, k), ((n, o), F32, k)])
     yield asked(sizes, [(size, F32, k) for size in ((n, m), (o, m), (o, p), (n, n))])
 
     # what fits a graph of before makes none, however many came since

@@ -102,7 +102,7 @@ def _(draw):
     block[draw.integer(0, a - 1), 0, draw.integer(0, c - 1)] = -100.0
     yield asked("scale", "three dimensions, float64", {"the largest is negative": [block]})
 
-    wide = b + 3  # more than two columns, whatever is drawn
+    wide = b + 1  # more than two columns, whatever is drawn
     x = draw.tensor((a, wide), torch.float64)
     some = draw.integer(1, wide - 1)  # neither nothing nor the whole row
     lengths = torch.tensor([some, *(draw.integer(0, wide) for _ in range(a - 1))])
