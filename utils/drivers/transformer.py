@@ -300,8 +300,8 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
 
 
 def small_words(eos: int = 2, pad: bool = True) -> list[str]:
-    """Return the words of a small folder, in the order of their ids: pad or "k", bos, the rest."""
-    words = [SPECIAL[0] if pad else "k", SPECIAL[1], *LETTERS]
+    """Return the words of a small folder, in the order of their ids: pad or ".", bos, the rest."""
+    words = [SPECIAL[0] if pad else ".", SPECIAL[1], *LETTERS]
     words.insert(eos, SPECIAL[2])
     return words
 
