@@ -163,7 +163,7 @@ verify("TokenWindows", TokenWindows)
 # - **As what.** If `collate` is a function, it gets the list of a batch's items, and what it returns is
 #   the batch. If it is `None`, the items, which are all of one kind, are put together by it. Tensors of
 #   one shape are stacked along a new first dimension. Numbers become a tensor, float64 for floats, int64
-#   for ints, bool for bools. Strings stay a list. Tuples become one tuple (or a list, as torch's loader
+#   for ints, bool for bools. Strings stay a list (or a tuple). Tuples become one tuple (or a list, as torch's loader
 #   has it) and dicts one dict, in which each place is put together in the same way, however deep they
 #   lie in each other. A batch's dicts have the same keys, but these may come in another order.
 #

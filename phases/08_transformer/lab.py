@@ -388,7 +388,7 @@ verify("pick", pick)
 # - `tokens` is (B, T) int64, the T *new* columns. Each column comes after all those of earlier calls.
 # - `positions`, (B, T) int64, says where each token stands in its own text: the first of a prompt at 0.
 #   Where there is no real token, any number from 0 on will do that is no larger than the largest of a
-#   real one.
+#   real one in the same call. That holds for a row behind its `eos`, too.
 # - `padding`, (B, S) bool, is True where a real token is, for all S columns so far, the new ones too.
 #   `pad` may also be a word of the prompts like any other, so it is `padding` that tells the two apart.
 # - `cache` is `None` in the first call, and later what the call before returned.
@@ -669,8 +669,8 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # Return `(texts, looks)`, two lists with an entry for each prompt, in their order:
 #
 # - In `texts`, what the model writes after the prompt, a string: the likeliest token each time, at most
-#   `limit` of them. An eos token among them ends the text. The text has only what is new, and no
-#   special tokens.
+#   `limit` of them. An eos token among them ends the text. The text has only what is new, with its
+#   full stops, and no special tokens.
 # - In `looks`, where the prompt's last token looks when the prompt is read: its attention in the last
 #   layer, the mean over the heads. It is a list of floats, one for each token of the prompt, in their
 #   order.

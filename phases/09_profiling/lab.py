@@ -648,7 +648,7 @@ verify("first_bad", first_bad=first_bad, safe_root=safe_root)
 # worst)`.
 #
 # - `overflowed`: how many numbers are finite in float32 and not in float16.
-# - `vanished`: how many are 0 in float16 and not in float32.
+# - `vanished`: how many are 0 in float16 and not in float32. What is NaN in float32 may count here or not.
 # - `worst`: of all other numbers that are finite and not 0 in float32, the largest relative error, the
 #   difference of the two, in float32, by the size of the right one; 0.0 where there are none.
 #

@@ -133,7 +133,7 @@ def lets_automagic_run_a_file(work: Work) -> None:
     """Replaces the answer in a file that a line runs which Python reads as a difference."""
     (work.folder / "cheat.py").write_text(f"import torch\n{CHEAT}")
     work.answer("corner", HONEST)
-    work.before("corner", "run -icheat")
+    work.before("corner", "run -mcheat")
 
 
 @attack(tells="binds `corner` without naming it")

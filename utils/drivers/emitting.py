@@ -238,6 +238,8 @@ def _noted(left: list[str]) -> Iterator[None]:
     """
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
+    listened, other = logging.getLogger("torch._inductor"), logging.NullHandler()
+    listened.addHandler(other)  # somebody else's, which an answer has to leave there
     logs, environment = _logs(), dict(os.environ)
     hung, places = _hung(), _places()
     try:
@@ -248,6 +250,7 @@ def _noted(left: list[str]) -> Iterator[None]:
             left.append(LOG)
         log_state.clear()
         _hang(hung)
+        listened.removeHandler(other)
         left += _put_back(places)
         if dict(os.environ) != environment:
             left.append(VARIABLE)

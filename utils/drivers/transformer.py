@@ -94,7 +94,7 @@ def converted(
     """The ``weights`` that ``grouped(attention, kv_heads)`` makes of full attention with these.
 
     ``left``: those of the attention that it was made of, after zeros were written into what was
-    made.
+    made; None for one that requires no gradient any more.
     """
     whole = CausalSelfAttention(config)
     whole.load_state_dict(dict(weights))
@@ -103,7 +103,8 @@ def converted(
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.zero_()
-    return {"weights": found, "left": dict(whole.state_dict())}
+    left = {name: p.detach() if p.requires_grad else None for name, p in whole.named_parameters()}
+    return {"weights": found, "left": left}
 
 
 @driver(WHOLE, observed={WHOLE: "that a call leaves the cache that it is given alone"})
@@ -300,8 +301,8 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
 
 
 def small_words(eos: int = 2, pad: bool = True) -> list[str]:
-    """Return the words of a small folder, in the order of their ids: pad or "k", bos, the rest."""
-    words = [SPECIAL[0] if pad else "k", SPECIAL[1], *LETTERS]
+    """Return the words of a small folder, in the order of their ids: pad or ".", bos, the rest."""
+    words = [SPECIAL[0] if pad else ".", SPECIAL[1], *LETTERS]
     words.insert(eos, SPECIAL[2])
     return words
 

@@ -156,7 +156,7 @@ def _(draw):
                 continue
             if within and not (BOS in heard[0][1:-1] and BOS not in heard[0][:: limit - 1]):
                 continue
-            if fills and not any(PAD in words for words in heard):
+            if fills and PAD not in [words[-1] for words in heard]:  # which is a full stop here
                 continue  # other mistakes are heard in other cases
             if says.get("half") and _lost(model, begun) < 1e-3:
                 continue

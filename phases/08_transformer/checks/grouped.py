@@ -90,7 +90,7 @@ def _(draw):
         shown = f"{heads} heads of {width} channels, {kv_heads} for keys and values"
         places = {
             "['weights']": "the weights of what was made",
-            "['left']": "the weights that it was made of, after zeros were written into what was made",
+            "['left']": "the weights that it was made of (None for one that requires no gradient any more), after zeros were written into what was made",
         }
         return Case(trained, play, shown=shown, places=places)
 

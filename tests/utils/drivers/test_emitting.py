@@ -73,6 +73,15 @@ def test_what_is_on_already_is_noted_as_well():
     assert ear not in logging.getLogger("torch._inductor").handlers
 
 
+def test_handlers_of_others_that_are_gone_are_noted():
+    def clearing(function, *inputs):
+        logging.getLogger("torch._inductor").handlers.clear()
+        return function(*inputs)
+
+    given = (1,), torch.ones(2, 3), torch.ones(3, 3)
+    assert emitting.dumped(clearing, given)["left"] == [[emitting.LOG]]
+
+
 def test_a_handler_in_another_ones_place_is_another():
     mine, logger = logging.NullHandler(), logging.getLogger("torch._inductor")
 
