@@ -15,8 +15,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-# Modules whose functions an answer may use, and what records its calls.
-ROOTS = ("torch", "numpy", "utils", "einops", "triton", "grader")
+# Modules whose functions an answer may use, and what records its calls. Not Triton, whose
+# interpreter replaces its language by itself.
+ROOTS = ("torch", "numpy", "utils", "einops", "grader")
 ALONE = (
     "builtins", "math", "cmath", "itertools", "functools", "operator", "collections", "copy",
     "random", "statistics", "fractions", "heapq", "bisect",
@@ -27,7 +28,7 @@ INSIDE = ("torch._tensor", "torch._ops", "torch.utils._python_dispatch")
 UNWATCHED = (
     "torch.cuda", "torch.xpu", "torch.ao", "torch.quantization", "torch.jit", "torch.package",
     "torch.fx", "torch.export", "torch.distributed", "torch.testing", "torch.return_types",
-    "torch.backends", "utils.views", "triton.backends", "triton.runtime", "triton.knobs",
+    "torch.backends", "utils.views",
 )  # fmt: skip
 DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
 KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes
