@@ -249,10 +249,10 @@ def softmax_backward(g: torch.Tensor, y: torch.Tensor, dx: torch.Tensor) -> None
 
 # %%
 g = driver.cut(torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, 1.0]]), 1, 2)
-y = driver.cut(torch.tensor([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]]))
-dx = driver.cut(torch.zeros(2, 3))
+y = driver.cut(torch.tensor([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]]), 7, 2)
+dx = driver.cut(torch.zeros(2, 3), 2, 7)
 expect_close("two rows", driver.fill(softmax_backward, g, y, dx)["out"], [[-0.0625, -0.8125, 0.875], [-0.0390625, -0.1015625, 0.140625]])
-expect_equal("beside them", driver.surroundings(dx), driver.surroundings(driver.cut(torch.zeros(2, 3))))
+expect_equal("beside them", driver.surroundings(dx), driver.surroundings(driver.cut(torch.zeros(2, 3), 2, 7)))
 expect_equal("an H100 could run it", driver.compiled(softmax_backward, g, y, dx), True)
 
 # %%
