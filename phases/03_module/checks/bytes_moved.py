@@ -77,11 +77,6 @@ def _(draw):
     part = "parameters"
     repeated = draw.tensor((1, 5)).expand(4, 5)
     yield count(part, "an expanded parameter", {"w": ["parameter", repeated]})
-    base = draw.tensor((4, 5))
-    apart = {"a": ["parameter", base[:2]], "b": ["parameter", base[2:]]}
-    yield count(part, "two parameters that are parts of one storage", apart)
-    one = {"a": ["parameter", base], "b": ["parameter", base]}
-    yield count(part, "two parameters on the same numbers", one)
     few = {"none": ["parameter", torch.zeros(0, 3)], "one": ["parameter", torch.ones(())]}
     yield count(part, "parameters of one element, and of none", few)
     yield count(part, "a module without tensors", {"inner": {}})
