@@ -24,11 +24,12 @@ ALONE = (
 )  # fmt: skip
 # Modules with an underscore are not watched, but for those that the record of calls needs.
 INSIDE = ("torch._tensor", "torch._ops", "torch.utils._python_dispatch")
-# Places of ROOTS that compute nothing for an answer here, or that no answer may use.
+# Places of ROOTS that compute nothing for an answer here, that no answer may use, or that fill up as
+# they are used, as torch.ops does.
 UNWATCHED = (
     "torch.cuda", "torch.xpu", "torch.ao", "torch.quantization", "torch.jit", "torch.package",
     "torch.fx", "torch.export", "torch.distributed", "torch.testing", "torch.return_types",
-    "torch.backends", "utils.views",
+    "torch.backends", "torch.ops", "utils.views",
 )  # fmt: skip
 DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
 KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes

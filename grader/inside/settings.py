@@ -71,13 +71,15 @@ def _restore(read: Callable[[], Any], write: Callable[[Any], Any], before: Any) 
 def variable(name: str, value: str | None) -> Iterator[None]:
     """Let a variable of the environment have a value, or None, while the context is open."""
 
+    environ: Any = getattr(os, "environ", {})  # a cell may have deleted it
+
     def put(value: str | None) -> None:
         if value is not None:
-            os.environ[name] = value
-        elif name in os.environ:
-            del os.environ[name]
+            environ[name] = value
+        elif name in environ:
+            del environ[name]
 
-    before = os.environ.get(name)
+    before = environ.get(name)
     put(value)
     try:
         yield

@@ -11,6 +11,7 @@ from grader.in_notebook import VerdictCard, show_solution, show_verdict
 from grader.phase_paths import ROOT
 from grader.verdict import VERDICT_MIME, Status
 from tests.live_kernel import live_kernel, run_cell
+from utils.notebook import history
 
 BYTES_OF = """
 def bytes_of(t):
@@ -51,7 +52,7 @@ class Notebook(SimpleNamespace):
     """A notebook: its names, the cards that it displayed, and the folded solutions."""
 
     def run(self, cell):
-        self.user_ns["In"].append(cell)
+        history.begin(SimpleNamespace(cell_id=None, raw_cell=cell))
         exec(cell, self.user_ns)
 
     def card_of(self, name):
@@ -63,8 +64,9 @@ class Notebook(SimpleNamespace):
 @pytest.fixture
 def notebook(monkeypatch):
     """A notebook in release/01_tensors."""
-    made = Notebook(user_ns={"In": [""], "torch": torch}, shown=[], folded=[])
+    made = Notebook(user_ns={"torch": torch}, shown=[], folded=[])
     monkeypatch.chdir(ROOT / "release" / "01_tensors")
+    monkeypatch.setattr(history, "_cells", {})
     for module in ("grader.in_notebook", "grader.verify"):
         monkeypatch.setattr(f"{module}.get_ipython", lambda: made)
     monkeypatch.setattr(VerdictCard, "show", lambda card: made.shown.append(card))

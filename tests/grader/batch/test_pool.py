@@ -54,8 +54,9 @@ def test_each_job_gets_its_own_result_whoever_dies_beside_it(course, tmp_path, m
 def test_a_worker_sees_no_gpu_that_a_sandbox_lacks():
     """Else it would ask a sandboxed answer to run on this machine's GPU, and refuse right ones."""
     worker = module.Worker(sandbox=False)
-    try:
-        found = Path(f"/proc/{worker.process.pid}/environ").read_bytes().split(b"\0")
+    path = Path(f"/proc/{worker.process.pid}/environ")
+    try:  # as the process begins, it has none yet
+        found = eventually(lambda: path.read_bytes().strip(b"\0")).split(b"\0")
     finally:
         worker.close()
     assert b"CUDA_VISIBLE_DEVICES=" in found
