@@ -24,8 +24,8 @@ ALONE = (
 )  # fmt: skip
 # Modules with an underscore are not watched, but for those that the record of calls needs.
 INSIDE = ("torch._tensor", "torch._ops", "torch.utils._python_dispatch")
-# Places of ROOTS that compute nothing for an answer here, that no answer may use, or that fill up as
-# they are used, as torch.ops does.
+# Places of ROOTS that compute nothing for an answer here, that no answer may use, or that fill up
+# as they are used, as torch.ops does.
 UNWATCHED = (
     "torch.cuda", "torch.xpu", "torch.ao", "torch.quantization", "torch.jit", "torch.package",
     "torch.fx", "torch.export", "torch.distributed", "torch.testing", "torch.return_types",
@@ -71,7 +71,7 @@ def replaced() -> list[str]:
         if len(now) == len(had) and all(map(operator.is_, now.values(), had.values())):
             continue  # nearly always, and soon known
         for key, value in now.items():
-            if had.get(key, _had) is not value and not _is_librarys_own(paths[0], key, value):
+            if had.get(key, _had) is not value and not _is_librarys_own(key, value):
                 found.append(f"{min(paths, key=_length)}.{key}")
                 if len(found) > MOST:
                     return found
@@ -102,18 +102,27 @@ def _is_watched(name: Any) -> bool:
     return name in ALONE or name in INSIDE or (root in ROOTS and public)
 
 
-def _is_librarys_own(place: str, key: str, value: Any) -> bool:
+def _was_there(value: Any) -> bool:
+    return any(value is one for _, _, had in _had for one in had.values())
+
+
+def _is_librarys_own(key: str, value: Any) -> bool:
     if not (callable(value) or isinstance(value, DESCRIPTORS)):
         return True  # a setting: it does no work for an answer
     if isinstance(value, ModuleType):
-        return sys.modules.get(f"{place}.{key}") is value and _is_file_of_library(value.__file__)
+        return sys.modules.get(value.__name__) is value and _is_file_of_library(value.__file__)
     function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-    if not isinstance(function, (FunctionType, type)) or function.__name__ != key:
+    if not isinstance(function, (FunctionType, type)):
         return False
     if isinstance(function, type):
-        module = sys.modules.get(function.__module__)
-        return _is_file_of_library(getattr(module, "__file__", None))
-    return _is_file_of_library(function.__code__.co_filename)
+        file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    else:
+        file = function.__code__.co_filename
+    if not _is_file_of_library(file):
+        return False
+    # Dynamo wraps torch.nn.Module.__init__ when something is compiled.
+    wraps = "._" in str(function.__module__) and not _was_there(function)
+    return function.__name__ == key or wraps
 
 
 def _is_file_of_library(file: Any) -> bool:

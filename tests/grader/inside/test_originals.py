@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import subprocess
 import sys
 import types
 
@@ -58,6 +59,25 @@ def test_settings_and_what_a_library_does_itself_are_not_told(monkeypatch):
     assert originals.replaced() == []
     monkeypatch.setattr(torch, "exp", made["exp"])
     assert originals.replaced() == ["torch.exp"]
+
+
+COMPILES = """
+import torch
+from grader.inside import originals
+originals.remember()
+torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+torch.nn.Linear(2, 2)
+print(torch.nn.Module.__init__.__name__, originals.replaced())
+torch.exp = torch.func.grad
+print(originals.replaced())
+"""
+
+
+@pytest.mark.slow(4)
+def test_what_torch_replaces_as_it_compiles_is_its_own():
+    asked = [sys.executable, "-c", COMPILES]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=originals.HERE, check=True)
+    assert done.stdout.splitlines() == ["patched_init []", "['torch.exp']"]
 
 
 def test_many_are_cut_off(monkeypatch):
