@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
@@ -63,7 +63,7 @@ REFUSED = _why(
         "atexit os.system os.popen os.fork os.spawnv os.execv torch.multiprocessing "
         "torch.distributed",
         UNWRITTEN: "types.FunctionType types.CodeType types.ModuleType types.MethodType",
-        "which belongs to the grader": "grader",
+        "which belongs to the grader": "grader utils.drivers",
     }
 )
 # Attributes that give access to the inside of a function, a frame or a module.
@@ -76,7 +76,13 @@ INSIDES = words(
 SHOWS = words("__repr__ __str__ __format__ __doc__ __module__ __dir__")
 
 # What records the calls of every answer, and what that rests on.
-RECORDS = ("grader.inside.", "torch.utils._python_dispatch.", "torch.overrides.", "torch._ops.")
+RECORDS = (
+    "grader.inside.",
+    "utils.drivers.",
+    "torch.utils._python_dispatch.",
+    "torch.overrides.",
+    "torch._ops.",
+)
 SAID = ("replaced", "own_files")  # fields of what a process says of its surroundings
 
 
@@ -103,23 +109,28 @@ class Surroundings:
         return cls(replaced, own_files)
 
 
-def touches(replaced: str, used: Collection[str]) -> bool:
-    """Return whether code that uses some paths may use what was replaced at a path.
+class Used:
+    """The paths that an answer uses."""
 
-    It does where it uses that name of anything, or the class that has it: ``Linear``, where
-    ``torch.nn.Linear.forward`` was replaced. Operators use a tensor's methods with underscores.
-    """
-    *place, name = replaced.split(".")
-    implicit = name.startswith("__") and name not in SHOWS
-    if name == "?" or (implicit and place[-1:] in (["Tensor"], ["builtins"])):
-        return True
-    if replaced.startswith(RECORDS):
-        return True
-    names = {name} if _module(place) else {name, *place[-1:]}
-    return any(
-        path and (not names.isdisjoint(path.split(".")) or replaced.startswith(f"{path}."))
-        for path in used
-    )
+    def __init__(self, paths: Iterable[str]):
+        self._paths = frozenset(paths)
+        self._names = frozenset(name for path in self._paths for name in path.split("."))
+
+    def touches(self, replaced: str) -> bool:
+        """Return whether code that uses these paths may use what was replaced at a path.
+
+        It does where it uses that name of anything, or the class that has it: ``Linear``, where
+        ``torch.nn.Linear.forward`` was replaced. Operators use a tensor's methods with underscores.
+        """
+        *place, name = replaced.split(".")
+        implicit = name.startswith("__") and name not in SHOWS
+        if name == "?" or (implicit and place[-1:] in (["Tensor"], ["builtins"])):
+            return True
+        if replaced.startswith(RECORDS):
+            return True
+        names = {name} if _module(place) else {name, *place[-1:]}
+        above = {".".join(place[:end]) for end in range(1, len(place) + 1)}
+        return not (names.isdisjoint(self._names) and above.isdisjoint(self._paths))
 
 
 def refused(path: str, around: Surroundings) -> str:

@@ -47,15 +47,19 @@ from grader.judging.accounting import (
     REPLACED,
     UNNAMED,
     Surroundings,
+    Used,
     listed,
     refused,
-    touches,
 )
 from grader.judging.cell_names import Statement, Use, words
 from grader.judging.learner_source import NOWHERE, LearnerSource
 from utils.checks.exercise import ByHand, Check
 
 LIBRARIES = words("torch functorch numpy utils einops triton")
+
+
+# Of a chain of things that replace each other; no lab needs more than one.
+MOST_ROUNDS = 4
 
 
 class RuleReader:
@@ -174,10 +178,10 @@ class _Reading:
         hidden = ""
         uses = [(use, one, given, at) for one, given, at in behind for use in one.uses]
         uses.insert(0, (Use(self._name, "", itself.node), itself, trusted, NOWHERE))
-        used = set[str]()
+        paths = set[str]()
         for use, one, given, before in uses:
             for path in sorted(written.paths(use, before)):
-                used.add(path)
+                paths.add(path)
                 if found := forbidden(rule, path, own):
                     shown = path.strip(".") if f"`{found}`" in who else found
                     code = shorten(use.node)
@@ -191,8 +195,9 @@ class _Reading:
                 names = ", ".join(sorted(self._wanted(one)))
                 code = one.text or shorten(one.node)
                 hidden = hidden or _about_hidden(who, code, UNNAMED.format(names))
+        used = Used(paths)
         for path in sorted(self._around.replaced - stored):
-            if touches(path, used) and not allowed(rule, path):
+            if used.touches(path) and not allowed(rule, path):
                 hidden = hidden or _about_hidden(who, path, REPLACED)
         if hidden:
             return hidden
@@ -216,15 +221,18 @@ class _Reading:
                     patches += [(place, path) for path in paths]
                     stored |= paths
         behind, also = written.behind(self._name), set[int]()
-        while True:
-            used = {
+        for _ in range(MOST_ROUNDS if patches else 0):
+            used = Used(
                 path for one, _, at in behind for u in one.uses for path in written.paths(u, at)
-            }
-            more = {place for place, path in patches if touches(path, used)} - also
+            )
+            more = {place for place, path in patches if used.touches(path)} - also
             if not more:
                 return behind, stored
             also |= more
             behind = written.behind(self._name, sorted(also))
+        if patches:
+            raise RecursionError
+        return behind, stored
 
     def _wanted(self, one: Statement) -> Iterable[str]:
         read = self._written.reads(self._name) | {self._name}

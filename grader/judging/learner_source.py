@@ -21,6 +21,7 @@ NOWHERE = 1 << 62  # a place behind all statements
 # Limits on what is behind one name. Code that a person wrote keeps far below them.
 MOST = 20_000  # statements
 MOST_CHARACTERS = 500_000  # of all paths that names may stand for
+MOST_STEPS = 300_000  # from a use to a path
 MOST_NAMES = 50_000  # that the kernel says were bound, of one notebook
 ANY_LINE = 0  # where the kernel does not say in which line of its cell a name was bound
 
@@ -36,7 +37,7 @@ class LearnerSource:
         self._declared: set[str] = set()
         self._told = 0
         self._known: dict[tuple[str, int], frozenset[str]] = {}
-        self._characters = 0
+        self._characters, self._steps = 0, 0
         for cell in cells:
             self.add(cell)
 
@@ -109,7 +110,7 @@ class LearnerSource:
         """
         found: dict[tuple[int, int], None] = {}
         waiting, asked = [(name, NOWHERE)], set[tuple[str, int]]()
-        self._characters = 0
+        self._characters, self._steps = 0, 0
 
         def take(place: int, before: int) -> None:
             statement = self._statements[place][0]
@@ -118,6 +119,7 @@ class LearnerSource:
                 raise RecursionError
             if (place, before) not in found:
                 found[place, before] = None
+                self._step(len(statement.uses))
                 wanted = dict.fromkeys((use.root, before) for use in statement.uses if use.root)
                 waiting.extend(one for one in wanted if one not in asked)
 
@@ -139,7 +141,14 @@ class LearnerSource:
         """
         if not use.root:
             return frozenset({use.rest})
-        return frozenset(base + use.rest for base in self._stands_for(use.root, before) or {""})
+        bases = self._stands_for(use.root, before) or {""}
+        self._step(len(bases))
+        return frozenset(base + use.rest for base in bases)
+
+    def _step(self, count: int) -> None:
+        self._steps += count
+        if self._steps > MOST_STEPS:
+            raise RecursionError
 
     def reads(self, name: str) -> set[str]:
         """Return the global names that the code behind a name reads."""

@@ -592,6 +592,28 @@ def test_what_replaced_a_librarys_own_is_refused_where_the_answer_uses_it():
     assert "something replaced it" in said("linear_vjp", "x", around=record)
 
 
+MANY = " + ".join(f"g{n}" for n in range(200))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "\n".join(f"torch.a{n} = torch.a{n + 1}" for n in range(1000)),
+        "\n".join(f"setattr(torch, 'a{n}', torch.a{n + 1})" for n in range(1000)),
+        "\n".join(
+            f"def g{n}(): return {' + '.join(f'g{k}' for k in range(200))}" for n in range(200)
+        )
+        + "\n".join(f"\nv{n} = g{n % 200}() + v{n - 1 if n else 0}" for n in range(600)),
+        "t = torch\n" + "\n".join("if h: t = t.a" for _ in range(1000)),
+    ],
+    ids=["a chain of replacements", "by setattr", "many calls of much", "a chain of attributes"],
+)
+def test_a_reader_of_much_ends_soon(cell):
+    begun = time.process_time()
+    said("linear_vjp", "h = 1", cell, "(torch.a0, v599, t.exp)(x)")
+    assert time.process_time() - begun < 10
+
+
 def test_a_reader_of_many_paths_gives_up_soon():
     lines = [f"if h: t = t.a{n}\nelse: t = t.b{n}" for n in range(40)]
     begun = time.process_time()

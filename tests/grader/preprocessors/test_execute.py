@@ -283,7 +283,8 @@ def test_a_flood_that_heeds_nothing_costs_what_follows():
 
 
 def test_an_answer_that_prints_much_is_told_so_and_what_follows_counts():
-    prints = "def twice(x):\n    print('x' * 100_000)\n    return x + x"
+    floods = "print('x' * 200_000)\n    time.sleep(3600)"
+    prints = f"import time\ndef twice(x):\n    {floods}\n    return x + x"
     nb = run(prints, HIDDEN, RIGHT, HIDDEN, limits={"output_kb": 150})
     assert grades(nb) == [0.0, 2.0]
     [part] = verdict_in(nb.cells[1]).parts
