@@ -31,6 +31,8 @@ UNWATCHED = (
     "torch.fx", "torch.export", "torch.distributed", "torch.testing", "torch.return_types",
     "torch.backends", "torch.ops", "utils.views",
 )  # fmt: skip
+# What Dynamo adds to a module in which something is compiled.
+OF_DYNAMO = ("__compiled_fn_", "__resume_at_", "__import_")
 DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
 KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes
 MOST = 1000  # names in one answer
@@ -109,6 +111,8 @@ def _was_there(value: Any) -> bool:
 def _is_librarys_own(key: str, value: Any) -> bool:
     if not (callable(value) or isinstance(value, DESCRIPTORS)):
         return True  # a setting: it does no work for an answer
+    if key.startswith(OF_DYNAMO):
+        return True
     if isinstance(value, ModuleType):
         return sys.modules.get(value.__name__) is value and _is_file_of_library(value.__file__)
     function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
