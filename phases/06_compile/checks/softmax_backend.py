@@ -119,9 +119,11 @@ def _(draw):
         yield asked(fits, (a, b), [*((form, 1) for form in TYPED), one], dtype)
     yield asked(fits, (b, a, d), [one, *((form, draw.choice((2, -1))) for form in OTHERS)])
 
-    forms = [
+    # a dimension by its position, and one by its name, in every run
+    forms = [("x.softmax(dim)", 1), one]
+    forms += [
         (draw.choice([form for form in plain if form.startswith(kind)]), dim)
-        for kind, dim in (("x.", 1), ("torch.", -1), ("F.", 1), ("nn.", -1))
+        for kind, dim in (("F.", 1), ("nn.", -1))
     ]
     yield asked(several, (c, d), [*forms[:2], ("x.cumsum(dim)", 1), *forms[2:]], chained=True)
     yield asked(several, (a, c), forms, again=True)
