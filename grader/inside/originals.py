@@ -43,10 +43,12 @@ _had: list[tuple[list[str], Any, dict[str, Any]]] = []
 _libraries: list[str] = []
 
 
-def remember() -> None:
-    """Keep what all watched modules that are loaded, and their classes, have now; once."""
-    if _had:
+def remember(anew: bool = False) -> None:
+    """Keep what all watched modules that are loaded, and their classes, have now; once, or anew."""
+    if _had and not anew:
         return
+    _had.clear()
+    _libraries.clear()
     _libraries.extend(f"{folder}{os.sep}" for folder in _library_folders())
     by_id: dict[int, tuple[list[str], Any, dict[str, Any]]] = {}
     for name, module in list(sys.modules.items()):

@@ -214,6 +214,7 @@ class Zygote:
                 else:
                     preload_group(group)
             self.preloaded |= {group, TRACER} if group == COMPILER else {group}
+            originals.remember(anew=True)
             self.forks, self.moved = 0, False
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], *given: Any) -> int:

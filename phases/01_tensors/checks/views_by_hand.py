@@ -60,6 +60,8 @@ def _(draw):
         yield case("narrow", x, dim, start, x.size(dim) - start, of="narrow_view")
         length = draw.integer(1, x.size(2) - 1)
         yield case("narrow", x, 2, 0, length, of="narrow_view")
+    for dims in ((0, 1), (2, 1)):
+        yield case("transpose", draw.tensor((3, 4, 5)), *dims, of="transpose_view")
     for rank in (2, 4):
         x = draw.tensor(draw.shape(rank), layout="sliced")
         yield case("transpose", x, 0, rank - 1, of="transpose_view")
