@@ -37,6 +37,7 @@ from grader.phase_paths import ROOT
 from utils.instruments.toolchain import inductor_lacks
 
 MANY_SEEDS = 20
+SEED = ROOT / "tests" / "seed.txt"
 # The marks of the tests that do not run, by width.
 LEFT_OUT = {"check": ("slow", "full"), "test": ("full",), "proof": ()}
 # Kinds of labs besides plain ones: those that compile, and those that train or talk.
@@ -63,20 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--seed",
-        default=_seed_of_the_tree(),
-        help="what draws cases and samples; by default it is new with each commit, so that what "
-        "passed passes again (default: %(default)s)",
+        help="what draws cases and samples; by default the one in tests/seed.txt, so that what "
+        "passed passes again, and in a proof a new one",
     )
-
-
-def _seed_of_the_tree() -> str:
-    """Return the seed of the commit that is checked out: eight digits of its tree's hash.
-
-    Where git can't tell, as for another user or an archive, each run draws a seed.
-    """
-    asked = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD^{tree}"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or secrets.token_hex(4)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,6 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     told = getattr(config, "workerinput", None)
     if told is None:
+        new = secrets.token_hex(4) if config.option.width == "proof" else SEED.read_text().strip()
+        config.option.seed = config.option.seed or new
         config.stash[BEGAN] = time.monotonic()
     else:  # a worker of pytest-xdist would draw a seed of its own, and nobody would see which
         config.option.seed = told["seed"]
@@ -223,10 +215,10 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def seeds(request: pytest.FixtureRequest, full: bool) -> list[str]:
-    """Return what draws cases: one seed, or many, which are new with each commit.
+    """Return what draws cases: one seed, or many, which are new with each proof.
 
-    What decides whatever is drawn stands in the cases themselves, so each run asks it, and what a
-    draw decides is seen by many commits with a seed each as by one run with many seeds.
+    What decides whatever is drawn stands in the cases themselves, so each run asks it. What a draw
+    decides is seen by a proof.
     """
     new = request.config.option.seed
     return [f"{new}-{k}" for k in range(MANY_SEEDS)] if full else [new]
