@@ -14,7 +14,7 @@ VECTORS = {"image/svg+xml", "application/pdf"}
 class Formats(DisplayFormatter):
     """IPython's formats of what is displayed, but a figure as SVG or PDF becomes a PNG.
 
-    These two are documents, which can hold code and cost whoever opens them any time. So no page
+    These two are documents: they can hold code, and opening them can take any time. So no page
     of a learner's shows them, and here, where the learner's limits hold, a PNG is drawn.
     """
 

@@ -2,7 +2,7 @@
 
 This is for cases that no line to paste can ask, such as those that train a model. A case must have
 words for what it asks (``shown``). What it expects must hang on what was drawn: else it could be
-the answer itself, and whoever failed would be told it.
+the answer itself, and a learner who failed would be told it.
 """
 
 from __future__ import annotations

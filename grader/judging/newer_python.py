@@ -2,7 +2,7 @@
 
 That is code which is no Python here, and modules and names that the standard library does not have
 yet. The notebook's own metadata says which Python it was, and the learner's kernel which error came
-of it. Both are claims: whoever forges them gets no point, but a person who looks.
+of it. Both are claims: to forge them gains no point, only a look by a person.
 """
 
 from __future__ import annotations
