@@ -25,7 +25,7 @@ ADD = "add to grader/inside/preload.py what stands for"
 
 @pytest.fixture
 def own_zygote() -> Iterator[None]:
-    """One for a test that lets it import what no other test expects: it forgets nothing."""
+    """One for a test that counts on a new one, or lets it import what no other test expects."""
     shut_down()
     yield
     shut_down()
@@ -56,6 +56,7 @@ def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureR
     assert len(missing) <= FEW, f"{ADD}: {missing}"
 
 
+@pytest.mark.usefixtures("own_zygote")
 def test_the_zygote_ran_nothing() -> None:
     with Inmate() as inmate:
         # one thread each, and torch's pools not made before the fork

@@ -21,7 +21,10 @@ def shared(problems: list[str]) -> Iterator[Inmate]:
 
 @pytest.fixture(scope="module")
 def own_zygote() -> Iterator[None]:
-    """A zygote for a module whose labs let it import what no other test expects."""
+    """A zygote for a module that counts on a new one, or lets it import what others don't expect.
+
+    A worker's tests share a zygote, which keeps what a lab of theirs had it import.
+    """
     shut_down()
     yield
     shut_down()

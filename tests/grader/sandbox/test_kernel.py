@@ -30,7 +30,7 @@ from tests.patience import PATIENCE, eventually
 
 MIB = 2**20
 
-pytestmark = [pytest.mark.slow(35), pytest.mark.usefixtures("sandbox")]
+pytestmark = [pytest.mark.slow(35), pytest.mark.usefixtures("own_zygote", "sandbox")]
 
 
 def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
