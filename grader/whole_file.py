@@ -7,9 +7,11 @@ import os
 import pwd
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from grader import UserError
 
 # Why a file could not be written, and what to do, by the system's number of the error.
 RIGHTS = "{user} has no right to it, and {owner}: run this as somebody who may, or give {user} one"
@@ -20,6 +22,7 @@ REASONS = {
     "the course elsewhere",
     errno.ENOSPC: "there is no space left: make room on its disk",
     errno.EDQUOT: "the space that {user} may use is full: make room there",
+    errno.EFBIG: "a file of {user} may not grow so large: raise that limit (`ulimit -f`)",
 }
 # SQLite says less: where it can't write, it may also lack a right to the file's folder.
 OF_SQLITE = {
@@ -48,19 +51,68 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Raises OSError when it can't be written, with the file's name.
     """
+    with _beside(path) as fresh:
+        yield fresh
+        os.replace(fresh, path)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield the name of a new file in the folder of ``path``, and remove it at the end.
+
+    An OSError that has no name, or the new file's, gets the name of the file that is meant.
+    """
     # a name of its own: another process may be writing the same file
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield fresh
-            os.replace(fresh, path)
         finally:
             fresh.unlink(missing_ok=True)
     except OSError as error:
-        if error.filename in (None, str(fresh)) and error.errno:
+        if error.filename in (None, fresh, str(fresh)) and error.errno:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def secret(
+    path: Path, fresh: bytes, *, read: Callable[[bytes], bytes] = bytes, should: str, lost: str
+) -> bytes:
+    """Return the secret that a file holds; where there is no file, it is made and holds ``fresh``.
+
+    A full disk or a kill leaves no file that holds a part of a secret. All processes that begin at
+    the same time return the same secret. Only its owner can read a file that is made here.
+
+    Args:
+        read: turns the file's bytes into the secret. It may raise ValueError.
+        should: what the file should hold, for the message to a person.
+        lost: what a new secret makes invalid, for the same message.
+
+    Raises:
+        UserError: if the file's secret is not as long as that of ``fresh``.
+        OSError: if the file can't be made or read, with its name.
+    """
+    if not path.exists():
+        with _beside(path) as new:
+            opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(opened, "wb") as file:
+                file.write(fresh)
+                file.flush()
+                os.fsync(opened)  # else a power cut may leave the name without the content
+            with suppress(FileExistsError):  # another process was first
+                os.link(new, path)
+    content = path.read_bytes()
+    try:
+        found = read(content)
+    except ValueError:
+        found = b""
+    if len(found) != len(read(fresh)):
+        raise UserError(
+            f"{path} should hold {should}, and what it holds is not that ({len(content)} bytes): "
+            f"restore it from a backup, or remove it, and a new one is made. {lost}"
+        )
+    return found
 
 
 def why_not_written(error: BaseException | None, database: Path | None = None) -> str:

@@ -15,6 +15,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from grader import UserError
+from grader.whole_file import secret
 
 KEY_FILE = ".service-key"  # in the course's folder; whoever can read it can make tokens
 KEY_BYTES = 32
@@ -141,13 +142,21 @@ class OfFile:
 def service_key(root: Path) -> bytes:
     """Return the service's secret key, which is made when it is first asked for.
 
-    Raises UserError when others than its owner can read the file.
+    Raises:
+        UserError: if the file holds no key, or others than its owner can read it.
+        OSError: if it can't be made or read.
     """
     path = root / KEY_FILE
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
-    except FileExistsError:
-        if path.stat().st_mode & 0o077:
-            raise UserError(f"others can read {path}: delete it, and a new key is made") from None
-    return path.read_bytes()
+    key = secret(
+        path,
+        secrets.token_bytes(KEY_BYTES),
+        should=f"the service's key, {KEY_BYTES} random bytes",
+        lost="With a new key the tokens that were handed out are invalid: hand out new ones.",
+    )
+    if path.stat().st_mode & 0o077:
+        raise UserError(
+            f"others can read {path}, and whoever has read it can make a teacher's token: remove "
+            "it, and a new key is made. The tokens that were handed out are invalid then: hand out "
+            "new ones"
+        )
+    return key

@@ -2,7 +2,11 @@
 
 import errno
 import os
+import resource
+import signal
 import sqlite3
+import stat
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -17,7 +21,24 @@ from grader.__main__ import main
 from grader.batch.command import only_one
 from grader.batch.writer import Writer
 from grader.course import open_course
-from grader.whole_file import replacing, why_not_written, write_whole
+from grader.results.class_report import names
+from grader.service import people
+from grader.whole_file import replacing, secret, why_not_written, write_whole
+from tests.patience import PATIENCE
+from utils.notebook import service
+
+# Each file that holds a secret, and what asks for it.
+SECRETS = {people.KEY_FILE: people.service_key, names.KEY_FILE: lambda at: names.pseudonyms(at).key}
+ASK = """
+import os, sys
+from pathlib import Path
+from grader.results.class_report.names import pseudonyms
+from grader.service.people import service_key
+exec(sys.argv[1])
+root = Path(sys.argv[2])
+print(service_key(root).hex(), pseudonyms(root).key.hex())
+"""
+DIES_AT = "os.{name} = lambda *_: os.kill(os.getpid(), 9)"
 
 
 def test_two_who_write_the_same_file_never_mix(tmp_path, monkeypatch):
@@ -44,6 +65,113 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space left"):
         write_whole(tmp_path / "file", b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+def asks(folder, first="", **more):
+    """Start a process that asks for all secrets of a folder, after a line of its own."""
+    words = [sys.executable, "-c", ASK, first, str(folder)]
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+    )
+
+
+def kept(folder):
+    """Return what lies in a folder under the names of secrets."""
+    return {name: (folder / name).read_bytes() for name in SECRETS if (folder / name).exists()}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_made_once_for_its_owner_alone(name, tmp_path):
+    before = os.umask(0)  # a process that lets others read what it makes
+    try:
+        first = SECRETS[name](tmp_path)
+    finally:
+        os.umask(before)
+    assert SECRETS[name](tmp_path) == first
+    assert len(set(first)) > 8
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("size", [0, 1, 8])
+def test_a_disk_without_room_leaves_no_part_of_a_secret(size, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    asked = asks(tmp_path, preexec_fn=limit)
+    said = asked.communicate(timeout=PATIENCE)[1]
+    assert asked.returncode == 1
+    assert f"OSError: [Errno {errno.EFBIG}] File too large: '{tmp_path}/{people.KEY_FILE}'" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["open", "fdopen", "fsync", "link"])
+def test_a_kill_leaves_no_part_of_a_secret(name, tmp_path):
+    asked = asks(tmp_path, DIES_AT.format(name=name))
+    asked.communicate(timeout=PATIENCE)
+    assert asked.returncode == -signal.SIGKILL
+    assert kept(tmp_path) == {}
+    again = asks(tmp_path)
+    service_key, pseudonyms = again.communicate(timeout=PATIENCE)[0].split()
+    assert kept(tmp_path) == {
+        people.KEY_FILE: bytes.fromhex(service_key),
+        names.KEY_FILE: pseudonyms.encode(),
+    }
+
+
+def test_processes_that_begin_at_once_have_the_same_secrets(tmp_path):
+    asked = [asks(tmp_path) for _ in range(4)]
+    assert len({one.communicate(timeout=PATIENCE)[0] for one in asked}) == 1
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(SECRETS)
+
+
+def test_of_two_that_make_a_secret_the_first_ones_holds(tmp_path, monkeypatch):
+    path, link = tmp_path / "key", os.link
+
+    def other_comes_first(source, target):
+        monkeypatch.setattr(os, "link", link)
+        assert secret(path, b"first", should="a key", lost="") == b"first"
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", other_comes_first)
+    assert secret(path, b"later", should="a key", lost="") == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize(
+    "content", [b"", b"\0", b"ab12", b"x" * 31, b"x" * 33, b"x" * 64, b"\xff" * 64]
+)
+def test_a_file_without_a_whole_secret_is_refused_and_stays(name, content, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(UserError) as refused:
+        SECRETS[name](tmp_path)
+    said = str(refused.value)
+    assert said.startswith(f"{path} should hold the ")
+    assert f"({len(content)} bytes): restore it from a backup, or remove it" in said
+    assert path.read_bytes() == content
+
+
+def test_a_notebook_that_is_fetched_is_whole_or_not_there(tmp_path, monkeypatch, capsys):
+    """A part of a notebook would be taken for a learner's work."""
+    path = tmp_path / "work" / "01_x" / "01_x.ipynb"
+    monkeypatch.setattr(service, "ROOT", tmp_path)
+    monkeypatch.setattr(service, "_ask", lambda *_: b"x" * 1000)
+
+    def full(fresh, data):
+        with fresh.open("wb") as file:
+            file.write(data[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_bytes", full)
+        service.fetch("01_x")
+    assert f"{path} can't be written: No space left on device." in capsys.readouterr().out
+    assert list(path.parent.iterdir()) == []
+    service.fetch("01_x")
+    assert path.read_bytes() == b"x" * 1000
 
 
 @pytest.fixture

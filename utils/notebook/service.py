@@ -113,9 +113,7 @@ def fetch(lab: str) -> None:
     if path.exists():
         print(f"You have it already: {path.relative_to(ROOT)}.")
         return
-    data = _ask(f"labs/{quote(lab, safe='')}/notebook")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    _keep(path, _ask(f"labs/{quote(lab, safe='')}/notebook"))
     print(f"It is in {path.relative_to(ROOT)}.")
 
 
@@ -150,13 +148,29 @@ def submit(notebook: str = "") -> None:
     print(f"Receipt: {said['bytes']:,} bytes, SHA-256 {said['sha256']}")
 
 
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file as a whole: what a full disk cuts short is never taken for a lab's notebook.
+
+    Raises ServiceError when it can't be written.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fresh.write_bytes(data)
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError as error:
+        why = f"{path} can't be written: {error.strerror}. Nothing has changed there."
+        raise ServiceError(why) from None
+
+
 @_says_why
 def feedback(lab: str) -> None:
     """Get the page of feedback on a lab such as `"01_tensors"` into `work/`."""
-    data = _ask(f"labs/{quote(lab, safe='')}/feedback")
     path = ROOT / WORK / lab / f"{lab}_feedback.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    _keep(path, _ask(f"labs/{quote(lab, safe='')}/feedback"))
     print(f"It is in {path.relative_to(ROOT)}: open it in a new tab of JupyterLab.")
 
 

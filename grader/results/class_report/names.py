@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import hmac
-import os
 import re
 import secrets
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import UserError
 from grader.results.gradebook import Graded, Reason
 from grader.verdict import PartResult, Verdict
+from grader.whole_file import secret
 
 KEY_FILE = ".pseudonyms"
 KEY_BYTES = 32
@@ -71,24 +68,14 @@ def pseudonyms(course: Path) -> Names:
 
     Raises:
         UserError: if the file holds no key.
+        OSError: if it can't be made or read.
     """
-    path = course / KEY_FILE
-    if not path.exists():
-        # linked when it is whole: two reports may begin at once, and with half a key, or none,
-        # anybody could work out the pseudonyms
-        with tempfile.NamedTemporaryFile("w", dir=course, prefix=f"{KEY_FILE}.") as fresh:
-            fresh.write(secrets.token_hex(KEY_BYTES))
-            fresh.flush()
-            with contextlib.suppress(FileExistsError):
-                os.link(fresh.name, path)
-    try:
-        key = bytes.fromhex(path.read_text().strip())
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise UserError(
-            f"{path} should hold the key of the pseudonyms, {2 * KEY_BYTES} hexadecimal digits, "
-            "and does not: restore it from a backup, or remove it for a new key, which gives all "
-            "learners new pseudonyms"
+    return Names(
+        secret(
+            course / KEY_FILE,
+            secrets.token_hex(KEY_BYTES).encode(),
+            read=lambda content: bytes.fromhex(content.decode().strip()),
+            should=f"the key of the pseudonyms, {2 * KEY_BYTES} hexadecimal digits",
+            lost="With a new key all learners have new pseudonyms.",
         )
-    return Names(key)
+    )

@@ -43,6 +43,13 @@ def test_the_key_is_its_owners_alone(people, tmp_path):
         OfFile(tmp_path, [])
 
 
+def test_a_key_that_is_not_whole_makes_nobody_a_teacher(tmp_path):
+    """With a key that is empty, anybody could sign a token."""
+    (tmp_path / KEY_FILE).touch(0o600)
+    with pytest.raises(UserError, match="should hold the service's key"):
+        OfFile(tmp_path, ["marta"])
+
+
 def test_without_a_hub_it_says_how_to_get_one(monkeypatch):
     pytest.importorskip("jupyterhub")
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "")
