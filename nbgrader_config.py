@@ -28,15 +28,26 @@ c.Exchange.root = str(exchange)
 
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
-with contextlib.suppress(ModuleNotFoundError):
+try:
     from grader.course import find_version_here
     from grader.results.coursefile.reading import course_id
     from grader.submission.nbgrader_guard import guard
 
-    if of_class := course_id(ROOT):  # `course: {id: ...}` in course.yml
-        c.CourseDirectory.course_id = of_class
     find_version_here()
     guard()
+    of_class = course_id(ROOT)  # `course: {id: ...}` in course.yml
+except Exception as error:
+    # Any other exception would be logged, and nbgrader would go on without these settings.
+    if not isinstance(error, ModuleNotFoundError) or error.name not in ("grader", "grader.course"):
+        raise SystemExit(
+            f"nbgrader stops, because the grader in {ROOT} can't be used by {sys.executable}: "
+            f"{type(error).__name__}: {error}. Without the grader, nbgrader's own commands would "
+            "collect and export, and they check less. Use the Python in .venv, which `make tools` "
+            "sets up."
+        ) from error
+else:
+    if of_class:
+        c.CourseDirectory.course_id = of_class
     c.ExchangeFactory.collect = "grader.exchange.Collect"
     c.ExchangeFactory.release_assignment = "grader.exchange.ReleaseAssignment"
     c.ExchangeFactory.release_feedback = "grader.exchange.ReleaseFeedback"
