@@ -195,7 +195,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_used():
         if module not in OURS and module not in sys.stdlib_module_names
         for owner in owners.get(module, [module])
     }
-    names = {canonicalize_name(each.name) for each in declared(PYPROJECT)} - {"setuptools"}
+    names = {canonicalize_name(each.name) for each in declared(PYPROJECT)}
     undeclared = {name: str(path) for name, path in used.items() if name not in names}
     assert undeclared == {}, "imported, but not in pyproject.toml"
     assert names - set(used) - TOOLS == set(), "in pyproject.toml, but used nowhere"

@@ -61,7 +61,10 @@ class About:
     lessons: str = ""
     verdicts_alone: bool = False
 
-EARLIER = "You added a request for a regrade, and nothing else: your earlier time of handing in counts."
+
+EARLIER = (
+    "You added a request for a regrade, and nothing else: your earlier time of handing in counts."
+)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,10 @@ def test_headings_of_a_learner_begin_nothing_and_the_graders_notes_are_left_out(
         cell("text", "## 1 · One"),
         cell("text", "## 2 · Mine: all points", by="learner"),
         cell("text", "## words", "why", grade=True, solution=True),
-    ) == [("", "", "", []), ("1 · One", "why", "## 1 · One", ["## 2 · Mine: all points", "## words"])]
+    ) == [
+        ("", "", "", []),
+        ("1 · One", "why", "## 1 · One", ["## 2 · Mine: all points", "## words"]),
+    ]
 
 
 def test_whose_text_a_cell_is():

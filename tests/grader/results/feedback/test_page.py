@@ -82,9 +82,7 @@ def test_of_a_notebook_that_nobody_could_read_nothing_is_said_of_its_answers():
 
 
 def test_what_to_read_again_is_linked_where_the_course_has_a_site():
-    shown = page(
-        cell("t", "views", score=1.0), verdicts={"views": verdict(*PARTS)}, lessons=SITE
-    )
+    shown = page(cell("t", "views", score=1.0), verdicts={"views": verdict(*PARTS)}, lessons=SITE)
     [address] = re.findall(r'<a href="(https:[^"]*)"', shown)
     assert address == f"{SITE}lessons/01_tensors.html{SECTION}"
     whole = verdict(PARTS[0], status=Status.RIGHT)
@@ -99,7 +97,9 @@ def test_what_to_read_again_is_linked_where_the_course_has_a_site():
     ],
 )
 def test_without_parts_it_says_why(found, said):
-    assert f"0 of 3 points {said}" in words(page(cell("t", "views", score=0.0), verdicts={"views": found}))
+    assert f"0 of 3 points {said}" in words(
+        page(cell("t", "views", score=0.0), verdicts={"views": found})
+    )
 
 
 def test_an_answer_in_words_stands_beside_its_mark_remark_and_rubric():

@@ -43,7 +43,9 @@ def test_markup_has_no_class_or_id_of_the_page():
 
 
 def test_what_is_harmless_stays():
-    table = '<table><thead><tr><th>loss</th></tr></thead><tbody><tr><td>1.2</td></tr></tbody></table>'
+    table = (
+        "<table><thead><tr><th>loss</th></tr></thead><tbody><tr><td>1.2</td></tr></tbody></table>"
+    )
     assert inert(table) == table
     assert inert('<b style="color: red; position: fixed">x</b>') == '<b style="color: red">x</b>'
     assert "<mfrac>" in Theirs().words(r"so $\frac{1}{2}$", {})
@@ -54,7 +56,10 @@ def test_a_picture_has_words_or_says_that_it_has_none():
     figure = new_output("display_data", data={"image/png": PICTURE, "text/plain": "<Figure>"})
     assert shown(figure) == f'<img alt="&lt;Figure&gt;" src="data:image/png;base64,{PICTURE}">'
     source = f"data:image/png;base64,{PICTURE}"
-    for markup, alt in ((f'<img src="{source}">', NO_WORDS), (f'<img src="{source}" alt="a">', "a")):
+    for markup, alt in (
+        (f'<img src="{source}">', NO_WORDS),
+        (f'<img src="{source}" alt="a">', "a"),
+    ):
         html = shown(new_output("display_data", data={"text/html": markup}))
         assert html.count("alt=") == 1
         assert f'alt="{alt}"' in html
@@ -71,7 +76,10 @@ def test_each_cell_shows_the_picture_that_was_pasted_into_it():
 
 
 def test_words_that_are_not_seen_are_gone():
-    for page in (Theirs().code("x = 1 # \u202e2 = x"), shown(new_output("stream", text="\u2066a\x1b[31mb"))):
+    for page in (
+        Theirs().code("x = 1 # \u202e2 = x"),
+        shown(new_output("stream", text="\u2066a\x1b[31mb")),
+    ):
         assert not set(page) & set("\u202e\u2066\x1b")
     assert shown(new_output("stream", text="\x1b[31mred\x1b[0m < 1")) == "<pre>red &lt; 1</pre>"
 
