@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +47,7 @@ class Sandbox:
 
     def keepers(self) -> list[int]:
         """Return the ids of the processes that keep the sandbox open: pid 1 and its children."""
-        below = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()
-        return [self.init, *map(int, below)]
+        return [self.init, *_children(self.init)]
 
     def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
         """Kill the sandbox, and wait until all its processes have ended.
@@ -151,20 +151,25 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     each writable file system; the ``user`` that /etc/passwd names; and ``headers``, the folder of
     :mod:`grader.inside.headers` or None.
 
-    Raises SandboxLost if bubblewrap was killed, and SandboxError if it made no sandbox.
+    Raises SandboxLost if bubblewrap or its sandbox was killed, SandboxError if it made no sandbox,
+    and OSError if this machine has no process or descriptor to give. Then no process is left.
     """
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")
-    report, report_in = os.pipe()
     user = asked["user"]
-    passwd = _ready(f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode())
-    group = _ready(f"learner:x:{user}:\n".encode())
-    inherited = [report_in, passwd, group, _ready(seccomp.program())]
-    options = _command(told, asked, inherited)
-    # The options go through a pipe, because the command line of pid 1 is visible inside the
-    # sandbox and would show paths of this machine.
-    inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
+    report, report_in = os.pipe()
+    inherited = [report_in]
     try:
+        for data in (
+            f"learner:x:{user}:{user}:learner:{HOME}:/bin/sh\n".encode(),
+            f"learner:x:{user}:\n".encode(),
+            seccomp.program(),
+        ):
+            inherited.append(_ready(data))
+        options = _command(told, asked, inherited)
+        # The options go through a pipe, because the command line of pid 1 is visible inside the
+        # sandbox and would show paths of this machine.
+        inherited.append(_ready("".join(f"{option}\0" for option in options).encode()))
         keeper = subprocess.Popen(
             ["bwrap", "--args", str(inherited[-1]), "--", "/bin/sh", "-c", STAY],
             stdin=subprocess.DEVNULL,
@@ -175,30 +180,76 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
             env={},
             cwd="/",
         )
+    except BaseException:
+        os.close(report)
+        raise
     finally:
         for descriptor in inherited:
             os.close(descriptor)
     assert keeper.stdout is not None
     assert keeper.stderr is not None
     try:
-        ready = select.poll()
-        ready.register(keeper.stdout, select.POLLIN)
-        said_so = ready.poll(SECONDS_TO_BUILD * 1000) and os.read(keeper.stdout.fileno(), 2)
-        if said_so != b"r\n":
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                keeper.wait(1)
-            if keeper.poll() in KILLED:
-                raise SandboxLost("bubblewrap was killed while it made a sandbox")
-            keeper.kill()
-            said = keeper.stderr.read(2000).decode(errors="replace").strip()
-            keeper.wait()
-            raise SandboxError(f"bubblewrap made no sandbox: {said or 'it said nothing'}")
-        init = json.loads(os.read(report, 4096))["child-pid"]
-        return Sandbox(keeper, init, os.pidfd_open(init))
+        return _complete(keeper, keeper.stdout.fileno(), keeper.stderr.fileno(), report)
+    except BaseException:
+        _end(keeper)
+        raise
     finally:
         os.close(report)
         keeper.stdout.close()
         keeper.stderr.close()
+
+
+def _complete(keeper: subprocess.Popen[bytes], out: int, errors: int, report: int) -> Sandbox:
+    """Wait until a sandbox is complete, and return it; see :func:`build` for what it raises.
+
+    The descriptors are what bubblewrap's processes print to, and its report. Each is read once it
+    has something to say, and for a limited time: whoever waits here watches no other sandbox.
+    """
+    end = time.monotonic() + SECONDS_TO_BUILD
+    if _heard(out, 2, end) != b"r\n":
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            keeper.wait(1)
+        if keeper.poll() in KILLED:
+            raise SandboxLost("bubblewrap was killed while it made a sandbox")
+        _end(keeper)
+        said = _heard(errors, 2000, time.monotonic()).decode(errors="replace").strip()
+        raise SandboxError(f"bubblewrap made no sandbox: {said or 'it said nothing'}")
+    said_of_it = _heard(report, 4096, end)
+    try:
+        init = json.loads(said_of_it)["child-pid"]
+        return Sandbox(keeper, init, os.pidfd_open(init))
+    except ProcessLookupError:
+        raise SandboxLost("a sandbox was killed when it was complete") from None
+    except (ValueError, LookupError, TypeError):
+        raise SandboxError(
+            'bubblewrap should report the sandbox as JSON with "child-pid", the number of its '
+            f"first process; it reported {said_of_it[:200]!r}"
+        ) from None
+
+
+def _end(keeper: subprocess.Popen[bytes]) -> None:
+    """Kill bubblewrap and its sandbox, and wait until both have ended."""
+    below: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        below = _children(keeper.pid)
+    keeper.kill()
+    keeper.wait()
+    for child in below:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)  # it is this process's own now, or nobody's
+
+
+def _children(process: int) -> list[int]:
+    return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+
+
+def _heard(descriptor: int, most: int, end: float) -> bytes:
+    """Return what can be read from a descriptor at ``end``, by ``time.monotonic``, or before."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    seconds = max(0.0, end - time.monotonic())
+    return os.read(descriptor, most) if poll.poll(seconds * 1000) else b""
 
 
 def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:

@@ -181,7 +181,7 @@ class Zygote:
         self.forks += 1
         self.started += 1
         built = bubblewrap.build(self.told, asked)
-        group = None
+        group = meter = None
         try:
             if above := self.told["cgroup"]:
                 group = cgroup.Group(Path(above), f"sandbox-{os.getpid()}-{self.started}")
@@ -194,13 +194,16 @@ class Zygote:
             if group:
                 group.limit(asked["memory"])
             meter = usage.Meter(built.init, bubblewrap.WRITABLE, os.getppid())
-        except BaseException:
+            begun, killed = time.monotonic(), usage.killed_for_memory()
+            own_time = os.dup(own_time)
+        except BaseException:  # whatever it was, nobody would end this sandbox
+            if meter:
+                meter.close()
             built.close()
             if group:
                 group.close()
             raise
-        begun, killed = time.monotonic(), usage.killed_for_memory()
-        return RunningSandbox(built, lease, meter, asked, os.dup(own_time), begun, group, killed)
+        return RunningSandbox(built, lease, meter, asked, own_time, begun, group, killed)
 
     def _import(self, asked: Mapping[str, Any]) -> None:
         wanted = {*asked["preload"], *([COMPILER] if asked["headers"] else [])}
@@ -224,13 +227,22 @@ class Zygote:
         the PID namespace. Further arguments are those of :meth:`_join`.
         """
         report, inside = os.pipe()
-        joiner = os.fork()
+        try:
+            joiner = os.fork()
+        except OSError:
+            os.close(report)
+            os.close(inside)
+            raise
         if joiner == 0:
             self._join(inside, built, asked, *given)
         os.close(inside)
+        said: dict[str, Any] = {}
         try:
-            with open(report) as file:  # it ends when the kernel is confined or has ended
-                said = {name: value for line in file for name, value in json.loads(line).items()}
+            # it ends when the kernel is confined or has ended
+            with open(report, errors="replace") as file:
+                for line in file:
+                    with contextlib.suppress(ValueError):  # as if it had not been written
+                        said |= json.loads(line)
         finally:
             os.waitpid(joiner, 0)
         if "kernel" not in said:

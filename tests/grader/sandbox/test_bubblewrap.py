@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.inside import seccomp
+from grader.inside import bubblewrap, linux, seccomp
 from grader.inside.bubblewrap import HOME, USER, SandboxError, SandboxLost
 from grader.phase_paths import ROOT
 from grader.sandbox import Limits
@@ -449,6 +449,70 @@ def test_each_starts_from_its_own_randomness(sandbox: None) -> None:
     with Inmate() as one, Inmate() as other:
         for first, second in zip(one.value(code), other.value(code), strict=True):
             assert first != second
+
+
+FAKE = """#!{python} -I
+import os, sys, time
+from pathlib import Path
+asked = os.pread(int(sys.argv[2]), 1 << 20, 0).split(b"\\0")
+report = int(asked[asked.index(b"--info-fd") + 1])
+if os.fork() == 0:
+    Path({folder!r}, "child").write_text(str(os.getpid()))
+    time.sleep(600)
+Path({folder!r}, "keeper").write_text(str(os.getpid()))
+os.write(report, {report!r}) if {report!r} else None
+while not (Path({folder!r}, "child").exists() and Path({folder!r}, "child").read_text()):
+    time.sleep(0.01)
+os.write(1, {word!r})
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("report", "word", "why"),
+    [
+        (b"no JSON", b"r\n", "reported b'no JSON'"),
+        (b"[1]", b"r\n", "reported b'\\[1]'"),
+        (b"{}", b"r\n", "reported b'{}'"),
+        (b'{"child-pid": "x"}', b"r\n", "it reported"),
+        (b"", b"r\n", "reported b''"),
+        (b"", b"x\n", "made no sandbox: it said nothing"),
+    ],
+)
+def test_a_keeper_that_says_nothing_of_use_leaves_nothing(
+    report, word, why, tmp_path, monkeypatch
+) -> None:
+    fake = tmp_path / "bwrap"
+    told = {"python": sys.executable, "folder": str(tmp_path), "report": report, "word": word}
+    fake.write_text(FAKE.format(**told))
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(bubblewrap, "SECONDS_TO_BUILD", 3)
+    before = sorted(os.listdir("/proc/self/fd"))
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # as the zygote is, which must bury what it left
+    try:
+        with pytest.raises(SandboxError, match=why) as found:
+            build_at("/")
+    finally:
+        linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 0)
+    assert not isinstance(found.value, SandboxLost)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    for name in ("keeper", "child"):
+        assert not Path("/proc", (tmp_path / name).read_text()).exists(), name
+
+
+def test_a_sandbox_that_was_killed_when_it_was_complete_is_worth_another_try(
+    tmp_path, monkeypatch
+) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    fake, report = tmp_path / "bwrap", f'{{"child-pid": {gone.pid}}}'.encode()
+    told = {"python": sys.executable, "folder": str(tmp_path), "report": report, "word": b"r\n"}
+    fake.write_text(FAKE.format(**told))
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SandboxLost, match="was killed"):
+        build_at("/")
 
 
 def test_a_keeper_that_was_killed_is_worth_another_try(tmp_path, monkeypatch) -> None:
