@@ -70,3 +70,19 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 class UserError(Exception):
     """An error that the user can fix. The command line prints its message without a traceback."""
+
+
+def not_installed(what: str, error: ModuleNotFoundError) -> UserError:
+    """Return the error that says what ``what`` needs, and how the lock installs it.
+
+    No index is asked for this project by its name, which anybody may have taken there. Raises
+    ``error`` where the missing module is one of the project's own.
+    """
+    missing = (error.name or "").partition(".")[0]
+    if missing in ("", "grader", "utils"):
+        raise error
+    files = "-r lock/packages.txt -r lock/extras.txt"
+    install = f"{sys.executable} -m pip install --no-deps --require-hashes {files}"
+    return UserError(
+        f"{what} needs {missing}, which is not installed. In the project's folder, run: {install}"
+    )

@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -199,3 +200,15 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_used():
     undeclared = {name: str(path) for name, path in used.items() if name not in names}
     assert undeclared == {}, "imported, but not in pyproject.toml"
     assert names - set(used) - TOOLS == set(), "in pyproject.toml, but used nowhere"
+
+
+def test_nothing_says_to_install_this_project_from_an_index():
+    """There its name may be anybody's."""
+    words = [
+        "git",
+        "grep",
+        "-nIE",
+        f"install.*[ '\"\\`]{PYPROJECT['project']['name']}([][ '\"\\`=<>~]|$)",
+    ]
+    said = subprocess.run([*words, "--", ":!tests"], cwd=ROOT, capture_output=True, text=True)
+    assert said.stdout == ""

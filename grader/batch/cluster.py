@@ -9,17 +9,15 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 
-from grader import UserError
+from grader import UserError, not_installed
 from grader.batch.job import Job, Result, failed
 from grader.batch.pool import AHEAD, TICK, TRIES, Workers
 
 try:
     from distributed import Client, Future
     from distributed import wait as wait_for
-except ModuleNotFoundError:
-    raise UserError(
-        "--scheduler needs Dask: `pip install 'open-the-hood[cluster]'`, here and on the workers"
-    ) from None
+except ModuleNotFoundError as error:
+    raise not_installed("--scheduler, here and on each machine of the cluster,", error) from None
 
 # In a Dask worker. Dask runs a task in a thread, but a sandbox must be started by a main thread.
 _workers = Workers()

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlparse
 
-from grader import UserError
+from grader import not_installed
 from grader.course import open_course
 from grader.phase_paths import ROOT
 from grader.service.people import OfFile, OfHub, People
@@ -52,13 +52,11 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         import uvicorn
 
         from grader.service.app import make_app
-    except ImportError as error:
-        raise UserError(
-            f"the service needs {error.name}: pip install -e '.[service]' in the course's folder"
-        ) from None
-    from grader.service.dispatcher import Dispatcher
+        from grader.service.dispatcher import Dispatcher
 
-    people: People = OfHub(args.teachers) if args.hub else OfFile(root, args.teachers)
+        people: People = OfHub(args.teachers) if args.hub else OfFile(root, args.teachers)
+    except ModuleNotFoundError as error:
+        raise not_installed("the service", error) from None
     prefix, host, port = "", args.host, args.port
     if address := args.hub and os.environ.get("JUPYTERHUB_SERVICE_URL"):
         told = urlparse(address)  # where the hub's proxy will look for it

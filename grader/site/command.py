@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from grader import UserError
+from grader import not_installed
 from grader.phase_paths import find_root
 
 
@@ -16,9 +16,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from grader.site.build import build
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"{error}: the site needs the extra `site`: pip install -e '.[site]'"
-        ) from None
+        raise not_installed("the site", error) from None
 
     root = find_root()
     site = build(root, root / "build" / "site", print, workers=os.cpu_count() or 1)

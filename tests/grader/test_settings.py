@@ -1,4 +1,4 @@
-"""``nbgrader_config.py`` where the grader, or a package that it needs, can't be imported."""
+"""What nbgrader's settings and the commands do where a package or the grader is missing."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader import not_installed
 from grader.phase_paths import ROOT
 
 CONFIG = "nbgrader_config.py"
@@ -95,3 +96,35 @@ def test_no_command_of_nbgraders_own_takes_the_place_of_ours(words, course):
     assert "No module named 'pydantic'" in done.stderr
     made = {one.name for one in Path(course).iterdir()} - {CONFIG, "grader", "utils", "exchange"}
     assert {one for one in made if not one.startswith(".")} == set()
+
+
+MAIN = "from grader.__main__ import main\nsys.exit(main({words}))\n"
+COMMANDS = {
+    "distributed": "import grader.batch.cluster",
+    "uvicorn": MAIN.format(words=["serve"]),
+    "fastapi": MAIN.format(words=["serve"]),
+    "jupyterhub": MAIN.format(words=["serve", "--hub"]),
+    "sphinx": MAIN.format(words=["site"]),
+}
+
+
+@pytest.mark.slow(10)
+@pytest.mark.parametrize("missing", COMMANDS)
+def test_what_a_command_lacks_comes_from_the_lock(missing):
+    """An index may have somebody else's package by this project's name."""
+    done = python(COMMANDS[missing], hidden=[missing])
+    assert done.returncode != 0
+    assert (
+        f" needs {missing}, which is not installed. In the project's folder, run: " in done.stderr
+    )
+    assert done.stderr.endswith(
+        f"{sys.executable} -m pip install --no-deps --require-hashes -r lock/packages.txt "
+        "-r lock/extras.txt\n"
+    )
+    names = (ROOT / "lock" / "extras.txt").read_text() + (ROOT / "lock/packages.txt").read_text()
+    assert f"\n{missing}==" in names
+
+
+def test_a_module_of_our_own_that_is_missing_is_no_package_to_install():
+    with pytest.raises(ModuleNotFoundError):
+        not_installed("the service", ModuleNotFoundError("no", name="grader.service.app"))
