@@ -42,6 +42,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from utils.checks.answers_form import form_faults, line_of
 from utils.checks.lab_solution import lab_names, run
 
 Edits = Sequence[Sequence[str]]  # pairs of a text and what stands there instead
@@ -120,16 +121,21 @@ class AnswersFile:
     def beside(cls, module: str, exercise: str) -> AnswersFile:
         """Read the file beside a module of checks; one that does not exist has no answers.
 
-        Raises ValueError if it is not TOML; the message names the file and the line.
+        Raises ValueError if it is not TOML, or has a key that nobody reads; the message names the
+        file and the line.
         """
         here = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here")
         path = here.parents[1] / "answers" / f"{exercise}.toml"
         if not path.is_file():
             return cls(path, module, {})
+        content = path.read_text(encoding="utf-8")
         try:
-            return cls(path, module, tomllib.loads(path.read_text(encoding="utf-8")))
+            entries = tomllib.loads(content)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{path}: {error}") from None
+        for place, message in form_faults(entries):
+            raise ValueError(f"{path}:{line_of(content, place)}: {message}")
+        return cls(path, module, entries)
 
     def answers(self, kind: str, reference: Mapping[str, Any]) -> Iterator[Answer]:
         """Yield the ``wrong`` or ``right`` answers. reference: its functions by name."""
