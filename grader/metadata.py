@@ -10,6 +10,8 @@ KEY = "open_the_hood"
 CELLS = "cells"
 # Of an executed lesson: hashes of what its outputs depend on, and of the outputs.
 EXECUTED, OUTPUTS = "executed", "outputs"
+# Of an instructor's notebook: by exercise, a hash of what its answers were last judged with.
+JUDGED = "judged"
 COPY = "copy"  # what a learner's copy was made from
 # A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
 MAY_RAISE = "raises-exception"

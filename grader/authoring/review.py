@@ -19,7 +19,7 @@ from grader.authoring.notebook import read, stamp, to_bytes, to_notebook
 from grader.authoring.release import generate
 from grader.authoring.steps import page_digest, read_texts, same_cells, text_problems
 from grader.authoring.text import Problem, Refused, Text
-from grader.metadata import CELLS, EXECUTED, KEY, OUTPUTS
+from grader.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
 from grader.phase_paths import PhasePaths
 
 REBUILD = "run `python -m grader build`"
@@ -43,6 +43,9 @@ def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]
         if texts.lesson:
             found += differences(phase, phase.page, to_notebook(texts.lesson), texts.lesson)
         if texts.lab and not wrong:
+            from grader.authoring.judged import unjudged_problems  # here, because it imports torch
+
+            found += unjudged_problems(phase, texts.lab)
             sources[phase] = to_notebook(texts.lab)
             found += differences(phase, phase.source, sources[phase])
     try:
@@ -92,7 +95,7 @@ def differences(
 def as_lines(notebook: NotebookNode, with_outputs: bool) -> list[tuple[str, str]]:
     """Return a notebook line by line, with the place: settings, each cell's metadata and source."""
     kernel, course = notebook.metadata.get("kernelspec", {}), stamp(notebook)
-    for key in (CELLS, EXECUTED, OUTPUTS):
+    for key in (CELLS, EXECUTED, JUDGED, OUTPUTS):
         course.pop(key, None)
     lines = [("metadata", json.dumps({"kernelspec": kernel, KEY: course}, sort_keys=True))]
     for number, cell in enumerate(notebook.cells, start=1):

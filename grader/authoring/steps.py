@@ -19,8 +19,11 @@ from grader.authoring.digest import lesson_digest, outputs_digest
 from grader.authoring.execute import output_problems, run_page
 from grader.authoring.folds import add_buttons, fold_answers, without_blank
 from grader.authoring.lint import check_problems, lab_problems, page_problems
+from grader.authoring.mentions import mention_problems
 from grader.authoring.notebook import fingerprints, read, stamp, to_bytes, to_cells, to_notebook
 from grader.authoring.release import generate, holds_work
+from grader.authoring.spelled_out import spelled_out
+from grader.authoring.stated import stated_problems
 from grader.authoring.text import (
     Problem,
     Refused,
@@ -31,7 +34,7 @@ from grader.authoring.text import (
     parse,
     refuse_if_any,
 )
-from grader.metadata import CELLS, EXECUTED, KEY, OUTPUTS
+from grader.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
 from grader.phase_paths import START, PhasePaths, pages, phases
 from grader.whole_file import write_whole
 
@@ -66,28 +69,38 @@ def text_problems(texts: Texts) -> Iterator[Problem]:
     """Yield everything that is wrong with a phase's texts, and where they do not fit its checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
+        yield from mention_problems(texts.phase, texts.lesson)
     if not texts.lab:
         return
-    from grader.judging.catalogue import load_checks, place_of  # here, because it imports torch
-
     yield from lab_problems(texts.lab)
+    yield from stated_problems(texts.lab)
+    yield from mention_problems(texts.phase, texts.lab)
+    for text in filter(None, (texts.lesson, texts.lab)):
+        yield from spelled_out(texts.lab, text)
     taken = exercises_elsewhere(texts.phase)
     for cell in texts.lab.cells:
         if (name := str(cell.header.get("test"))) in taken:
             yield at(texts.lab, cell, f"{taken[name]} has an exercise {name!r}, too: rename one")
+    yield from checks_problems(texts, texts.lab)
+
+
+def checks_problems(texts: Texts, lab: Text) -> Iterator[Problem]:
+    """Yield what is wrong with a lab's checks and their answers, without judging an answer."""
+    from grader.authoring.answer_rules import answer_problems  # here, because it imports torch
+    from grader.judging.catalogue import load_checks, place_of
+
     files = texts.phase.checks
     try:
         checks = load_checks(texts.phase.folder)
-        for check in checks.values():
-            check.read_answers()
     except Exception as error:  # a file of checks may raise any error
         path, line = place_of(error, files)
         said = str(error).replace(f"{texts.phase.root}/", "")
         message = f"can't be loaded: {type(error).__name__}: {said}"
         yield Problem(texts.phase.relative(path), line, message)
         return
+    yield from answer_problems(texts.phase, lab, checks)
     code = {texts.phase.relative(path): path.read_text(encoding="utf-8") for path in files}
-    yield from check_problems(texts.lab, texts.lesson, checks, code)
+    yield from check_problems(lab, texts.lesson, checks, code)
 
 
 def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
@@ -103,13 +116,15 @@ def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
 def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
     """Build the phases' notebooks, or raise Refused with every problem of the texts.
 
-    Nothing is written unless all texts are right, and no notebook with edits that its text does not
-    have is overwritten, unless `force` is set, which also executes every lesson.
+    Nothing is written unless all texts are right, and the answers of each exercise that changed
+    earn what they say. No notebook with edits that its text does not have is overwritten, unless
+    `force` is set, which also executes every lesson.
     """
     every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts))
     if not force:
         refuse_if_any(p for texts in every for p in edit_problems(texts))
+    refuse_if_any(p for texts in every for p in exercise_problems(texts, say))
     build_labs([texts for texts in every if texts.lab], say, force)
     problems: list[Problem] = []
     for texts in every:
@@ -119,6 +134,14 @@ def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
             except Refused as refused:
                 problems += refused.problems
     refuse_if_any(problems)
+
+
+def exercise_problems(texts: Texts, say: Say) -> Iterator[Problem]:
+    """Judge the answers of the exercises that changed; yield what does not come out as it says."""
+    if texts.lab:
+        from grader.authoring.judged import judged_problems  # here, because it imports torch
+
+        yield from judged_problems(texts.phase, texts.lab, say)
 
 
 def edit_problems(texts: Texts) -> Iterator[Problem]:
@@ -147,11 +170,15 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
     """
     if not labs:
         return
-    sources = {texts.phase.name: to_bytes(to_notebook(texts.lab)) for texts in labs if texts.lab}
-    releases = generate(sources, labs[0].phase.root)
+    from grader.authoring.judged import digests  # here, because it imports torch
+
+    sources = {texts.phase.name: to_notebook(texts.lab) for texts in labs if texts.lab}
+    made = {name: to_bytes(notebook) for name, notebook in sources.items()}
+    releases = generate(made, labs[0].phase.root)
     for texts in labs:
-        phase = texts.phase
-        say(write(phase, phase.source, sources[phase.name]))
+        phase, source = texts.phase, sources[texts.phase.name]
+        source.metadata[KEY] |= {JUDGED: digests(phase)}
+        say(write(phase, phase.source, to_bytes(source)))
         if holds_work(phase.release) and not force:
             shown = phase.relative(phase.release)
             say(f"{shown}: kept, somebody has been working in it (`build --force` replaces it)")

@@ -23,7 +23,7 @@ from grader import UserError
 from grader.batch.job import LabFiles, Submission, can_compile, digest_of, read_source
 from grader.batch.version import DIGITS, version
 from grader.course import Course
-from grader.metadata import KEY
+from grader.metadata import CELLS, JUDGED, KEY
 from grader.submission.companions import NOTEBOOKS, clashing, given_files, unshown
 from grader.submission.files import (
     SECRET,
@@ -43,7 +43,7 @@ from grader.submission.rebuild import STEPS, as_recorded, is_owned
 # decides a verdict.
 ELSEWHERE = (AssignLatePenalties, OverwriteCells, OverwriteKernelspec, SaveAutoGrades)
 # What the build writes into a lab's metadata to be read by people and by itself.
-TOLD = ("cells", "points", "title")
+TOLD = (CELLS, JUDGED, "points", "title")
 
 
 def read_lab(course: Course, name: str) -> LabFiles:

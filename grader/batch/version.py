@@ -81,10 +81,10 @@ def grader_version() -> str:
 def checks_version(lab: str) -> str:
     """Return a hash of a lab's checks, and of the answers by which mistakes are named."""
     phase = PhasePaths(ROOT, lab)
-    return _hash(phase.checks, *map(_deciding, sorted(phase.answers.glob("*.toml"))))
+    return _hash(phase.checks, *map(deciding, sorted(phase.answers.glob("*.toml"))))
 
 
-def _deciding(answers: Path) -> bytes:
+def deciding(answers: Path) -> bytes:
     """Return what of an answers' file a verdict can depend on."""
     entries = tomllib.loads(answers.read_text(encoding="utf-8"))
     found = {

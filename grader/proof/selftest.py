@@ -33,13 +33,14 @@ from grader.judging.judge import judge
 from grader.judging.learner_source import LearnerSource
 from grader.phase_paths import ROOT, PhasePaths, choose
 from grader.proof.visible_cells import refusal, visible_cells, with_inner_classes
-from grader.verdict import Cause
+from grader.verdict import Cause, Status, Verdict
 from utils.checks.answers import Candidate
 from utils.checks.exercise import Check
 
 T = TypeVar("T")
 
 CELLS = "__cells__"  # the module that stands for a notebook's
+SAID = {"solution": "the lab's solution", "stub": "an untouched stub"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,12 +84,26 @@ class LabCode:
 
 
 @dataclasses.dataclass(frozen=True)
+class Fault:
+    """What is wrong between a check and one of the answers that it is proven on."""
+
+    exercise: str
+    kind: str  # "misconception", "alternate", "solution", "stub" or "reference"
+    name: str  # of a misconception or alternate, otherwise ""
+    said: str  # what came, and what was expected
+    error: Exception | None = None  # which the check's own code raised, if one did
+
+    def __str__(self) -> str:
+        return f"{self.exercise}: {self.said}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Proof:
     """The result of a check with its own candidates."""
 
     rejected: int  # the number of misconceptions that earned the predicted points and were named
     accepted: int  # the number of alternates that earned the expected points
-    faults: tuple[str, ...]  # a sentence for each candidate with another result
+    faults: tuple[Fault, ...]  # one for each candidate with another result
 
 
 def stops(lab: LabCode, exercise: str, cell: str) -> str:
@@ -120,47 +135,87 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
     ``most`` says how many alternates, and how many misconceptions, are run; the seed draws them. If
     0, all of them.
     """
+    if broken := _fault_of_key(check, seed):
+        return Proof(0, 0, (broken,))  # there is nothing to compare an answer with
     missing = check.not_run()
+    full = check.earnable(missing)
     solution = lab.solutions.get(check.name, "")
 
-    def fault(said: str, cell: str, expected: float, named: str = "") -> str:
-        """Judge what a solution cell defines; ``named`` is the misconception to be named."""
+    def fault(kind: str, name: str, cell: str, expected: float) -> Fault | None:
+        """Judge what a solution cell defines; return what differs from what is expected of it."""
+        who = SAID.get(kind) or f"{kind} “{name}”"
+        why = outcome(who, cell, expected, name if kind == "misconception" else "")
+        return Fault(check.name, kind, name, why) if why else None
+
+    def outcome(who: str, cell: str, expected: float, named: str) -> str:
+        """As `fault`, in words; ``named`` is the misconception to be named."""
         try:
             names = lab.names_after(cell)
         except Exception as error:
-            return f"{said} does not run: {type(error).__name__}: {error}"
+            return f"{who} does not run: {type(error).__name__}: {error}"
+        if lost := [name for name in check.names if name not in names]:
+            return f"{who} does not define {', '.join(lost)}, which the check asks for"
         written = LearnerSource([*lab.given, cell])
         read = set[str]().union(*map(written.reads, check.names))
         if unknown := sorted(n for n in read - {*names} if not hasattr(builtins, n)):
-            return f"{said} uses {', '.join(unknown)}, which the lab does not define"
+            return f"{who} uses {', '.join(unknown)}, which the lab does not define"
         verdict = judge(check, check.thing_in(names), seed, source=written)
+        if named and verdict.earned == full:
+            return (
+                f"{who} is right: it earns all {full:g} points, expected {expected:g}. Move it to "
+                f'[right."{named}"] if the text allows it, or add a case that tells'
+            )
         if verdict.earned != expected:
-            return f"{said} earns {verdict.earned:g}, expected {expected:g}"
+            return f"{who} earns {verdict.earned:g}, expected {expected:g}{_lost(verdict)}"
         broken = any(part.cause is Cause.RULE_BROKEN for part in verdict.parts)
         if named and named not in verdict.misconceptions and not broken:
             took = ", ".join(verdict.misconceptions) or "nothing"
-            return f"{said} is rejected but taken for {took}"
+            return f"{who} is rejected but taken for {took}"
         return ""
 
-    def fault_of(kind: str, candidate: Candidate) -> str:
+    def fault_of(kind: str, candidate: Candidate) -> Fault | None:
         cell, expected = candidate.cell(check.name, solution), check.expects(candidate, missing)
-        named = candidate.name if kind == "misconception" else ""
-        return fault(f"{kind} “{candidate.name}”", cell, expected, named)
+        return fault(kind, candidate.name, cell, expected)
 
     alternates = drawn(check.alternates, most, f"{seed} {check.name} alternates")
     mistakes = drawn(check.misconceptions, most, f"{seed} {check.name} misconceptions")
     right = [fault_of("alternate", candidate) for candidate in alternates]
     wrong = [fault_of("misconception", candidate) for candidate in mistakes]
-    full = check.earnable(missing)
-    others = [fault("the lab's solution", solution, full)] if solution else []
+    others = [fault("solution", "", solution, full)] if solution else []
     stubs = (f"def {name}(*_, **__):\n    raise NotImplementedError" for name in check.names)
-    others.append(fault("an untouched stub", "\n\n\n".join(stubs), 0))
+    others.append(fault("stub", "", "\n\n\n".join(stubs), 0))
     others.append(_fault_of_reference(check, seed))
-    faults = tuple(f"{check.name}: {one}" for one in (*others, *right, *wrong) if one)
-    return Proof(wrong.count(""), right.count(""), faults)
+    faults = tuple(one for one in (*others, *right, *wrong) if one)
+    return Proof(wrong.count(None), right.count(None), faults)
 
 
-def _fault_of_reference(check: Check, seed: str) -> str:
+def _lost(verdict: Verdict) -> str:
+    """Return in which parts points were lost, and why; "" if in none."""
+    lost = [
+        f"{part.name}: {part.problem or part.status}"
+        for part in verdict.parts
+        if part.earned < part.points and part.status is not Status.NOT_RUN
+    ]
+    return f" ({'; '.join(lost)})" if lost else ""
+
+
+def _fault_of_key(check: Check, seed: str) -> Fault | None:
+    """Draw the cases and ask the reference; return what keeps it from being an answer key."""
+    try:
+        key = answer_key(check, seed)
+        for c in key.cases:
+            if not c.not_run:
+                key.right(c)
+    except MemoryError:  # the machine's fault
+        raise
+    except Exception as error:  # the check's own code may raise any error
+        known = isinstance(error, ValueError | LookupError) and repr(check.name) in str(error)
+        said = str(error) if known else f"{type(error).__name__}: {error}"
+        return Fault(check.name, "reference", "", f"there is no answer key: {said}", error)
+    return None
+
+
+def _fault_of_reference(check: Check, seed: str) -> Fault | None:
     """Compare the answer key that was used with a fresh one.
 
     If they agree, the reference is deterministic and keeps no state between calls, and no candidate
@@ -169,8 +224,9 @@ def _fault_of_reference(check: Check, seed: str) -> str:
     used, fresh = answer_key(check, seed), AnswerKey(check, seed)
     for c, again in zip(used.cases, fresh.cases, strict=True):
         if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
-            return f"the reference, asked again, differs: {why}"
-    return ""
+            said = f"the reference, asked again, differs: {why}"
+            return Fault(check.name, "reference", "", said)
+    return None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -27,6 +27,7 @@ from grader.proof.selftest import LabCode
 from grader.verdict import Cause, Status
 from grader.verify import EXAMPLE_SECONDS
 from utils.checks.answers import with_edits
+from utils.checks.answers_form import form_faults
 from utils.checks.exercise import Check
 
 ANSWERS = Path(__file__).with_name("answers")
@@ -73,7 +74,7 @@ class Bank:
         for kind in ("right", "wrong"):
             for name, entry in entries.get(kind, {}).items():
                 cell = _cell(entry, entries.get("right", {}), solution)
-                yield Answer(exercise, name, kind == "right", cell, quotes(entry))
+                yield Answer(exercise, name, kind == "right", cell, quotations(entry))
 
     def report(self, answer: Answer, seed: str, *, examples: bool = False) -> Verdict:
         """What a learner is told who hands an answer in with the lab's given cells.
@@ -123,10 +124,14 @@ def points_at_it(verdict: Verdict) -> bool:
 
 
 def read(file: Path) -> dict[str, Any]:
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    """Read a file of answers; raise ValueError for a key in it that nobody would read."""
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))
+    for place, message in form_faults(entries):
+        raise ValueError(f"{file}: {place}: {message}")
+    return entries
 
 
-def quotes(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def quotations(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what an answer quotes of the exercise's text."""
     found = entry.get("breaks", entry.get("uses", ()))
     return (found,) if isinstance(found, str) else tuple(found)

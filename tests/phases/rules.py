@@ -9,16 +9,14 @@ what for, what a learner may count on, what to try, stands in ``told`` of the fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from grader.authoring.text import parse
+from grader.authoring import quotes
+from grader.authoring.text import Text, parse
 from grader.phase_paths import PhasePaths
-from tests.phases.bank import BANKS, quotes, read
+from tests.phases.bank import BANKS, quotations, read
 
-HINTS = re.compile(r"<details>.*?</details>", re.DOTALL)
-CODE = re.compile(r"```.*?```|\$\$.*?\$\$", re.DOTALL)
-BLOCKS = re.compile(r"\n\s*\n|\n(?=- )")
 ENDS = re.compile(r"(?<=[.?;])\)?\s+(?=[A-Z`*(0-9_])")
 
 
@@ -32,7 +30,7 @@ def quoted(phase: PhasePaths, exercise: str) -> set[str]:
     entries = read(_beside(phase, exercise))
     kept = [one for kind in ("wrong", "right") for one in entries.get(kind, {}).values()]
     bank = (answer.quotes for answer in BANKS[phase.number].of(exercise))
-    return {quotation for found in (*map(quotes, kept), *bank) for quotation in found}
+    return {quotation for found in (*map(quotations, kept), *bank) for quotation in found}
 
 
 def _beside(phase: PhasePaths, exercise: str) -> Path:
@@ -41,19 +39,16 @@ def _beside(phase: PhasePaths, exercise: str) -> Path:
 
 def questions(phase: PhasePaths) -> dict[str, str]:
     """By exercise, what its question says outside of the hints, in one line for each paragraph."""
-    found, question = {}, ""
-    for cell in parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells:
-        if cell.kind == "markdown":
-            question = cell.source
-        elif "solution" in cell.header:
-            found[cell.header["solution"]] = "\n".join(_paragraphs(question))
-    return found
+    return quotes.questions(_lab(phase))
 
 
 def introduction(phase: PhasePaths) -> str:
     """The first text of a lab, in one line for each paragraph."""
-    first = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells[0]
-    return "\n".join(_paragraphs(first.source))
+    return quotes.introduction(_lab(phase))
+
+
+def _lab(phase: PhasePaths) -> Text:
+    return parse(phase.lab.name, phase.lab.read_text(encoding="utf-8"))
 
 
 def sentences(question: str) -> list[str]:
@@ -71,11 +66,3 @@ def unquoted(question: str, quotations: Iterable[str]) -> list[str]:
         if not any(first < at and last > begin for first, last in spans):
             left.append(sentence)
     return left
-
-
-def _paragraphs(question: str) -> Iterator[str]:
-    for block in BLOCKS.split(CODE.sub("", HINTS.sub("", question))):
-        line = " ".join(block.split())
-        heading = line.startswith("#") or re.match(r"\*(Further|Warm-up|Easy|Medium|Hard)\b", line)
-        if line and not heading:
-            yield line

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 import tomllib
@@ -42,6 +43,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from utils.checks.answers_form import form_faults, line_of
 from utils.checks.lab_solution import lab_names, run
 
 Edits = Sequence[Sequence[str]]  # pairs of a text and what stands there instead
@@ -108,6 +110,14 @@ class Answer:
     earns: float | Mapping[str, float] = 0
 
 
+class WrongAnswers(ValueError):
+    """Something is wrong in an answers' file, at a line of it."""
+
+    def __init__(self, path: Path, line: int, message: str) -> None:
+        self.path, self.line, self.message = path, line, message
+        super().__init__(f"{path}:{line}: {message}")
+
+
 @dataclass(frozen=True)
 class AnswersFile:
     """An answers' file, read but not run."""
@@ -118,27 +128,40 @@ class AnswersFile:
 
     @classmethod
     def beside(cls, module: str, exercise: str) -> AnswersFile:
-        """Read the file beside a module of checks; one that does not exist has no answers.
-
-        Raises ValueError if it is not TOML; the message names the file and the line.
-        """
+        """Read the file beside a module of checks, as :meth:`at` does."""
         here = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here")
-        path = here.parents[1] / "answers" / f"{exercise}.toml"
+        return cls.at(here.parents[1] / "answers" / f"{exercise}.toml", module)
+
+    @classmethod
+    def at(cls, path: Path, module: str = "") -> AnswersFile:
+        """Read a file; one that does not exist has no answers.
+
+        Raises WrongAnswers if it is not TOML, or has a key that nobody reads.
+        """
         if not path.is_file():
             return cls(path, module, {})
+        content = path.read_text(encoding="utf-8")
         try:
-            return cls(path, module, tomllib.loads(path.read_text(encoding="utf-8")))
+            entries = tomllib.loads(content)
         except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"{path}: {error}") from None
+            line = re.search(r"at line (\d+)", str(error))
+            raise WrongAnswers(path, int(line[1]) if line else 1, f"no TOML: {error}") from None
+        for place, message in form_faults(entries):
+            raise WrongAnswers(path, line_of(content, place), message)
+        return cls(path, module, entries)
 
     def answers(self, kind: str, reference: Mapping[str, Any]) -> Iterator[Answer]:
-        """Yield the ``wrong`` or ``right`` answers. reference: its functions by name."""
+        """Yield the ``wrong`` or ``right`` answers. reference: its functions by name.
+
+        Raises WrongAnswers for an answer that does not run, or edits what is not there.
+        """
         for name, entry in self.entries.get(kind, {}).items():
             try:
                 names, base, sources = self._run(entry, reference)
             except Exception as error:  # its code may raise any error
-                message = f"{self.path}, {kind} {name!r}: {type(error).__name__}: {error}"
-                raise ValueError(message) from error
+                message = f"{kind} {name!r}: {type(error).__name__}: {error}"
+                line = line_of(self.path.read_text(encoding="utf-8"), (kind, name))
+                raise WrongAnswers(self.path, line, message) from error
             own = {key: code for key, code in sources.items() if code != base.get(key)}
             rest = not base.keys() <= own.keys()
             yield Answer(name, names, own, rest, entry.get("says", ""), entry.get("earns", 0))

@@ -295,12 +295,14 @@ class Check:
         if self._cases is None:
             raise LookupError(f"check {self.name!r} has no cases")
         cases = list(self._cases(kind(seed, self.name, **how)))
-        named, declared = {c.part for c in cases}, set(self.parts)
-        if named != declared:
-            raise LookupError(
-                f"check {self.name!r}: its cases belong to {sorted(named)}, "
-                f"its parts are {sorted(declared)}"
-            )
+        asked = dict.fromkeys(c.part for c in cases)
+        wrong = [
+            *(f"a case asks the part {part!r}, which its parts {list(self.parts)} do not name"
+              for part in asked if part not in self.parts),
+            *(f"no case asks its part {part!r}" for part in self.parts if part not in asked),
+        ]  # fmt: skip
+        if wrong:
+            raise LookupError(f"check {self.name!r}: {'; '.join(wrong)}")
         return cases
 
     @cached_property

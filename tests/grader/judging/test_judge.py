@@ -418,7 +418,7 @@ def test_cases_must_belong_to_parts():
     check = Check("typo", parts={"a": 1}, reads="r")
     check.reference(lambda: 1)
     check.cases(lambda draw: [case("b")])
-    with pytest.raises(LookupError, match="its cases belong to"):
+    with pytest.raises(LookupError, match="asks the part .b., which .* no case asks its part .a."):
         judge(check, lambda: 1, "s")
 
 
@@ -453,7 +453,12 @@ def test_proof_finds_a_check_that_cannot_fail():
     def _(x):
         return None
 
-    assert prove(lax, "s", LabCode()).faults == ("lax: misconception “wrong” earns 1, expected 0",)
+    (fault,) = prove(lax, "s", LabCode()).faults
+    assert str(fault) == (
+        "lax: misconception “wrong” is right: it earns all 1 points, expected 0. Move it to "
+        '[right."wrong"] if the text allows it, or add a case that tells'
+    )
+    assert (fault.kind, fault.name) == ("misconception", "wrong")
 
 
 def test_proof_finds_a_name_that_only_the_checks_file_has():
@@ -464,12 +469,10 @@ def test_proof_finds_a_name_that_only_the_checks_file_has():
     def _(x):
         return math.fmod(x, 2)
 
-    assert prove(odd, "s", LabCode(given=("import math",))).faults == (
-        "odd: alternate “with a helper” earns 0, expected 1",
-    )
-    assert prove(odd, "s", LabCode()).faults == (
-        "odd: alternate “with a helper” uses math, which the lab does not define",
-    )
+    (fault,) = prove(odd, "s", LabCode(given=("import math",))).faults
+    assert str(fault).startswith("odd: alternate “with a helper” earns 0, expected 1 (p: ")
+    (fault,) = prove(odd, "s", LabCode()).faults
+    assert str(fault) == "odd: alternate “with a helper” uses math, which the lab does not define"
 
 
 def test_proof_finds_a_reference_that_remembers_and_a_solution_that_is_wrong():
@@ -477,8 +480,27 @@ def test_proof_finds_a_reference_that_remembers_and_a_solution_that_is_wrong():
     moody = one_part("moody", lambda x: calls.append(x) or len(calls), lambda draw: [case("p", 1)])
     lab = LabCode(solutions={"moody": "def moody(x):\n    return 0"})
     solution, reference = prove(moody, "s", lab).faults
-    assert solution == "moody: the lab's solution earns 0, expected 1"
-    assert reference.startswith("moody: the reference, asked again, differs: ")
+    assert str(solution).startswith("moody: the lab's solution earns 0, expected 1 (p: ")
+    assert str(reference).startswith("moody: the reference, asked again, differs: ")
+
+
+def test_proof_finds_a_reference_that_raises_and_a_part_that_is_not_declared():
+    raises = one_part("raises", lambda x: 1 // x, lambda draw: [case("p", 0)])
+    (fault,) = prove(raises, "s", LabCode()).faults
+    assert str(fault) == (
+        "raises: there is no answer key: check 'raises', part 'p': the reference raised "
+        "ZeroDivisionError: integer division or modulo by zero; the case does not say so"
+    )
+    other = one_part("other", lambda x: x, lambda draw: [case("q", 0)])
+    (fault,) = prove(other, "s", LabCode()).faults
+    assert "a case asks the part 'q', which its parts ['p'] do not name" in str(fault)
+
+
+def test_proof_finds_a_solution_cell_that_defines_something_else():
+    plain = one_part("plain", lambda x: x, lambda draw: [case("p", 1)])
+    lab = LabCode(solutions={"plain": "def plane(x):\n    return x"})
+    (fault,) = prove(plain, "s", lab).faults
+    assert str(fault) == "plain: the lab's solution does not define plain, which the check asks for"
 
 
 def test_proof_finds_a_stub_that_earns_and_a_cell_that_does_not_run():
@@ -491,7 +513,8 @@ def test_proof_finds_a_stub_that_earns_and_a_cell_that_does_not_run():
         return "nothing was looked at"
 
     easy.cases(lambda draw: [Case("p", play)])
-    assert prove(easy, "s", LabCode(solutions={"easy": "1 / 0"})).faults == (
+    faults = prove(easy, "s", LabCode(solutions={"easy": "1 / 0"})).faults
+    assert tuple(map(str, faults)) == (
         "easy: the lab's solution does not run: ZeroDivisionError: division by zero",
         "easy: an untouched stub earns 1, expected 0",
     )
@@ -508,7 +531,7 @@ def test_proof_finds_two_misconceptions_that_look_alike():
     def _(x):
         return 1 + x
 
-    assert "taken for first" in prove(twins, "s", LabCode()).faults[0]
+    assert "taken for first" in str(prove(twins, "s", LabCode()).faults[0])
 
 
 def test_an_exception_tells_no_hidden_number():

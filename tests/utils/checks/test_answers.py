@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from utils.checks.answers import AnswersFile, Equivalent, with_edits
+from utils.checks.answers import AnswersFile, Equivalent, WrongAnswers, with_edits
 
 LAB = """# %%
 import math
@@ -81,7 +81,7 @@ def test_answers_do_not_see_each_other(beside):
     [
         (
             "edits = [['y * y', '1']]",
-            r"area\.toml, wrong 'w': ValueError: .* 0 times",
+            r"area\.toml:1: wrong 'w': ValueError: .* 0 times",
         ),
         ("edits = [['x', '1']]", "in the solution 3 times, expected once"),
         ("code = 'def area(r): return ('", r"wrong 'w': SyntaxError"),
@@ -94,8 +94,43 @@ def test_what_is_wrong_with_an_entry_is_said_with_its_place(beside, entry, says)
 
 
 def test_a_file_that_is_no_toml_is_named(beside):
-    with pytest.raises(ValueError, match=r"area\.toml: .*line 1"):
+    with pytest.raises(WrongAnswers, match=r"area\.toml:1: no TOML: .*line 1"):
         beside("[wrong.w\n")
+
+
+W = "[wrong.w]\nedits = [['a', 'b']]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (W + "earn = 1\n", 3, "unknown key 'earn': expected one of says, earns, breaks"),
+        (W + "uses = 'a'\n", 3, "unknown key 'uses'"),
+        (W + "code = 'x = 1'\n", 1, "expected either code or edits, got both"),
+        ("[right.r]\nuses = 'a'\n", 1, "expected either code or edits, got neither"),
+        (W + "earns = '1'\n", 3, "earns: expected points, such as 1, .* got '1'"),
+        (W + "earns = -1\n", 3, "earns: expected points"),
+        (W + "earns = {p = true}\n", 3, "earns: expected points"),
+        (W + "breaks = ''\n", 3, "breaks: expected a text, or a list of texts, got ''"),
+        (W + "[right.r]\nedits = ['a', 'b']\n", 4, "edits: expected a list of pairs"),
+        (W + "[rong.r]\n", 3, "unknown table 'rong': expected one of told, wrong, right, same"),
+        (W + "[wrong]\nsays = 'x'\n", 4, "expected a table with says, earns, .* got 'x'"),
+        ("wrong = 1\n", 1, r'expected tables \[wrong."NAME"\], got 1'),
+        ("told = 'x'\n" + W, 1, "told: expected a list of texts, got 'x'"),
+        (W + "[[same]]\nedits = []\n", 3, "needs because"),
+        (
+            "[[same]]\nbecause = 'b'\nedits = []\n[[same]]\nbecause = 'b'\nedit = []\n",
+            6,
+            "unknown key 'edit'",
+        ),
+        (W + "[same]\nbecause = 'b'\n", 3, r"expected tables \[\[same\]\], got"),
+        (f"[right.r]\ncode = \'\'\'\n{W}earn = 1\n\'\'\'\n{W}earn = 1\n", 9, "'earn'"),
+    ],
+)  # fmt: skip
+def test_what_nobody_would_read_is_refused_at_its_line(beside, text, line, says):
+    with pytest.raises(WrongAnswers, match=says) as refused:
+        beside(text)
+    assert refused.value.line == line
 
 
 def test_no_file_has_no_answers():

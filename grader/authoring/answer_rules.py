@@ -1,0 +1,129 @@
+"""The rules for the files of answers beside a phase's checks, each told at its line.
+
+What an answer earns is seen only when it is judged: `judged` does that where an exercise changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from grader.authoring.quotes import introduction, questions
+from grader.authoring.text import Problem, Text
+from grader.phase_paths import PhasePaths
+from utils.checks.answers import AnswersFile, WrongAnswers
+from utils.checks.answers_form import Place, line_of
+from utils.checks.exercise import Check
+
+Entries = Mapping[str, Any]
+Faults = Iterator[tuple[Place, str]]
+
+
+def answer_problems(phase: PhasePaths, lab: Text, checks: Mapping[str, Check]) -> Iterator[Problem]:
+    """Yield everything that is wrong with a phase's files of answers, without judging an answer."""
+    files = (path for path in phase.answers.glob("*") if path.is_file())
+    for path in sorted(path for path in files if not path.name.startswith(".")):
+        shown = phase.relative(path)
+        if path.suffix != ".toml" or path.stem not in checks:
+            known = ", ".join(f"{name}.toml" for name in checks)
+            yield Problem(shown, 0, f"no check reads this file: expected one of {known}")
+            continue
+        check, content = checks[path.stem], path.read_text(encoding="utf-8")
+        try:
+            entries = AnswersFile.at(path).entries
+        except WrongAnswers as wrong:
+            yield Problem(shown, wrong.line, wrong.message)
+            continue
+        found = [fault for rule in RULES for fault in rule(check, entries)]
+        for place, message in (*found, *quote_faults(lab, path.stem, entries)):
+            yield Problem(shown, line_of(content, place), message)
+        try:
+            check.read_answers()
+        except WrongAnswers as wrong:
+            yield Problem(shown, wrong.line, wrong.message)
+
+
+def says_faults(_check: Check, entries: Entries) -> Faults:
+    """A misconception says what the code does, in whole sentences."""
+    for name, entry in entries.get("wrong", {}).items():
+        if "says" not in entry:
+            yield ("wrong", name), "needs says: what the learner reads of this mistake"
+        elif not entry["says"].endswith("."):
+            end = entry["says"][-20:]
+            message = f"a learner reads it as a sentence: expected a full stop, got {end!r}"
+            yield ("wrong", name, "says"), message
+
+
+def name_faults(_check: Check, entries: Entries) -> Faults:
+    """An answer is known by its name."""
+    for name in entries.get("right", {}):
+        if name in entries.get("wrong", {}):
+            yield ("right", name), f"a wrong answer has the name {name!r}, too: rename one"
+
+
+def earn_faults(check: Check, entries: Entries) -> Faults:
+    """A misconception earns some of its check's parts, and not all points."""
+    for name, entry in entries.get("wrong", {}).items():
+        earns = entry.get("earns", 0)
+        place = ("wrong", name, "earns")
+        if isinstance(earns, dict):
+            for part in earns.keys() - check.parts.keys():
+                yield place, f"no part is named {part!r}: expected one of {', '.join(check.parts)}"
+            for part in sorted(earns.keys() & check.parts.keys()):
+                if earns[part] != check.parts[part]:
+                    points = check.parts[part]
+                    message = f"part {part!r}: expected its {points:g} points, got {earns[part]:g}"
+                    yield place, f"{message}. A part earns all or is left out here"
+        total = sum(earns.values()) if isinstance(earns, dict) else earns
+        if total >= check.points:
+            message = (
+                f"it earns {total:g} of {check.points:g} points, so it is right: expected fewer. "
+                f'Move it to [right."{name}"], or add a case that tells'
+            )
+            yield place, message
+
+
+def base_faults(_check: Check, entries: Entries) -> Faults:
+    """What `of` names is there."""
+    known = [*entries.get("right", {}), "reference"]
+    for kind in ("wrong", "right"):
+        for name, entry in entries.get(kind, {}).items():
+            if entry.get("of", "reference") not in known:
+                message = f'of: expected a right answer or "reference", got {entry["of"]!r}'
+                yield (kind, name, "of"), message
+    for kind in ("same", "free"):
+        for index, entry in enumerate(entries.get(kind, ())):
+            if "of" in entry and entry["of"] not in [*known, "the lab's solution"]:
+                right = 'expected a right answer or "the lab\'s solution"'
+                message = f"of: {right}, got {entry['of']!r}"
+                yield (kind, index), message
+
+
+def quote_faults(lab: Text, exercise: str, entries: Entries) -> Faults:
+    """What is quoted stands in the exercise's question, or in the lab's introduction."""
+    question = questions(lab).get(exercise, "")
+    prose = f"{question}\n{introduction(lab)}"
+    for index, quote in enumerate(entries.get("told", [])):
+        if quote not in question:
+            yield ("told",), f"told, {index + 1}: {_nowhere(quote)}"
+    for kind, key in (("wrong", "breaks"), ("right", "uses")):
+        for name, entry in entries.get(kind, {}).items():
+            said = entry.get(key, [])
+            for quote in [said] if isinstance(said, str) else said:
+                if quote not in prose:
+                    yield (kind, name, key), f"{key}: {_nowhere(quote)}"
+
+
+def _nowhere(quote: str) -> str:
+    return (
+        f"{quote!r} is not in the exercise's question: expected words of it, outside of its hints "
+        "and code, in one line, or of the lab's first cell"
+    )
+
+
+RULES: tuple[Callable[[Check, Entries], Faults], ...] = (
+    says_faults,
+    name_faults,
+    earn_faults,
+    base_faults,
+)
