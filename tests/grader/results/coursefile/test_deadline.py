@@ -79,6 +79,7 @@ def test_a_day_late_ends_at_the_same_time_of_the_next_day(due, came, late):
         ("Pacific/Auckland", "2026-04-04", "2026-04-05 23:30:00", 0, 1),
         ("Pacific/Auckland", "2026-09-26", "2026-09-28 00:10:00", 0, 2),
         ("Australia/Lord_Howe", "2026-04-04", "2026-04-05 23:45:00", 0, 1),  # by half an hour
+        ("Pacific/Apia", "2011-12-29", "2011-12-31 00:10:00", 0, 1),  # which had no 30 December
     ],
 )
 def test_so_it_is_on_the_other_hemisphere(zone, due, came, fold, late):
