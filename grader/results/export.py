@@ -34,6 +34,8 @@ COUNTS = ("counts", "counts_of")  # where the class has rules of its own
 class Export(ExportPlugin):
     """Writes nbgrader's columns, and two more: how late a submission came, and its status.
 
+    ``duedate`` is the student's own due date, in UTC and without the grace of the class's rules.
+    ``seconds_late`` are counted from it; there are none for what came within the grace.
     A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
     So it is where one of several notebooks could not be read or graded. Where none could, or
     nothing was handed in, there is neither. The status says so.
