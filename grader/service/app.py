@@ -31,7 +31,7 @@ from grader.service.lab_state import (
     by_clock,
     feedback_page,
     is_out,
-    lab_state,
+    lab_states,
     requests_in,
 )
 from grader.service.marking import NOT_YOURS, marking_pages
@@ -289,7 +289,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         """List the labs that are out: when each is due, what was handed in, and its points."""
         rules, course = read_course_file(dispatcher.course.root), dispatcher.course
         found = [lab for lab in dispatcher.labs.names() if _may_see(person, lab, rules)]
-        return [lab_state(course, rules, inbox, person.name, lab) for lab in found]
+        return lab_states(course, rules, inbox, person.name, found)
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
     def notebook(lab: str, person: Who) -> FileResponse:

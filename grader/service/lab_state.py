@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from grader import UserError
 from grader.course import Course
-from grader.results.coursefile.marks import told as told_of
+from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.schema import CourseFile
 from grader.results.gradebook import Graded, Request, Results
 from grader.service.inbox import Inbox, Receipt
@@ -70,10 +71,26 @@ def by_clock(rules: CourseFile | None, receipt: Receipt) -> Receipt:
     return replace(receipt, received=receipt.received.astimezone(zone))
 
 
-def lab_state(
-    course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, lab: str
+def lab_states(
+    course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, labs: Collection[str]
+) -> list[LabState]:
+    """Return labs as a learner sees them. Marks are shown when there is a page of feedback."""
+
+    @cache  # what counts of one lab can hang on all others, and so is asked once
+    def marks() -> CountedMarks | None:
+        return CountedMarks(course, rules, nfc(learner)) if rules else None
+
+    return [_lab_state(course, rules, inbox, learner, lab, marks) for lab in labs]
+
+
+def _lab_state(
+    course: Course,
+    rules: CourseFile | None,
+    inbox: Inbox,
+    learner: str,
+    lab: str,
+    marks: Callable[[], CountedMarks | None],
 ) -> LabState:
-    """Return a lab as a learner sees it. Marks are shown when there is a page of feedback."""
     deadline, zone = (rules.deadline(lab, learner), rules.zone.key) if rules else (None, "UTC")
     receipt = inbox.newest(rules, learner, lab)
     received = receipt and by_clock(rules, receipt)
@@ -81,7 +98,9 @@ def lab_state(
     if feedback_page(course, learner, lab) is None:
         return state
     try:
-        if counted := told_of(course.root, lab, learner, datetime.now(UTC)).counted:
+        counts = marks()
+        if counts and lab in counts.file.labs:
+            [(_, counted)] = counts.read(lab, [nfc(learner)])
             found = counted.counts, counted.most, counted.is_final
         else:
             [one] = Results(course, lab).read(only=[nfc(learner)])
