@@ -81,10 +81,10 @@ class Export(ExportPlugin):
         counted = counts_of(self._course, lab.name) if submissions else None
         rows = []
         for student in [*students, *sorted(on_disk - set(students))]:
-            deadline = deadline_of(student) if deadline_of else None
-            due = None if deadline_of else lab.duedate
-            if deadline:
-                due = deadline.due.astimezone(UTC).replace(tzinfo=None)
+            due = getattr(submissions.get(student), "duedate", lab.duedate)  # with an extension
+            if deadline_of:
+                deadline = deadline_of(student)
+                due = deadline and deadline.due.astimezone(UTC).replace(tzinfo=None)
             row = {"assignment": lab.name, "duedate": _text(due), "student_id": student}
             for name in ("last_name", "first_name", "email"):
                 row[name] = getattr(students.get(student), name, None) or ""

@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -283,6 +284,58 @@ def exported(course):
         app.plugin_inst.export(gradebook)
     with (course.root / "grades.csv").open(newline="") as file:
         return {(row["assignment"], row["student_id"]): row for row in csv.DictReader(file)}
+
+
+def test_an_unknown_time_is_no_0_days_and_no_0_seconds(tmp_path):
+    course = make_book(tmp_path / "course")
+    (course.root / FILE).write_text("labs: {01: {due: 2026-10-02}}")
+    hand_in(course, "ana", "01_one", LABS["01_one"], None)
+    assert exported(course)["01_one", "ana"]["seconds_late"] == ""
+    heads, row = table(course, Kind.NBGRADER)
+    assert dict(zip(heads, row, strict=True))["days_late"] == ""
+    asked = SimpleNamespace(action="export", lab=[], to=Kind.GRADESCOPE, out=None)
+    assert command.run(asked, course.root) == 0
+    results = json.loads((course.root / "gradescope" / "01_one" / "ana.json").read_text())
+    assert results["extra_data"] == {"days_late": None, "final": True}
+    assert report.run(SimpleNamespace(lab="01", out=None, hide_names=False), course.root) == 0
+    out = course.root / "reports" / "01_one"
+    for name, column in (("counts.csv", "days_late"), ("learners.csv", "seconds_late")):
+        with (out / name).open(encoding="utf-8-sig", newline="") as file:
+            assert {one[column] for one in csv.DictReader(file)} == {""}
+
+
+def test_a_due_date_is_the_learners_own_where_the_gradebooks_dates_hold(tmp_path):
+    course = make_book(tmp_path / "course")
+    due = datetime(2026, 10, 2, 22)
+    for student in ("ana", "ben"):
+        hand_in(course, student, "01_one", LABS["01_one"], due + timedelta(hours=30))
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment("01_one", duedate=due)
+        gradebook.find_submission("01_one", "ana").extension = timedelta(days=1)
+        gradebook.db.commit()
+    rows = exported(course)
+    found = [
+        (rows["01_one", one]["duedate"], rows["01_one", one]["seconds_late"])
+        for one in ("ana", "ben")
+    ]
+    assert found == [("2026-10-03 22:00:00", "21600"), ("2026-10-02 22:00:00", "108000")]
+
+
+def test_a_mark_that_is_only_tried_out_decides_on_free_days_as_if_it_stood(tmp_path):
+    course = make_book(tmp_path / "course")
+    (course.root / FILE).write_text(
+        "late: {per_day: 10%, free_days: 1}\n"
+        "labs: {01: {due: 2026-10-02}, 02: {due: 2026-10-16, withheld: credit, drop: [fifth]}}"
+    )
+    for lab, day in (("01_one", 3), ("02_two", 17)):
+        withheld = {"fourth": 4.0} if lab == "02_two" else {}
+        scores = dict.fromkeys(LABS[lab], 2.0)  # 8 points, and 4 that are given beside 4
+        hand_in(course, "ana", lab, scores, datetime(2026, 10, day, 12), withheld)
+    marks = CountedMarks(course, read_course_file(course.root))
+    [(one, before)] = marks.read("01_one")
+    assert (before.lateness.free, before.earned) == (1, 8)  # of equals the one that is due first
+    fewer = marks.of("01_one", replace(one, scores=one.scores | {"first": 1.0}))
+    assert (fewer.lateness.free, fewer.counts) == (0, pytest.approx(6.3))
 
 
 def test_formgraders_pages_say_which_numbers_they_show(course, tmp_path):
