@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -75,13 +75,9 @@ class CarefulFeedback(GenerateFeedback):
 
 def _dates(submission: SubmittedAssignment) -> str:
     """Return what the gradebook says of a submission's times, where no rules of a class hold."""
-    came, due = submission.timestamp, submission.assignment.duedate
-    extension = submission.extension
-    deadline = (
-        Deadline(due + (extension or timedelta()), UTC_ZONE, extended=bool(extension))
-        if due
-        else None
-    )
+    came, due = submission.timestamp, submission.duedate  # with an extension
+    own = bool(submission.extension)
+    deadline = Deadline(due, UTC_ZONE, extended=own) if due else None
     return dates_sentence(deadline, came and came.replace(tzinfo=UTC), UTC_ZONE)
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from nbgrader.api import Gradebook
 
 from grader.results.coursefile.deadline import Deadline
 from grader.results.coursefile.reading import FILE
@@ -57,6 +58,21 @@ def test_when_it_was_due_and_when_it_was_handed_in(tmp_path, rules, said):
     assert said in told
     assert ("late" in told) is ("days late" in said)
     assert not re.search(r"\bill\b", told)
+
+
+def test_the_gradebooks_dates_are_told_where_no_rules_hold(tmp_path):
+    course = make_book(tmp_path / "course")
+    hand_in(course, "ana", LAB, dict.fromkeys(LABS[LAB], 1.0), DUE)
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(LAB, duedate=DUE - timedelta(days=2))
+        gradebook.find_submission(LAB, "ana").extension = timedelta(days=1)
+        gradebook.db.commit()
+    assert formgrader(course).generate_feedback(LAB)["success"]
+    told = words((course.root / "feedback" / "ana" / LAB / f"{LAB}.html").read_text())
+    assert (
+        "Due on 1 October 2026, 23:59:59 (your extension); handed in on 2 October 2026, 23:59:59 "
+        "(times of UTC). Handed in 24 h 0 min late, at no cost."
+    ) in told
 
 
 def test_a_time_that_the_clocks_show_twice_has_its_clocks_name():
