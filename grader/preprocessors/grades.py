@@ -5,22 +5,27 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from nbformat.notebooknode import NotebookNode
 from nbgrader import preprocessors as nbgrader
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import is_grade, is_task
 
 from grader import UserError
 from grader.judging.graded_cell import read_verdicts
+from grader.results.coursefile.deadline import Deadline
 from grader.results.coursefile.marks import told
-from grader.results.coursefile.reading import due_dates, read_course_file
+from grader.results.coursefile.reading import deadlines, read_course_file
+from grader.results.coursefile.sentences import dates_sentence
 from grader.results.feedback.page import ABOUT, About
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.names import shown_id
 from grader.verdict import in_points
+
+UTC_ZONE = ZoneInfo("UTC")  # the gradebook's
 
 
 class CarefulFeedback(GenerateFeedback):
@@ -68,6 +73,14 @@ class CarefulFeedback(GenerateFeedback):
         return False
 
 
+def _dates(submission: SubmittedAssignment) -> str:
+    """Return what the gradebook says of a submission's times, where no rules of a class hold."""
+    came, due = submission.timestamp, submission.duedate  # with an extension
+    own = bool(submission.extension)
+    deadline = Deadline(due, UTC_ZONE, extended=own) if due else None
+    return dates_sentence(deadline, came and came.replace(tzinfo=UTC), UTC_ZONE)
+
+
 class GetGrades(nbgrader.GetGrades):
     """nbgrader's step, which knows a missing mark from a 0, and what counts in this class.
 
@@ -82,7 +95,8 @@ class GetGrades(nbgrader.GetGrades):
         name, lab, student = where["notebook"], where["assignment"], where["student"]
         with Gradebook(where["db_url"]) as gradebook:
             missing = missing_marks(gradebook.db, lab, student)
-            late = seconds_late(gradebook.db, lab, due_dates(Path.cwd(), lab)).get(student, 0.0)
+            late = seconds_late(gradebook.db, lab, deadlines(Path.cwd(), lab)).get(student, 0.0)
+            dates = _dates(gradebook.find_submission(lab, student))
         unmarked = {one.cell: one for one in missing if one.notebook == name}
         withheld = sum(one.points - one.most for one in read_verdicts(nb).values())
         for cell in nb.cells:
@@ -98,6 +112,7 @@ class GetGrades(nbgrader.GetGrades):
             (waiting, f"Not marked yet, so not final: {in_points(waiting)}."),
             (failed, f"No mark: {in_points(failed)}, {unread}."),
             (withheld and not failed, f"Withheld, not lost: {in_points(withheld)}, {unable}."),
+            (dates, dates),
             (late, f"Handed in {duration(late)} late{cost}."),
         )
         where[ABOUT] = About(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from nbgrader.plugins import ExportPlugin
 
 from grader import UserError
 from grader.results.coursefile.marks import counts_of
-from grader.results.coursefile.reading import due_dates, read_course_file
+from grader.results.coursefile.reading import deadlines, read_course_file
 from grader.results.coursefile.sentences import rounded
 from grader.results.marks import Missing, missing_marks, seconds_late
 from grader.results.spreadsheet import write_table
@@ -33,6 +34,8 @@ COUNTS = ("counts", "counts_of")  # where the class has rules of its own
 class Export(ExportPlugin):
     """Writes nbgrader's columns, and two more: how late a submission came, and its status.
 
+    ``duedate`` is the student's own due date, in UTC and without the grace of the class's rules.
+    ``seconds_late`` are counted from it; there are none for what came within the grace.
     A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
     So it is where one of several notebooks could not be read or graded. Where none could, or
     nothing was handed in, there is neither. The status says so.
@@ -65,8 +68,8 @@ class Export(ExportPlugin):
 
     def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
         db = gradebook.db
-        due_for = due_dates(self._course.root, lab.name)
-        late = seconds_late(db, lab.name, due_for)
+        deadline_of = deadlines(self._course.root, lab.name)
+        late = seconds_late(db, lab.name, deadline_of)
         missing: dict[str, list[Missing]] = {}
         for one in missing_marks(db, lab.name):
             missing.setdefault(one.student, []).append(one)
@@ -78,7 +81,10 @@ class Export(ExportPlugin):
         counted = counts_of(self._course, lab.name) if submissions else None
         rows = []
         for student in [*students, *sorted(on_disk - set(students))]:
-            due = due_for(student) if due_for else lab.duedate  # that by which lateness is told
+            due = getattr(submissions.get(student), "duedate", lab.duedate)  # with an extension
+            if deadline_of:
+                deadline = deadline_of(student)
+                due = deadline and deadline.due.astimezone(UTC).replace(tzinfo=None)
             row = {"assignment": lab.name, "duedate": _text(due), "student_id": student}
             for name in ("last_name", "first_name", "email"):
                 row[name] = getattr(students.get(student), name, None) or ""

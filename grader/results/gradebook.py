@@ -30,7 +30,7 @@ from sqlalchemy.pool import NullPool
 from grader import UserError
 from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
-from grader.results.coursefile.reading import due_dates
+from grader.results.coursefile.reading import deadlines
 from grader.results.feedback.exercises import code_by_exercise
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
 from grader.results.regrade import may_ask, requests_of, verdict_in_words
@@ -306,7 +306,7 @@ class Results:
             }
             self._by_name = {cell.name: cell for cell in self._cells.values()}
             self.students = sorted(handed_in(session, lab))
-            self.late = seconds_late(session, lab, due_dates(self.course.root, lab))
+            self.late = seconds_late(session, lab, deadlines(self.course.root, lab))
             self._lost: dict[str, set[str]] = {}
             for one in missing_marks(session, lab):
                 if not one.waits:

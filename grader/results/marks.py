@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 from nbgrader.api import (
@@ -19,6 +19,8 @@ from nbgrader.api import (
 )
 from sqlalchemy import select
 from sqlalchemy.orm import Session, scoped_session
+
+from grader.results.coursefile.deadline import Deadline
 
 Database = Session | scoped_session[Any]
 
@@ -104,15 +106,16 @@ def _judged(db: Database, lab: str, student: str) -> set[tuple[str, str]]:
 
 
 def seconds_late(
-    db: Database, lab: str, due_for: Callable[[str], datetime | None] | None = None
+    db: Database, lab: str, deadline_of: Callable[[str], Deadline | None] | None = None
 ) -> dict[str, float]:
-    """Return by how many seconds submissions came late, extensions considered, by student.
+    """Return how many seconds after their due date submissions came, by student.
 
-    Who came in time has 0; one whose time is unknown is left out.
+    Who came in time has 0, and so has who came within the grace of the class's rules; one whose
+    time is unknown is left out.
 
     Args:
-        due_for: a student's due date, in UTC and without a zone, as the class's own rules have it;
-            by default it is the gradebook's.
+        deadline_of: a student's deadline, as the class's own rules have it; by default the
+            gradebook's due date holds, with its extensions.
     """
     query = (
         select(
@@ -127,8 +130,13 @@ def seconds_late(
     found = {}
     for student, came, extension, due in db.execute(query):
         if came is not None:
-            last = due_for(student) if due_for else due and due + (extension or timedelta())
-            found[student] = max(0.0, (came - (last or came)).total_seconds())
+            if deadline_of:
+                deadline = deadline_of(student)
+                late = deadline.seconds_late(came.replace(tzinfo=UTC)) if deadline else 0.0
+            else:
+                last = due + (extension or timedelta()) if due else came
+                late = max(0.0, (came - last).total_seconds())
+            found[student] = late
     return found
 
 

@@ -26,7 +26,14 @@ from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
 from grader.service.inbox import Inbox, Receipt, TooManyError
-from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
+from grader.service.lab_state import (
+    LabState,
+    by_clock,
+    feedback_page,
+    is_out,
+    lab_states,
+    requests_in,
+)
 from grader.service.marking import NOT_YOURS, marking_pages
 from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
@@ -282,7 +289,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         """List the labs that are out: when each is due, what was handed in, and its points."""
         rules, course = read_course_file(dispatcher.course.root), dispatcher.course
         found = [lab for lab in dispatcher.labs.names() if _may_see(person, lab, rules)]
-        return [lab_state(course, rules, inbox, person.name, lab) for lab in found]
+        return lab_states(course, rules, inbox, person.name, found)
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
     def notebook(lab: str, person: Who) -> FileResponse:
@@ -305,7 +312,8 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         arrived = inbox.arriving()
         try:
             await _save(request, arrived)
-            return await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
+            receipt = await asyncio.to_thread(inbox.take, rules, person.name, lab, arrived)
+            return by_clock(rules, receipt)
         finally:
             arrived.unlink(missing_ok=True)
             arriving[person.name] -= 1

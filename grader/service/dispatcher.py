@@ -123,7 +123,7 @@ class Dispatcher:
             raise RefusedError(422, "run the cell with your answer first, then ask for its verdict")
         most = rules.labs[lab.name].feedback.attempts if rules and lab.name in rules.labs else None
         if most is not None and not person.teaches:
-            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
             if self.queue.since(person.name, exercise, midnight.timestamp()) >= most:
                 raise RefusedError(
                     403,

@@ -163,8 +163,8 @@ class Inbox:
 
 
 def _is_late(rules: CourseFile | None, learner: str, lab: str, when: datetime) -> bool:
-    due = rules.due(lab, learner) if rules and lab in rules.labs else None
-    return bool(rules and due and when > due + rules.labs[lab].grace)
+    deadline = rules.deadline(lab, learner) if rules else None
+    return deadline is not None and deadline.is_late(when)
 
 
 def _fsync(path: Path) -> None:

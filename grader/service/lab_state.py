@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from grader import UserError
 from grader.course import Course
-from grader.results.coursefile.marks import told as told_of
+from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.schema import CourseFile
 from grader.results.gradebook import Graded, Request, Results
 from grader.service.inbox import Inbox, Receipt
@@ -21,7 +22,9 @@ class LabState:
     """A lab as one learner sees it.
 
     Attributes:
-        due: until when this learner may hand it in; None where there is no such time.
+        due: until when this learner may hand it in, without the grace; None where there is no such
+            time.
+        zone: the class's time zone, in which all times are told.
         received: the receipt of what was handed in.
         points: what counts, as feedback says; None before there is feedback.
         most: what it is of.
@@ -30,6 +33,7 @@ class LabState:
 
     name: str
     due: datetime | None = None
+    zone: str = "UTC"
     received: Receipt | None = None
     points: float | None = None
     most: float | None = None
@@ -61,16 +65,42 @@ def requests_in(
         return []
 
 
-def lab_state(
-    course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, lab: str
+def by_clock(rules: CourseFile | None, receipt: Receipt) -> Receipt:
+    """Return a receipt whose time is told by the clocks of the class; without rules, in UTC."""
+    zone = rules.zone if rules else UTC
+    return replace(receipt, received=receipt.received.astimezone(zone))
+
+
+def lab_states(
+    course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, labs: Collection[str]
+) -> list[LabState]:
+    """Return labs as a learner sees them. Marks are shown when there is a page of feedback."""
+
+    @cache  # what counts of one lab can hang on all others, and so is asked once
+    def marks() -> CountedMarks | None:
+        return CountedMarks(course, rules, nfc(learner)) if rules else None
+
+    return [_lab_state(course, rules, inbox, learner, lab, marks) for lab in labs]
+
+
+def _lab_state(
+    course: Course,
+    rules: CourseFile | None,
+    inbox: Inbox,
+    learner: str,
+    lab: str,
+    marks: Callable[[], CountedMarks | None],
 ) -> LabState:
-    """Return a lab as a learner sees it. Marks are shown when there is a page of feedback."""
-    due = rules.due(lab, learner) if rules and lab in rules.labs else None
-    state = LabState(lab, due, inbox.newest(rules, learner, lab))
+    deadline, zone = (rules.deadline(lab, learner), rules.zone.key) if rules else (None, "UTC")
+    receipt = inbox.newest(rules, learner, lab)
+    received = receipt and by_clock(rules, receipt)
+    state = LabState(lab, deadline.due if deadline else None, zone, received)
     if feedback_page(course, learner, lab) is None:
         return state
     try:
-        if counted := told_of(course.root, lab, learner, datetime.now(UTC)).counted:
+        counts = marks()
+        if counts and lab in counts.file.labs:
+            [(_, counted)] = counts.read(lab, [nfc(learner)])
             found = counted.counts, counted.most, counted.is_final
         else:
             [one] = Results(course, lab).read(only=[nfc(learner)])
@@ -78,4 +108,5 @@ def lab_state(
             found = one.points, most, not (one.waiting or one.lost or one.unmarked)
     except (UserError, ValueError):  # the grades were taken away after the page was made
         return state
-    return LabState(lab, due, state.received, *found)
+    points, most, final = found
+    return replace(state, points=points, most=most, final=final)

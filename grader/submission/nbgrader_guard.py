@@ -31,7 +31,7 @@ from nbgrader.preprocessors import SaveCells
 from grader import UserError
 from grader.course import Course, submissions
 from grader.lesson_links import lesson_url
-from grader.results.coursefile.reading import FILE, due_dates, read_course_file
+from grader.results.coursefile.reading import FILE, deadlines, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
 from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
@@ -220,16 +220,16 @@ def _with_more(
     from grader.results.coursefile.marks import counts_of  # here, because it imports IPython
 
     graded = {one["student"]: one for one in found if one["autograded"]}
-    due_for, counted = None, None
+    deadline_of, counted = None, None
     try:
-        due_for = due_dates(Path(api.coursedir.root), assignment)
-        if graded and due_for:
+        deadline_of = deadlines(Path(api.coursedir.root), assignment)
+        if graded and deadline_of:
             course = Course(Path(api.coursedir.root), api.config, api.coursedir)
             counted = counts_of(course, assignment, graded)
     except UserError as error:  # the lists are shown; every command says it, and ends
         api.log.warning("%s", error)
     with api.gradebook as gradebook:
-        late = seconds_late(gradebook.db, assignment, due_for)
+        late = seconds_late(gradebook.db, assignment, deadline_of)
     for student, one in graded.items():
         said = [f"late: {duration(late[student])}"] if late.get(student) else []
         if what := (counted or {}).get(student):

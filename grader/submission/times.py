@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from dateutil.parser import ParserError, parse
@@ -33,7 +33,10 @@ def read_time(data: bytes) -> datetime | None:
         text = data.decode("utf-16" if wide else "utf-8-sig").strip()
         if not text and data.strip():
             raise ValueError(NO_TIME)
-        return _in_utc(text) if text else None
+        time = _in_utc(text) if text else None
+        if time and not MINYEAR < time.year < MAXYEAR:  # a clock elsewhere may have no such year
+            raise ValueError(NO_TIME)
+        return time
     except (ParserError, UnicodeDecodeError):
         raise ValueError(NO_TIME) from None
     except ValueError:

@@ -5,7 +5,7 @@ that this kernel has run and shows the card that comes back. In a notebook, lear
 
 - `labs()`: which labs are out, when each is due, what was handed in, and its points;
 - `fetch("01_tensors")`: get a lab's notebook;
-- `submit()`: hand in the notebook in which it is called;
+- `submit()`: hand in the notebook in which it is called, or `submit("01_tensors")` that of a lab;
 - `feedback("01_tensors")`: get the page of feedback;
 - `requests()`: which regrades were asked for, and whether each has been answered.
 
@@ -96,20 +96,22 @@ def show_solution(name: str) -> None:
 def labs() -> None:
     """Show which labs are out, when each is due, what you handed in, and its points."""
     rows = ["| lab | due | handed in | points |", "|---|---|---|---|"]
-    for lab in _json("labs"):
+    found = _json("labs")
+    for lab in found:
         came = lab["received"]
         late = ", late" if came and came["late"] else ""
         handed_in = f"{_moment(came['received'])}{late}" if came else "not yet"
         points = "" if lab["points"] is None else f"{lab['points']:g} of {lab['most']:g}"
         so_far = "" if lab["final"] or not points else " so far"
         rows.append(f"| {lab['name']} | {_moment(lab['due'])} | {handed_in} | {points}{so_far} |")
+    rows += [f"\nTimes are those of {zone}." for zone in {lab["zone"] for lab in found}]
     display(Markdown("\n".join(rows)))
 
 
 @_says_why
 def fetch(lab: str) -> None:
     """Get the notebook of a lab such as `"01_tensors"` into `work/`; what is there stays."""
-    path = ROOT / WORK / lab / f"{lab}.ipynb"
+    path = _in_work(lab)
     if path.exists():
         print(f"You have it already: {path.relative_to(ROOT)}.")
         return
@@ -121,20 +123,25 @@ def fetch(lab: str) -> None:
 def submit(notebook: str = "") -> None:
     """Hand in a notebook, by default the one in which this is called; show the receipt.
 
-    What is handed in is the file, so save it first: where cells that were run are not in the file
-    as they were run, nothing is sent.
+    `notebook` is a lab such as `"01_tensors"`, whose notebook lies in `work/`, or a path. What is
+    handed in is the file, so save it first: where cells that were run are not in the file as they
+    were run, nothing is sent.
     """
-    path = Path(notebook or os.environ.get(FILE, ""))
+    here = Path(os.environ.get(FILE, ""))
+    path = _notebook(notebook) if notebook else here
     try:
         data = path.read_bytes()
         saved = {cell.get("id"): cell["source"] for cell in json.loads(data)["cells"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        why = f"{str(path)!r} is no notebook that can be read: save it, or give its path."
+        why = (
+            f"{str(path)!r} is no notebook that can be read: save it, or give its lab, such as "
+            "'01_tensors', or its path."
+        )
         raise ServiceError(why) from None
     texts = {k: v if isinstance(v, str) else "".join(v) for k, v in saved.items()}
     ran = {key: cell.source.strip() for key, cell in history.cells().items()}
     unsaved = [key for key, text in ran.items() if key in texts and texts[key].strip() != text]
-    if unsaved and not notebook:
+    if unsaved and path.resolve() == here.resolve():
         raise ServiceError(
             f"Nothing was sent: {len(unsaved)} of the cells that you ran are not saved as you ran "
             "them. Save the notebook (Ctrl+S) and run this cell again."
@@ -144,7 +151,8 @@ def submit(notebook: str = "") -> None:
     if said["sha256"] != hashlib.sha256(data).hexdigest():
         raise ServiceError("The service received other bytes than were sent: hand it in again.")
     late = ", which is after the due date" if said["late"] else ""
-    print(f"{lab} was handed in on {_moment(said['received'])}{late}.")
+    zone = datetime.fromisoformat(said["received"]).tzname()
+    print(f"{lab} was handed in on {_moment(said['received'])} ({zone}){late}.")
     print(f"Receipt: {said['bytes']:,} bytes, SHA-256 {said['sha256']}")
 
 
@@ -184,8 +192,19 @@ def requests() -> None:
         print("No request for a regrade of yours has been graded yet.")
 
 
+def _in_work(lab: str) -> Path:
+    return ROOT / WORK / lab / f"{lab}.ipynb"
+
+
+def _notebook(said: str) -> Path:
+    """Return the path of a notebook that is called by its path, or by its lab."""
+    return Path(said) if said.endswith(".ipynb") or Path(said).is_file() else _in_work(said)
+
+
 def _moment(iso: str | None) -> str:
-    return datetime.fromisoformat(iso).astimezone().strftime("%d %B %Y, %H:%M") if iso else ""
+    """Return a time in words, by the clock of the zone in which the service tells it."""
+    at = datetime.fromisoformat(iso) if iso else None
+    return f"{at.day} {at:%B %Y, %H:%M:%S}" if at else ""
 
 
 def _json(path: str, body: bytes | None = None, method: str | None = None) -> Any:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
+from fractions import Fraction
 
 from grader.results.coursefile.schema import CourseFile, LabRules, LatePolicy, Withheld
-
-DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -137,32 +136,105 @@ def _count_one(rules: LabRules, mark: RawMark) -> CountedMark:
 
 
 def lateness_of(
-    file: CourseFile, student: str, times: Mapping[str, datetime | None]
+    file: CourseFile,
+    student: str,
+    times: Mapping[str, datetime | None],
+    earned: Mapping[str, float],
 ) -> dict[str, Lateness]:
-    """Return how late each of a learner's submissions came, by lab.
+    """Return how late each of a learner's submissions came, by lab, and what that costs.
 
-    Free days are spent in the order of the labs' due dates, as far as they reach, where they save
-    points.
+    The term's free days are spent where they save most points. What is equal in points is decided
+    by the shares that they save, so days that are left go to labs that have no points yet; then
+    fewer days are better; then the lab that is due first gets most. A free day that saves nothing
+    is not spent: where the floor stays anyway, after the last day, or where lateness costs nothing.
 
     Args:
         times: when the learner's submissions came, by lab, with a time zone; None where that is
             not known. What is not handed in is left out.
+        earned: the points that count before lateness, by lab; those of the labs that
+            :func:`contested` names are enough. What has no mark yet adds nothing.
     """
-    left, found = file.late.free_days, {}
-    own = {lab: file.due(lab, student) for lab in file.labs if lab in times}
-    never = datetime.max.replace(tzinfo=file.zone)
-    for lab, due in sorted(own.items(), key=lambda one: file.labs[one[0]].due or datetime.max):
-        came, policy = times[lab], file.policy(lab)
+    found = _without_free_days(file, student, times)
+    spent = late = _payable(file, found)
+    if _decide(file, late):
+        spent = _spent(file, late, earned)
+    for lab, free in spent.items():
+        kept = _kept(file.policy(lab), late[lab] - free)
+        found[lab] = replace(found[lab], free=free, kept=kept)
+    return found
+
+
+def contested(
+    file: CourseFile, student: str, times: Mapping[str, datetime | None]
+) -> tuple[str, ...]:
+    """Return the labs whose points decide where free days are spent; none if they cover all."""
+    late = _payable(file, _without_free_days(file, student, times))
+    return tuple(late) if _decide(file, late) else ()
+
+
+def _decide(file: CourseFile, late: Mapping[str, int]) -> bool:
+    return sum(late.values()) > file.late.free_days > 0
+
+
+def _without_free_days(
+    file: CourseFile, student: str, times: Mapping[str, datetime | None]
+) -> dict[str, Lateness]:
+    found = {}
+    for lab, came in times.items():
+        if lab not in file.labs:
+            continue
         if came is None:
             found[lab] = Lateness(known=False)
             continue
-        late = came - (due or never)
-        days = math.ceil(late / DAY) if late > file.labs[lab].grace else 0
-        too_late = policy.last_day is not None and days > policy.last_day
-        free = min(days, left) if policy.per_day and not too_late else 0
-        left -= free
-        found[lab] = Lateness(days, free, 0.0 if too_late else _kept(policy, days - free))
+        deadline, policy = file.deadline(lab, student), file.policy(lab)
+        days = deadline.days_late(came) if deadline else 0
+        found[lab] = Lateness(days, kept=0.0 if policy.is_over(days) else _kept(policy, days))
     return found
+
+
+def _payable(file: CourseFile, found: Mapping[str, Lateness]) -> dict[str, int]:
+    """Return the days of lateness in which free days can save anything, by due date of the lab."""
+    if not file.late.free_days:
+        return {}
+    late = {}
+    for lab in sorted(found, key=lambda lab: (file.labs[lab].due or datetime.max, lab)):
+        one = found[lab]
+        if one.kept < 1 and not file.policy(lab).is_over(one.days):
+            late[lab] = one.days
+    return late
+
+
+def _spent(
+    file: CourseFile, days: Mapping[str, int], earned: Mapping[str, float]
+) -> dict[str, int]:
+    """Return how many free days each lab gets.
+
+    After each lab the best way is kept for every number of days that are spent until then. It is
+    the best of all ways, because what a lab gains depends on its own days alone.
+
+    Args:
+        days: how late the labs came, in the order of their due dates.
+    """
+    left = file.late.free_days
+    # By days spent: what is saved as points, and as shares, and what each lab was given.
+    best: dict[int, tuple[Fraction, Fraction, tuple[int, ...]]] = {0: (Fraction(), Fraction(), ())}
+    for lab, late in days.items():
+        points, policy = _exact(earned.get(lab, 0.0)), file.policy(lab)
+        costs = _exact(_kept(policy, late))
+        ways: dict[int, tuple[Fraction, Fraction, tuple[int, ...]]] = {}
+        for used, (saved, shares, given) in best.items():
+            for free in range(min(late, left - used) + 1):
+                more = _exact(_kept(policy, late - free)) - costs
+                way = (saved + points * more, shares + more, (*given, free))
+                ways[used + free] = max(way, ways.get(used + free, way))
+        best = ways
+    _, (_, _, given) = max(best.items(), key=lambda one: (*one[1][:2], -one[0], one[1][2]))
+    return dict(zip(days, given, strict=True))
+
+
+def _exact(number: float) -> Fraction:
+    """Return the simple fraction that a share or points stand for, so that equals are equal."""
+    return Fraction(number).limit_denominator(10**6)
 
 
 def _kept(policy: LatePolicy, days: int) -> float:

@@ -93,8 +93,9 @@ def write_nbgrader(file: CourseFile, entries: list[Entry], path: Path) -> None:
             rows.append([*who, "", "", "", "", "", "not handed in, or not graded"])
             continue
         late = counted.lateness
-        about = [rounded(e.graded.points), late.days, late.free, e.score, rounded(counted.most)]
-        rows.append([*who, *about, " ".join(counted_sentences(counted))])
+        about = [rounded(e.graded.points), late.days if late.known else "", late.free, e.score]
+        said = " ".join(counted_sentences(counted))
+        rows.append([*who, *about, rounded(counted.most), said])
     _write(path, rows)
 
 
@@ -125,6 +126,7 @@ def write_gradescope(file: CourseFile, entries: list[Entry], folder: Path) -> No
                     **bonus,
                 }
             )
+        late = e.counted.lateness
         results: dict[str, Any] = {
             "score": rounded(e.counted.counts),
             "output": "\n".join(counted_sentences(e.counted)),
@@ -132,7 +134,10 @@ def write_gradescope(file: CourseFile, entries: list[Entry], folder: Path) -> No
             "visibility": "visible",
             "stdout_visibility": "hidden",
             "tests": tests,
-            "extra_data": {"days_late": e.counted.lateness.days, "final": e.counted.is_final},
+            "extra_data": {
+                "days_late": late.days if late.known else None,
+                "final": e.counted.is_final,
+            },
         }
         path = folder / e.lab / f"{e.member.id}.json"
         write_whole(path, json.dumps(results, ensure_ascii=False, indent=1).encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,10 +13,17 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from grader.course import Course, open_course
-from grader.results.coursefile.counting import Counted, Lateness, RawMark, count, lateness_of
+from grader.results.coursefile.counting import (
+    Counted,
+    Lateness,
+    RawMark,
+    contested,
+    count,
+    lateness_of,
+)
 from grader.results.coursefile.reading import exercises_of, read_course_file
-from grader.results.coursefile.schema import CourseFile
-from grader.results.coursefile.sentences import late_sentence
+from grader.results.coursefile.schema import CourseFile, Withheld
+from grader.results.coursefile.sentences import dates_sentence, policy_sentences
 from grader.results.gradebook import Graded, Results, withheld_by
 
 
@@ -31,6 +38,7 @@ class CountedMarks:
         self.course, self.file = course, file
         self._times = times_by_student(course, list(file.labs), student)
         self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
+        self._earned = self._earned_elsewhere()
 
     def of(self, lab: str, one: Graded, withheld: Mapping[str, float] | None = None) -> Counted:
         """Return what counts of one graded submission of a lab that the file names.
@@ -38,16 +46,38 @@ class CountedMarks:
         Args:
             withheld: points that could not be asked for, by cell; by default as its verdicts say.
         """
+        known = withheld_by(one.verdicts) if withheld is None else withheld
+        counted = self._in_time(lab, one, known)
+        earned = self._earned.get(one.student, {}) | {lab: counted.earned}
+        every = lateness_of(self.file, one.student, self._times.get(one.student, {}), earned)
+        return replace(counted, lateness=every.get(lab, Lateness(known=False)))
+
+    def _in_time(self, lab: str, one: Graded, withheld: Mapping[str, float]) -> Counted:
         if lab not in self._points:
             self._points[lab] = exercises_of(self.course.root, lab) or {}
-        known = withheld_by(one.verdicts) if withheld is None else withheld
-        marks = raw_marks(one, self._points[lab], known)
-        return count(self.file.labs[lab], marks, self.lateness(lab, one.student))
+        marks = raw_marks(one, self._points[lab], withheld)
+        return count(self.file.labs[lab], marks, Lateness())
 
-    def lateness(self, lab: str, student: str) -> Lateness:
-        """Return how late a learner's submission of a lab came, and what it costs."""
-        every = lateness_of(self.file, student, self._times.get(student, {}))
-        return every.get(lab, Lateness(known=False))
+    def _earned_elsewhere(self) -> dict[str, dict[str, float]]:
+        """Return what learners earned, by lab, where that decides who gets which free days."""
+        who: dict[str, list[str]] = {}
+        for student, times in self._times.items():
+            for lab in contested(self.file, student, times):
+                who.setdefault(lab, []).append(student)
+        found: dict[str, dict[str, float]] = {}
+        for lab, students in who.items():
+            results, credit = Results(self.course, lab), self.file.labs[lab].withheld
+            for one in results.read(only=students, runs=False):
+                # Only where it is given does it change what was earned; else no file is read.
+                gives = credit is Withheld.CREDIT
+                withheld = results.withheld(one.student) if gives else {}
+                counted = self._in_time(lab, one, withheld)
+                found.setdefault(one.student, {})[lab] = counted.earned
+        return found
+
+    def came(self, lab: str, student: str) -> datetime | None:
+        """Return when a learner's submission of a lab came, in UTC; None where it is not known."""
+        return self._times.get(student, {}).get(lab)
 
     def read(
         self, lab: str, only: Collection[str] | None = None
@@ -121,13 +151,15 @@ class Told:
     Attributes:
         course: the course's title, or empty.
         counted: what counts of the submission; None where no rules hold.
-        policy: what lateness costs in this lab, in a sentence.
+        dates: until when the learner could hand in, and when that was done, in a sentence.
+        policy: what lateness costs in this lab, in sentences.
         shows: whether ``misconceptions``, ``examples`` and ``rubrics`` are shown.
     """
 
     course: str = ""
     counted: Counted | None = None
-    policy: str = ""
+    dates: str = ""
+    policy: tuple[str, ...] = ()
     shows: Mapping[str, bool] = field(
         default_factory=lambda: {"misconceptions": True, "examples": True, "rubrics": False}
     )
@@ -148,4 +180,6 @@ def told(root: Path, lab: str, student: str, now: datetime) -> Told:
     marks = CountedMarks(open_course(root), file, student)
     counted = next((what for _, what in marks.read(lab, [student])), None)
     shows = {what: file.shows(what, lab, student, now) for what in Told().shows}
-    return Told(file.course.title, counted, late_sentence(file.policy(lab)), shows)
+    dates = dates_sentence(file.deadline(lab, student), marks.came(lab, student), file.zone)
+    policy = tuple(policy_sentences(file, lab, counted.lateness)) if counted else ()
+    return Told(file.course.title, counted, dates, policy, shows)

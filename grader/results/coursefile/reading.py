@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from grader import UserError
 from grader.phase_paths import lab_named
 from grader.results.class_report.outline import read_outline, source_of
+from grader.results.coursefile.deadline import Deadline
 from grader.results.coursefile.schema import CourseFile, Part
 
 FILE = "course.yml"
@@ -214,8 +215,8 @@ def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
                 yield ("export", platform, "items", lab), f"no lab {lab!r} under `labs`"
 
 
-def due_dates(root: Path, lab: str) -> Callable[[str], datetime | None] | None:
-    """Return what gives a student's due date, in UTC without a zone, with the lab's grace.
+def deadlines(root: Path, lab: str) -> Callable[[str], Deadline | None] | None:
+    """Return what gives a student's deadline in a lab.
 
     None where the course has no rules for the lab: then the gradebook's own date holds.
 
@@ -226,9 +227,4 @@ def due_dates(root: Path, lab: str) -> Callable[[str], datetime | None] | None:
     if file is None or lab not in file.labs:
         return None
 
-    def due_for(student: str) -> datetime | None:
-        due = file.due(lab, student)
-        last = due and due + file.labs[lab].grace
-        return last and last.astimezone(UTC).replace(tzinfo=None)
-
-    return due_for
+    return partial(file.deadline, lab)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-UNITS = {"min": 60, "h": 3600, "hour": 3600, "hours": 3600, "day": 86400, "days": 86400}
+from grader.results.coursefile.deadline import Deadline, Period, begin
+
+MOST_DAYS = 366  # of a period
+YEARS = range(1970, 9000)  # datetime ends with 9999, and days are added to a date
 DURATION = re.compile(r"(\d+(?:\.\d+)?) *(min|h|hours?|days?)")
 ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 END_OF_DAY = time(23, 59, 59)
@@ -43,25 +46,40 @@ def _share(value: Any) -> float:
     return number
 
 
-def _duration(value: Any) -> timedelta:
+def _period(value: Any) -> Period:
+    if isinstance(value, Period):
+        return value
     found = DURATION.fullmatch(str(value).strip())
     if not found:
         raise ValueError(f"expected a time such as 30 min, 2 h or 1 day, got {value!r}")
-    return timedelta(seconds=float(found[1]) * UNITS[found[2]])
+    number, unit = float(found[1]), found[2]
+    if number > MOST_DAYS * {"m": 1440, "h": 24, "d": 1}[unit[0]]:
+        raise ValueError(f"expected at most {MOST_DAYS} days, got {value!r}")
+    if not unit.startswith("day"):
+        key = "minutes" if unit == "min" else "hours"
+        return Period(elapsed=timedelta(**{key: number}))
+    return Period(int(number), timedelta(days=number % 1))
 
 
 def _moment(value: Any, end: bool) -> datetime:
     text = str(value).strip()
     try:
         if len(text) == len("2026-09-25"):
-            return datetime.combine(date.fromisoformat(text), END_OF_DAY if end else time())
-        moment = datetime.fromisoformat(text)
+            day = date.fromisoformat(text)
+            moment = datetime.combine(day, END_OF_DAY if end else time())
+        else:
+            moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo:
         raise ValueError(
             f"expected a day, 2026-09-25, or a time of the course's zone, 2026-09-25 18:00, "
             f"got {text!r}"
+        )
+    if moment.year not in YEARS:
+        raise ValueError(
+            f"expected a year from {YEARS[0]} to {YEARS[-1]}, got {text!r}; leave the line out "
+            "where there is no date"
         )
     return moment
 
@@ -99,7 +117,7 @@ def _several(value: Any) -> Any:
 
 
 Share = Annotated[float, BeforeValidator(_share)]
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Duration = Annotated[Period, BeforeValidator(_period)]
 Beginning = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=False))]
 End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True))]
 Points = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -162,12 +180,17 @@ class LatePolicy(Part):
     floor: Share = 0.0
     last_day: Annotated[int, Field(ge=0)] | None = None
 
+    def is_over(self, days: int) -> bool:
+        """Return whether nothing counts any more, so many days late."""
+        return self.last_day is not None and days > self.last_day
+
 
 class TermPolicy(LatePolicy):
     """The policy of labs that have none of their own: ``late:`` at the top.
 
     Attributes:
-        free_days: days of lateness in the whole term that cost a learner nothing.
+        free_days: days of lateness in the whole term that cost a learner nothing; they are spent
+            where they save most points.
     """
 
     free_days: Annotated[int, Field(ge=0)] = 0
@@ -194,7 +217,8 @@ class LabRules(Part):
 
     Attributes:
         due: until when; by the clock of the course's zone. A day alone means its last second.
-        grace: lateness that does not count as such.
+        grace: lateness that does not count as such: hours and minutes as they pass, days by the
+            calendar.
         drop: exercises that do not count; they stay in the lab.
         points: what an exercise counts, in place of its points.
         bonus: exercises that add points and are no part of the maximum.
@@ -202,7 +226,7 @@ class LabRules(Part):
 
     release: Beginning | None = None
     due: End | None = None
-    grace: Duration = timedelta()
+    grace: Duration = Period()
     late: LatePolicy | None = None
     drop: Names = ()
     points: dict[Name, Points] = Field(default_factory=dict)
@@ -258,26 +282,30 @@ class CourseFile(Part):
         """Return what lateness costs in a lab."""
         return self.labs[lab].late or self.late
 
-    def due(self, lab: str, student: str) -> datetime | None:
-        """Return until when a learner may hand a lab in, in the course's zone; None: for ever.
+    def deadline(self, lab: str, student: str) -> Deadline | None:
+        """Return until when a learner may hand a lab in; None: for ever.
 
-        Of several extensions the latest holds.
+        Of several extensions the latest holds. A lab that the file does not name has no date.
         """
+        if lab not in self.labs:
+            return None
         own = [e.due for e in self.extensions if (e.who, e.lab) == (student, lab)]
-        due = max(own) if own else self.labs[lab].due
-        return due and due.replace(tzinfo=self.zone)
+        clock, grace = max(own) if own else self.labs[lab].due, self.labs[lab].grace
+        return Deadline(clock, self.zone, grace, extended=bool(own)) if clock else None
 
     def is_too_early(self, lab: str, now: datetime) -> bool:
         """Return whether a lab is not to be released yet; ``now`` has a time zone."""
         release = self.labs[lab].release
-        return release is not None and now < release.replace(tzinfo=self.zone)
+        return release is not None and now.astimezone(UTC) < begin(release, self.zone)
 
     def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
         """Return whether feedback shows a learner this now: a field of :class:`Feedback`.
 
         Args:
-            now: with a time zone. After the due date is after the learner's own.
+            now: with a time zone. After the due date is after the learner's own, and its grace.
         """
         when: Shown = getattr(self.labs[lab].feedback, what)
-        due = self.due(lab, student)
-        return when is Shown.ALWAYS or when is Shown.AFTER_DUE and due is not None and now > due
+        deadline = self.deadline(lab, student)
+        if when is Shown.AFTER_DUE:
+            return deadline is not None and deadline.is_late(now)
+        return when is Shown.ALWAYS

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import datetime, time, timedelta
+from datetime import datetime, time
+from zoneinfo import ZoneInfo
 
-from grader.results.coursefile.counting import Counted, CountedMark, Role
+from grader.results.coursefile.counting import Counted, CountedMark, Lateness, Role
+from grader.results.coursefile.deadline import Deadline, Period
 from grader.results.coursefile.reading import FILE
 from grader.results.coursefile.schema import (
     CourseFile,
@@ -60,12 +62,12 @@ def days(number: int) -> str:
     return "1 day" if number == 1 else f"{number} days"
 
 
-def period(length: timedelta) -> str:
-    """Return a period in words: ``30 min``, ``36 h``, ``2 days``."""
-    minutes = length.total_seconds() / 60
-    if minutes % 1440 == 0:
-        return days(round(minutes / 1440))
-    return f"{minutes / 60:g} h" if minutes % 60 == 0 else f"{minutes:g} min"
+def period(length: Period) -> str:
+    """Return a period in words: ``30 min``, ``36 h``, ``2 days``, ``1 day 12 h``."""
+    minutes = length.elapsed.total_seconds() / 60
+    rest = f"{minutes / 60:g} h" if minutes % 60 == 0 else f"{minutes:g} min"
+    said = [days(length.days)] if length.days else []
+    return " ".join([*said, rest] if minutes or not said else said)
 
 
 def percent(share: float) -> str:
@@ -101,14 +103,42 @@ def lab_sentences(
 
 def due_words(rules: LabRules) -> str:
     """Return until when a lab may be handed in, with its grace; empty without a due date."""
-    grace = f", with {period(rules.grace)} of grace" if rules.grace else ""
-    return f"{moment(rules.due)}{grace}" if rules.due else ""
+    return f"{moment(rules.due)}{_with(rules.grace)}" if rules.due else ""
+
+
+def _with(grace: Period) -> str:
+    return f", with {period(grace)} of grace" if grace else ""
+
+
+def dates_sentence(deadline: Deadline | None, came: datetime | None, zone: ZoneInfo) -> str:
+    """Return until when a learner could hand a lab in, and when that was done.
+
+    Args:
+        came: with a time zone; None where it is not known.
+        zone: in which the times are told.
+    """
+    said = []
+    if deadline:
+        own = " (your extension)" if deadline.extended else ""
+        said.append(f"due on {_to_the_second(deadline.due, zone)}{own}{_with(deadline.grace)}")
+    if came:
+        said.append(f"handed in on {_to_the_second(came, zone)}")
+    whole = "; ".join(said)
+    return f"{whole[:1].upper()}{whole[1:]} (times of {zone.key})." if said else ""
+
+
+def _to_the_second(at: datetime, zone: ZoneInfo) -> str:
+    """Return a time in words; one that the clocks show twice has the name of its clock as well."""
+    local = at.astimezone(zone)
+    once = local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset()
+    return f"{local:%-d %B %Y, %H:%M:%S}{'' if once else f' {local:%Z}'}"
 
 
 def free_sentences(file: CourseFile) -> Iterator[str]:
     """Yield what of lateness is free in the whole term, if anything is."""
     if free := file.late.free_days:
-        yield f"In the whole term {days(free)} of lateness {'is' if free == 1 else 'are'} free."
+        are, save = ("is", "it saves") if free == 1 else ("are", "they save")
+        yield f"In the whole term {days(free)} of lateness {are} free, where {save} most points."
 
 
 def late_sentence(policy: LatePolicy) -> str:
@@ -120,6 +150,22 @@ def late_sentence(policy: LatePolicy) -> str:
     if policy.last_day is not None:
         said.append(f"after {days(policy.last_day)} nothing counts")
     return f"Late: {'; '.join(said)}." if said else "Coming late costs nothing."
+
+
+def policy_sentences(file: CourseFile, lab: str, lateness: Lateness) -> Iterator[str]:
+    """Yield what a late submission costs in a lab, and what of that may still change."""
+    policy = file.policy(lab)
+    yield late_sentence(policy)
+    if (
+        lateness.days
+        and file.late.free_days
+        and policy.per_day
+        and not policy.is_over(lateness.days)
+    ):
+        yield (
+            "Your free days are spent where they save you most points, so what counts here can "
+            "change when another lab of yours is graded."
+        )
 
 
 def counting_sentences(rules: LabRules, points: dict[str, float]) -> Iterator[str]:

@@ -130,7 +130,8 @@ def _whole(about: About) -> list[str]:
         return list(about.remarks)
     _, *missing = sum_sentences(counted)
     late = lateness_sentence(counted)
-    return [*missing, *([late, about.told.policy] if late else [])]
+    dates = [about.told.dates] if about.told.dates else []
+    return [*missing, *dates, *([late, *about.told.policy] if late else [])]
 
 
 def _exercise(

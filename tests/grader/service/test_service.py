@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import nbformat
 import pytest
@@ -270,6 +271,55 @@ def test_the_class_s_rules_hold_at_once(service):
         assert service.ask("GET", "labs", "marta")[1] != []
     finally:
         path.unlink()
+
+
+DATES = """
+course: {time_zone: Pacific/Auckland}
+labs:
+  99_tiny: {due: 2020-04-04, grace: 30 min}
+extensions:
+  - {who: fay, lab: 99_tiny, due: 2020-04-05 02:30}
+"""
+
+
+def test_a_learner_sees_times_of_the_class_and_hands_a_lab_in_by_its_name(
+    service, tmp_path, monkeypatch, capsys
+):
+    shown = []
+    monkeypatch.setenv(client.ADDRESS, f"http://127.0.0.1:{service.port}")
+    monkeypatch.setenv(client.TOKENS[0], service.token("fay"))
+    monkeypatch.setattr(client, "ROOT", tmp_path)
+    monkeypatch.setattr(client, "display", lambda text: shown.append(text.data))
+    (service.root / "course.yml").write_text(DATES)
+    try:
+        client.submit(LAB)
+        assert f"work/{LAB}/{LAB}.ipynb' is no notebook that can be read" in capsys.readouterr().out
+        client.fetch(LAB)
+        client.labs()
+        client.submit(LAB)
+        monkeypatch.setenv("TZ", "America/Lima")  # where the notebook's server stands
+        time.tzset()
+        client.labs()
+        said = service.ask("GET", "labs", "fay")[1][0]
+    finally:
+        (service.root / "course.yml").unlink()
+        monkeypatch.delenv("TZ")
+        time.tzset()
+    came = datetime.fromisoformat(said["received"]["received"])
+    auckland = came.astimezone(ZoneInfo("Pacific/Auckland"))
+    assert said["due"] == "2020-04-05T02:30:00+12:00"  # of the hour that comes twice the second
+    assert came.utcoffset() == auckland.utcoffset()
+    assert abs(datetime.now(UTC) - came) < timedelta(minutes=5)
+    at = f"{auckland.day} {auckland:%B %Y, %H:%M:%S}"
+    place, receipt = capsys.readouterr().out.split("\n", 1)
+    assert place == f"It is in work/{LAB}/{LAB}.ipynb."
+    assert receipt.startswith(f"{LAB} was handed in on {at} ({came.tzname()}), which is after the")
+    head = ["| lab | due | handed in | points |", "|---|---|---|---|"]
+    rows = [
+        f"| {LAB} | 5 April 2020, 02:30:00 | {came} |  |" for came in ("not yet", f"{at}, late")
+    ]
+    zone = ["", "Times are those of Pacific/Auckland."]
+    assert [text.split("\n") for text in shown] == [[*head, row, *zone] for row in rows]
 
 
 def test_an_answer_given_at_once_by_many_is_judged_for_each(service):

@@ -277,6 +277,8 @@ def test_a_time_that_has_one_meaning_is_read_as_what_it_says(tmp_path, text):
         (b"1 July 10:00", "date is incomplete or can be read in two ways"),
         (b"\xef\xbb\xbf", "holds no date and time"),
         (b"9999-12-31 23:59 -0800", "holds no date and time"),
+        (b"9999-12-31 23:59:59 UTC", "holds no date and time"),  # the year 10000 in Madrid
+        (b"0001-01-01 00:00:00 UTC", "holds no date and time"),
     ],
 )
 def test_a_time_with_two_meanings_is_none_and_its_learner_is_told(tmp_path, text, says):

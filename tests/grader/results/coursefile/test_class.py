@@ -1,9 +1,12 @@
 """A class of sixty with rules of its own: what counts, worked out a second time by other means."""
 
 import csv
+import functools
+import itertools
 import json
 import random
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -97,34 +100,52 @@ def course(tmp_path_factory, seeds):
     return made
 
 
+@functools.cache
 def expected(student):
-    """What counts of a learner's labs, and of how much: with fractions, straight from the rules."""
-    free, found = 3, {}
-    for lab in LABS:
-        if (student, lab) not in HANDED_IN:
-            continue
-        scores, came, withheld = HANDED_IN[student, lab]
-        s = {name: Fraction(score or 0) for name, score in scores.items()}
-        if lab == "01_one":
-            earned, most = s["second"] * 3 / 6 + s["third"] + s["why"], 3 + 5
-        elif lab == "02_two":
-            earned, most = s["fourth"] + Fraction(withheld.get("fourth", 0)) + s["because"], 10 + 8
-        else:
-            earned, most = s["sixth"] + s["seventh"] + s["words"], 3 + 7 + 2
-        over = (came - LATER.get((student, lab), DUE[lab])).total_seconds()
-        days = -int(-over // 86400) if over > (1800 if lab == "01_one" else 0) else 0
-        if lab == "03_three":
-            used = min(days, free)
-            share = max(Fraction(0), 1 - Fraction(1, 4) * (days - used))
-        elif days > 6:
-            used, share = 0, Fraction(0)
-        else:
-            used = min(days, free)
-            left = days - used
-            share = max(Fraction(4, 10), 1 - Fraction(1, 10) * left) if left else Fraction(1)
-        free -= used
-        found[lab] = earned * share, most
-    return found
+    """What counts of a learner's labs, and of how much: with fractions, straight from the rules.
+
+    Of all ways to spend the three free days it is the best one.
+    """
+    handed_in = {lab: _earned(student, lab) for lab in LABS if (student, lab) in HANDED_IN}
+    days = {lab: _days(student, lab) for lab in handed_in}
+    ways = itertools.product(*(range(min(3, days[lab]) + 1) for lab in handed_in))
+    found = []
+    for way in ways:
+        shares = [_share(lab, days[lab], free) for lab, free in zip(handed_in, way, strict=True)]
+        points = sum(e * s for (e, _), s in zip(handed_in.values(), shares, strict=True))
+        if sum(way) <= 3:
+            found.append((points, sum(shares), -sum(way), way, shares))
+    *_, best = max(found)
+    return {
+        lab: (earned * share, most)
+        for (lab, (earned, most)), share in zip(handed_in.items(), best, strict=True)
+    }
+
+
+def _earned(student, lab):
+    scores, _, withheld = HANDED_IN[student, lab]
+    s = {name: Fraction(score or 0) for name, score in scores.items()}
+    if lab == "01_one":
+        return s["second"] * 3 / 6 + s["third"] + s["why"], 3 + 5
+    if lab == "02_two":
+        return s["fourth"] + Fraction(withheld.get("fourth", 0)) + s["because"], 10 + 8
+    return s["sixth"] + s["seventh"] + s["words"], 3 + 7 + 2
+
+
+def _days(student, lab):
+    """Days late by the clocks of Madrid; no hand-in here came in an hour that is shown twice."""
+    came = HANDED_IN[student, lab][1].astimezone(MADRID).replace(tzinfo=None, microsecond=0)
+    over = came - LATER.get((student, lab), DUE[lab]).replace(tzinfo=None)
+    grace = timedelta(minutes=30 if lab == "01_one" else 0)
+    return -(-over // timedelta(days=1)) if over > grace else 0
+
+
+def _share(lab, days, free):
+    if lab == "03_three":
+        return max(Fraction(0), 1 - Fraction(1, 4) * (days - free))
+    if days > 6:
+        return Fraction(0)
+    return max(Fraction(4, 10), 1 - Fraction(1, 10) * (days - free)) if days > free else Fraction(1)
 
 
 def counted(course):
@@ -204,9 +225,14 @@ def test_formgraders_list_and_nbgraders_export_say_what_counts_beside_what_was_e
             so_far = " so far" if (student, lab) == ("s05", "03_three") else ""
             said = f"{two_digits(counts)} of {two_digits(most)} points count{so_far})"
             assert one["display_timestamp"].endswith(said)
-    # the date by which `seconds_late` is told, in UTC: the learner's own, with the grace
-    assert rows["01_one", "s06"]["duedate"] == "2026-10-02 22:29:59"
-    assert rows["01_one", "s07"]["duedate"] == "2026-10-06 22:29:59"
+            due = LATER.get((student, lab), DUE[lab])
+            assert row["duedate"] == f"{due.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+            passed = HANDED_IN[student, lab][1].replace(microsecond=0) - due
+            seconds = passed.total_seconds() if _days(student, lab) else 0
+            assert int(row["seconds_late"]) == seconds
+    # the learner's own due date, in UTC and without the grace
+    assert rows["01_one", "s06"]["duedate"] == "2026-10-02 21:59:59"
+    assert rows["01_one", "s07"]["duedate"] == "2026-10-06 21:59:59"
 
 
 def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monkeypatch):
@@ -258,6 +284,58 @@ def exported(course):
         app.plugin_inst.export(gradebook)
     with (course.root / "grades.csv").open(newline="") as file:
         return {(row["assignment"], row["student_id"]): row for row in csv.DictReader(file)}
+
+
+def test_an_unknown_time_is_no_0_days_and_no_0_seconds(tmp_path):
+    course = make_book(tmp_path / "course")
+    (course.root / FILE).write_text("labs: {01: {due: 2026-10-02}}")
+    hand_in(course, "ana", "01_one", LABS["01_one"], None)
+    assert exported(course)["01_one", "ana"]["seconds_late"] == ""
+    heads, row = table(course, Kind.NBGRADER)
+    assert dict(zip(heads, row, strict=True))["days_late"] == ""
+    asked = SimpleNamespace(action="export", lab=[], to=Kind.GRADESCOPE, out=None)
+    assert command.run(asked, course.root) == 0
+    results = json.loads((course.root / "gradescope" / "01_one" / "ana.json").read_text())
+    assert results["extra_data"] == {"days_late": None, "final": True}
+    assert report.run(SimpleNamespace(lab="01", out=None, hide_names=False), course.root) == 0
+    out = course.root / "reports" / "01_one"
+    for name, column in (("counts.csv", "days_late"), ("learners.csv", "seconds_late")):
+        with (out / name).open(encoding="utf-8-sig", newline="") as file:
+            assert {one[column] for one in csv.DictReader(file)} == {""}
+
+
+def test_a_due_date_is_the_learners_own_where_the_gradebooks_dates_hold(tmp_path):
+    course = make_book(tmp_path / "course")
+    due = datetime(2026, 10, 2, 22)
+    for student in ("ana", "ben"):
+        hand_in(course, student, "01_one", LABS["01_one"], due + timedelta(hours=30))
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment("01_one", duedate=due)
+        gradebook.find_submission("01_one", "ana").extension = timedelta(days=1)
+        gradebook.db.commit()
+    rows = exported(course)
+    found = [
+        (rows["01_one", one]["duedate"], rows["01_one", one]["seconds_late"])
+        for one in ("ana", "ben")
+    ]
+    assert found == [("2026-10-03 22:00:00", "21600"), ("2026-10-02 22:00:00", "108000")]
+
+
+def test_a_mark_that_is_only_tried_out_decides_on_free_days_as_if_it_stood(tmp_path):
+    course = make_book(tmp_path / "course")
+    (course.root / FILE).write_text(
+        "late: {per_day: 10%, free_days: 1}\n"
+        "labs: {01: {due: 2026-10-02}, 02: {due: 2026-10-16, withheld: credit, drop: [fifth]}}"
+    )
+    for lab, day in (("01_one", 3), ("02_two", 17)):
+        withheld = {"fourth": 4.0} if lab == "02_two" else {}
+        scores = dict.fromkeys(LABS[lab], 2.0)  # 8 points, and 4 that are given beside 4
+        hand_in(course, "ana", lab, scores, datetime(2026, 10, day, 12), withheld)
+    marks = CountedMarks(course, read_course_file(course.root))
+    [(one, before)] = marks.read("01_one")
+    assert (before.lateness.free, before.earned) == (1, 8)  # of equals the one that is due first
+    fewer = marks.of("01_one", replace(one, scores=one.scores | {"first": 1.0}))
+    assert (fewer.lateness.free, fewer.counts) == (0, pytest.approx(6.3))
 
 
 def test_formgraders_pages_say_which_numbers_they_show(course, tmp_path):

@@ -1,10 +1,20 @@
 """What counts of one submission, rule by rule."""
 
+import itertools
+import random
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import pytest
 
-from grader.results.coursefile.counting import Lateness, RawMark, count, lateness_of
+from grader.results.coursefile.counting import (
+    Lateness,
+    RawMark,
+    contested,
+    count,
+    lateness_of,
+)
+from grader.results.coursefile.deadline import Period
 from grader.results.coursefile.schema import CourseFile, LabRules
 from grader.results.coursefile.sentences import counted_sentences
 
@@ -58,7 +68,7 @@ def late(seconds, free_days=0, grace="0 min", **policy):
             "labs": {"lab": {"due": "2026-10-02 12:00", "grace": grace}},
         }
     )
-    return lateness_of(file, "ana", {"lab": DUE + timedelta(seconds=seconds)})["lab"]
+    return lateness_of(file, "ana", {"lab": DUE + timedelta(seconds=seconds)}, {})["lab"]
 
 
 @pytest.mark.parametrize(
@@ -83,41 +93,138 @@ def test_a_share_stays_and_after_the_last_day_nothing():
     assert kept == pytest.approx([1, 0.7, 0.4, 0.25, 0.25, 0])
 
 
-def test_free_days_pay_where_they_save_points_in_the_order_of_due_dates():
-    file = CourseFile.model_validate(
-        {
-            "late": {"per_day": "10%", "last_day": 5, "free_days": 3},
-            "labs": {
-                "c": {"due": "2026-10-30 12:00"},
-                "a": {"due": "2026-10-02 12:00"},
-                "b": {"due": "2026-10-16 12:00", "late": {}},
-                "d": {"due": "2026-11-13 12:00"},
-                "never": {},
-            },
-            "extensions": [{"who": "ana", "lab": "d", "due": "2026-11-14 12:00"}],
-        }
-    )
-    days = {"a": 2, "b": 2, "c": 2, "d": 2}
-    times = {lab: DUE + timedelta(14 * n + days[lab]) for n, lab in enumerate("abcd")}
-    found = lateness_of(file, "ben", times | {"never": DUE})
-    assert {lab: (one.days, one.free) for lab, one in found.items()} == {
-        "a": (2, 2),
-        "b": (2, 0),  # where lateness costs nothing
-        "c": (2, 1),
-        "d": (2, 0),
-        "never": (0, 0),
+TERM = {
+    "late": {"per_day": "10%", "floor": "50%", "last_day": 9, "free_days": 2},
+    "labs": {
+        "a": {"due": "2026-10-02 12:00"},
+        "b": {"due": "2026-10-16 12:00"},
+        "c": {"due": "2026-10-30 12:00"},
+        "never": {},
+    },
+}
+
+
+def spent(days, earned, **changes):
+    """The free days that labs get, by name, and what is kept of each."""
+    file = CourseFile.model_validate(TERM | changes)
+    times = {
+        lab: file.deadline(lab, "ana").after(Period(late)) if lab != "never" else DUE
+        for lab, late in days.items()
     }
-    assert [found[lab].kept for lab in "abcd"] == pytest.approx([1, 1, 0.9, 0.8])
-    assert lateness_of(file, "ana", times)["d"].days == 1
-    too_late = lateness_of(file, "ben", times | {"a": DUE + timedelta(6)})
-    assert (too_late["a"].free, too_late["a"].kept, too_late["c"].free) == (0, 0, 2)
+    found = lateness_of(file, "ana", times, earned)
+    return {lab: (one.free, pytest.approx(one.kept)) for lab, one in found.items()}
+
+
+def test_free_days_are_not_spent_where_the_floor_makes_them_useless():
+    assert spent({"a": 8, "b": 2}, {"a": 10.0, "b": 10.0}) == {"a": (0, 0.5), "b": (2, 1)}
+
+
+def test_free_days_are_spent_where_they_save_most_points():
+    assert spent({"a": 2, "b": 2}, {"a": 5.0, "b": 10.0}) == {"a": (0, 0.8), "b": (2, 1)}
+    dear = {"labs": TERM["labs"] | {"b": {"due": "2026-10-16 12:00", "late": {"per_day": 0.25}}}}
+    assert spent({"a": 2, "b": 2}, {"a": 10.0, "b": 5.0}, **dear) == {"a": (0, 0.8), "b": (2, 1)}
+
+
+def test_free_days_cover_all_where_they_are_enough_whatever_was_earned():
+    assert spent({"a": 1, "b": 1}, {}) == {"a": (1, 1), "b": (1, 1)}
+    file = CourseFile.model_validate(TERM)
+    times = {lab: file.deadline(lab, "ana").after(Period(1)) for lab in "ab"}
+    assert contested(file, "ana", times) == ()
+    times["a"] += timedelta(1)
+    assert contested(file, "ana", times) == ("a", "b")
+
+
+def test_of_equals_the_lab_that_is_due_first_gets_the_free_days():
+    assert spent({"b": 1, "a": 1, "c": 1}, {"a": 0.3, "b": 0.1 + 0.2, "c": 0.3}) == {
+        "a": (1, 1),
+        "b": (1, 1),
+        "c": (0, 0.9),
+    }
+
+
+def test_a_lab_without_a_mark_gets_the_free_days_that_are_left():
+    assert spent({"a": 2, "b": 1}, {"b": 6.0}) == {"a": (1, 0.9), "b": (1, 1)}
+    assert spent({"a": 2, "b": 1}, {"a": 9.0, "b": 6.0}) == {"a": (2, 1), "b": (0, 0.9)}
+
+
+def test_no_free_day_is_spent_on_what_costs_nothing_or_is_lost():
+    free = {"labs": TERM["labs"] | {"b": {"due": "2026-10-16 12:00", "late": {}}}}
+    found = spent({"a": 10, "b": 3, "c": 1, "never": 0}, dict.fromkeys("abc", 10.0), **free)
+    assert found == {"a": (0, 0), "b": (0, 1), "c": (1, 1), "never": (0, 1)}
+
+
+def test_an_extension_moves_what_is_late():
+    file = CourseFile.model_validate(
+        TERM | {"extensions": [{"who": "ana", "lab": "a", "due": "2026-10-03 12:00"}]}
+    )
+    times = {"a": DUE + timedelta(2)}
+    days = [lateness_of(file, who, times, {})["a"].days for who in ("ana", "ben")]
+    assert days == [1, 2]
+
+
+def test_no_way_to_spend_the_free_days_saves_more(seeds):
+    """Over many classes, against all ways that there are; the rule for equals holds as well."""
+    chance, better = random.Random(seeds[0]), 0
+    for _ in range(400):
+        labs = "abcd"[: chance.randint(1, 4)]
+        rules = {lab: _drawn_lab(chance, 7 * week) for week, lab in enumerate(labs)}
+        budget = chance.randint(0, 6)
+        file = CourseFile.model_validate({"late": {"free_days": budget}, "labs": rules})
+        late = {lab: chance.choice([0, 1, 1, 2, 3, 4, 6]) for lab in labs}
+        earned = {lab: chance.choice([0, 1.5, 4, 4, 10]) for lab in labs if chance.random() < 0.9}
+        times = {lab: file.deadline(lab, "ana").after(Period(late[lab])) for lab in labs}
+        found = lateness_of(file, "ana", times, earned)
+
+        def worth(way, rules=rules, late=late, earned=earned):
+            kept = [
+                _kept(rules[lab]["late"], late[lab], k) for lab, k in zip(rules, way, strict=True)
+            ]
+            points = [Fraction(str(earned.get(lab, 0))) for lab in rules]
+            return (
+                sum(p * k for p, k in zip(points, kept, strict=True)),
+                sum(kept),
+                -sum(way),
+                way,
+                kept,
+            )
+
+        ways = itertools.product(*(range(late[lab] + 1) for lab in labs))
+        best = max(worth(way) for way in ways if sum(way) <= budget)
+        assert tuple(one.free for one in found.values()) == best[3], (file, late, earned)
+        assert [one.kept for one in found.values()] == pytest.approx([float(k) for k in best[4]])
+        better += best[0] > worth(_first_come(late, budget))[0]
+    assert better > 50  # than to spend them in the order of the due dates
+
+
+def _drawn_lab(chance, days):
+    late = {
+        "per_day": chance.choice(["0%", "5%", "10%", "25%", "50%", "100%"]),
+        "floor": chance.choice(["0%", "0%", "40%", "75%"]),
+        "last_day": chance.choice([None, 2, 5]),
+    }
+    return {"due": f"{DUE + timedelta(days):%Y-%m-%d %H:%M}", "late": late}
+
+
+def _kept(policy, days, free):
+    if policy["last_day"] is not None and days > policy["last_day"]:
+        return Fraction(0)
+    per_day, floor = (Fraction(int(policy[key][:-1]), 100) for key in ("per_day", "floor"))
+    return max(1 - per_day * (days - free), floor) if days > free else Fraction(1)
+
+
+def _first_come(late, left):
+    way = []
+    for days in late.values():
+        way.append(min(days, left))
+        left -= way[-1]
+    return tuple(way)
 
 
 def test_a_time_that_is_unknown_counts_as_in_time_and_says_that_it_is_unknown():
     file = CourseFile.model_validate(
         {"late": {"per_day": 1}, "labs": {"lab": {"due": "2026-10-02"}}}
     )
-    assert lateness_of(file, "ana", {"lab": None}) == {"lab": Lateness(known=False)}
+    assert lateness_of(file, "ana", {"lab": None}, {}) == {"lab": Lateness(known=False)}
 
 
 @pytest.mark.parametrize(

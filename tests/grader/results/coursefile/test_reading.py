@@ -9,6 +9,7 @@ from grader import UserError
 from grader.authoring.notebook import to_notebook
 from grader.authoring.text import parse
 from grader.phase_paths import ROOT, phases
+from grader.results.coursefile.deadline import Period
 from grader.results.coursefile.reading import FILE, exercises_of, read_course_file
 from grader.results.coursefile.schema import Shown, Withheld
 from grader.results.coursefile.sentences import free_sentences, lab_sentences
@@ -34,11 +35,16 @@ def test_no_file_is_no_rules_and_an_empty_one_names_no_lab(root):
 
 
 @pytest.mark.parametrize(
-    ("days", "said"), [(0, []), (1, ["1 day of lateness is"]), (2, ["2 days of lateness are"])]
+    ("days", "said"),
+    [
+        (0, []),
+        (1, ["1 day of lateness is free, where it saves most points"]),
+        (2, ["2 days of lateness are free, where they save most points"]),
+    ],
 )
 def test_the_terms_free_days_are_a_sentence(root, days, said):
     file = read(root, f"late: {{free_days: {days}}}")
-    assert list(free_sentences(file)) == [f"In the whole term {one} free." for one in said]
+    assert list(free_sentences(file)) == [f"In the whole term {one}." for one in said]
 
 
 def test_values_are_the_texts_that_stand_there(root):
@@ -56,7 +62,10 @@ def test_values_are_the_texts_that_stand_there(root):
     assert list(file.labs) == ["01_one", "02_two", "03_three"]
     assert file.sections["no"].graders == ("0123",)
     one, two, three = file.labs.values()
-    assert (one.due, one.grace) == (datetime(2026, 10, 2, 23, 59, 59), timedelta(minutes=30))
+    assert (one.due, one.grace) == (
+        datetime(2026, 10, 2, 23, 59, 59),
+        Period(elapsed=timedelta(minutes=30)),
+    )
     assert one.late.model_dump() == {"per_day": 0.1, "floor": 0.5, "last_day": 3}
     assert (two.release, two.due) == (
         datetime(2026, 10, 1, 8, 15),
@@ -107,6 +116,9 @@ def test_further_stands_for_all_that_the_lab_calls_so(root):
         ("labs: {one: {due: 2026-13-01}}", "1: labs.01_one.due: expected a day"),
         ("labs: {one: {due: 2026-10-01 10:00+02:00}}", "1: labs.01_one.due: expected a day"),
         ("labs:\n  one:\n    grace: 30", "3: labs.01_one.grace: expected a time such as 30 min"),
+        ("labs: {one: {grace: 367 days}}", "1: labs.01_one.grace: expected at most 366 days, got"),
+        (f"labs: {{one: {{grace: {'9' * 400} h}}}}", "1: labs.01_one.grace: expected at most 366"),
+        ("labs: {one: {due: 9999-12-31}}", "1: labs.01_one.due: expected a year from 1970 to 8999"),
         ("late: {per_day: 10}", "1: late.per_day: expected a share such as 10% or 0.1, got '10'"),
         ("late: {per_day: -1%}", "1: late.per_day: expected a share"),
         ("late:\n  last_day: -1", "2: late.last_day: input should be greater than or equal to 0"),
