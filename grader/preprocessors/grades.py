@@ -15,8 +15,9 @@ from nbgrader.utils import is_grade, is_task
 
 from grader import UserError
 from grader.judging.graded_cell import read_verdicts
+from grader.results.coursefile.class_list import class_list, passed_over_sentence
 from grader.results.coursefile.marks import told
-from grader.results.coursefile.reading import due_dates, read_course_file
+from grader.results.coursefile.reading import due_dates
 from grader.results.feedback.page import ABOUT, About
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.names import shown_id
@@ -34,15 +35,18 @@ class CarefulFeedback(GenerateFeedback):
         """Make all pages, say what is missing, and raise NbGraderException for who has no page."""
         lab = self.coursedir.assignment_id
         try:
-            read_course_file(Path(self.coursedir.root))
+            self._class = class_list(Path(self.coursedir.root))
         except UserError as error:
             raise NbGraderException(str(error)) from error
         with Gradebook(self.coursedir.db_url) as gradebook:
             self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}
             missing = missing_marks(gradebook.db, lab)
         self._without: list[str] = []
+        self._passed_over: dict[str, str] = {}
         super().convert_notebooks()
-        made = {Path(folder).parent.name for folder in self.assignments}
+        if said := passed_over_sentence(self._passed_over):
+            self.log.warning("%s: no page of feedback is made. %s", lab, said)
+        made = {Path(one).parent.name for one in self.assignments} - self._passed_over.keys()
         for waits, what in ((True, "not marked yet"), (False, "without a mark")):
             some = [one for one in missing if one.waits is waits and one.student in made]
             if some:
@@ -57,6 +61,9 @@ class CarefulFeedback(GenerateFeedback):
             raise NbGraderException(f"no feedback for {', '.join(self._without)}")
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        if why := self._class.why_not(student_id):
+            self._passed_over[student_id] = why
+            return False
         if student_id in self._entered:
             return super().init_destination(assignment_id, student_id)
         self._without.append(shown_id(student_id))

@@ -30,6 +30,7 @@ from sqlalchemy.pool import NullPool
 from grader import UserError
 from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
+from grader.results.coursefile.class_list import class_list
 from grader.results.coursefile.reading import due_dates
 from grader.results.feedback.exercises import code_by_exercise
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
@@ -305,7 +306,9 @@ class Results:
                 for cell, name, manual in graded_cells(session, lab)
             }
             self._by_name = {cell.name: cell for cell in self._cells.values()}
-            self.students = sorted(handed_in(session, lab))
+            who = sorted(handed_in(session, lab))
+            self._class = class_list(self.course.root)
+            self._handed_in, self.students = who, self._class.without_others(who)
             self.late = seconds_late(session, lab, due_dates(self.course.root, lab))
             self._lost: dict[str, set[str]] = {}
             for one in missing_marks(session, lab):
@@ -315,9 +318,16 @@ class Results:
 
     @property
     def not_entered(self) -> list[str]:
-        """Learners whose submission is on disk and not in the gradebook."""
+        """Learners of the class whose submission is on disk and not in the gradebook."""
         known = set(map(nfc, self.students))
-        return sorted(set(self.course.students("submitted", self.lab)) - known)
+        on_disk = set(self.course.students("submitted", self.lab))
+        return sorted(self._class.without_others(on_disk - known))
+
+    @property
+    def passed_over(self) -> dict[str, str]:
+        """Why those who handed the lab in and do not belong to the class are passed over, by id."""
+        every = {*self._handed_in, *self.course.students("submitted", self.lab)}
+        return self._class.passed_over(every)
 
     @property
     def cells(self) -> list[GradedCell]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.results.class_report.names import Names
+from grader.results.coursefile.class_list import class_list_of
 from grader.results.coursefile.counting import Counted
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import exercises_of
@@ -54,7 +55,9 @@ class ClassCounts:
         self.rules = list(
             lab_sentences(file, lab, exercises_of(root, lab) or {}, people=not names.hidden)
         )
-        self._members = read_roster(root, file)
+        belong = class_list_of(root, file)
+        every = read_roster(root, file)
+        self._members = {who: one for who, one in every.items() if not belong.why_not(who)}
         self._seen: set[str] = set()
         self._late: list[Counted] = []
         self.whole = Reached()

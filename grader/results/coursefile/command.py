@@ -13,6 +13,7 @@ from nbgrader.api import Gradebook
 from grader import UserError
 from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
+from grader.results.coursefile.class_list import class_list_of, passed_over_sentence
 from grader.results.coursefile.exports import PLACES, WRITERS, Entry, Kind
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import (
@@ -64,6 +65,8 @@ def _check(course: Course, file: CourseFile) -> int:
         print(f"Links to lessons lead to {about.lesson_url}.")
     for sentence in free_sentences(file):
         print(sentence)
+    if file.left:
+        print(f"Left, and passed over: {', '.join(file.left)}.")
     for name, group in file.sections.items():
         if group.graders:
             print(
@@ -85,7 +88,7 @@ def _check(course: Course, file: CourseFile) -> int:
 
 def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> Iterator[str]:
     """Yield what may be a slip: learners that one list has and another has not."""
-    known = set(members)
+    known, left = set(members), set(file.left)
     if problem := other_id(course.root, file, course.directory.course_id):
         yield problem
     if course.database is None or course.database.exists():
@@ -98,9 +101,9 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
                 for one in lab.submissions
                 if one.extension
             }
-        for student in sorted(entered - known if members else ()):
-            yield f"{student} is in the gradebook, and not in the roster"
-        for student in sorted(known - entered):
+        for student in sorted(entered - known - left if members else ()):
+            yield f"{student} is in the gradebook, and not in the roster: passed over"
+        for student in sorted(known - entered - left):
             yield f"{student} is in the roster, and not in the gradebook: `course roster` enters it"
         for student, lab in sorted(own):
             yield (
@@ -113,8 +116,12 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
             yield f"{one.who}, who has an extension of {one.lab}, is nobody's id"
     for lab in file.labs:
         for student in course.students("submitted", lab):
-            if members and student not in members:
-                yield f"{student} handed {lab} in, and is not in the roster"
+            known.add(student)
+            if members and student not in members and student not in left:
+                yield f"{student} handed {lab} in, and is not in the roster: passed over"
+    for student in file.left:
+        if student not in known:
+            yield f"{student}, who left, is nobody's id"
 
 
 def _roster(course: Course, file: CourseFile) -> int:
@@ -122,7 +129,7 @@ def _roster(course: Course, file: CourseFile) -> int:
         raise UserError(f"{FILE} names no roster: give it `roster: {{file: ..., id: ...}}`")
     members = read_roster(course.root, file)
     _say_how_it_was_read(course, file.roster)
-    changed = list(enter_roster(course, members))
+    changed = list(enter_roster(course, members, file.left))
     for line in changed:
         print(line)
     lines = "1 line" if len(changed) == 1 else f"{len(changed) or 'no'} lines"
@@ -141,16 +148,17 @@ def entries(course: Course, file: CourseFile, labs: list[str], now: datetime) ->
     for student, one in read_roster(course.root, file).items():
         known = members.get(student, one)
         members[student] = replace(known, **{k: v for k, v in asdict(one).items() if v})
+    belong = class_list_of(course.root, file).without_others(members)
     for lab in labs:
         graded = {one.student: (one, what) for one, what in counted.read(lab)}
-        for student, member in members.items():
+        for student in belong:
             found, what = graded.get(student, (None, None))
             shown = file.shows("misconceptions", lab, student, now)
-            yield Entry(member, lab, found, what, shown)
+            yield Entry(members[student], lab, found, what, shown)
 
 
 def _entered(course: Course) -> dict[str, Member]:
-    """Return the gradebook's students: those that a roster does not have are exported, too."""
+    """Return the gradebook's students, who are the class where there is no roster."""
     with Gradebook(course.directory.db_url) as gradebook:
         return {
             one.id: Member(one.id, one.first_name or "", one.last_name or "", one.email or "")
@@ -171,4 +179,7 @@ def _export(course: Course, file: CourseFile, labs: list[str], to: Kind, out: Pa
     WRITERS[to](file, found, path)
     without = sum(one.score == "" for one in found)
     print(f"{path}: {len(found)} marks of {', '.join(chosen)}; {without} without a score yet.")
+    known = {*_entered(course), *(s for lab in chosen for s in course.students("submitted", lab))}
+    if said := passed_over_sentence(class_list_of(course.root, file).passed_over(known)):
+        print(said)
     return 0

@@ -239,11 +239,16 @@ class Export(Part):
 
 
 class CourseFile(Part):
-    """The whole file. Labs stand in its order, under the names of their folders."""
+    """The whole file. Labs stand in its order, under the names of their folders.
+
+    Attributes:
+        left: ids of learners who left the class. They are passed over, and nothing is deleted.
+    """
 
     course: About = About()
     sections: dict[Name, Group] = Field(default_factory=dict)
     roster: Roster | None = None
+    left: Names = ()
     late: TermPolicy = TermPolicy()
     labs: dict[Name, LabRules] = Field(default_factory=dict)
     extensions: tuple[Extension, ...] = ()
