@@ -238,7 +238,7 @@ def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monk
     first = shown()
     assert (first["a"], first["b"]) == ("16 of 16 points count)", "16 of 20 points count)")
     assert first["i"] == ""
-    assert len(read) == 5  # however many learners there are
+    assert len(read) == 8  # however many learners there are
     assert len(parsed) == 1  # of the one who was not asked for four points
     hand_in(course, "b", "02_two", scores, came, {"fourth": 4.0})
     assert shown()["b"] == "16 of 16 points count)"
