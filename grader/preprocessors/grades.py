@@ -14,14 +14,22 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import is_grade, is_task
 
 from grader import UserError
+from grader.course import open_course
 from grader.judging.graded_cell import read_verdicts
 from grader.results.coursefile.class_list import class_list, passed_over_sentence
 from grader.results.coursefile.marks import told
-from grader.results.coursefile.reading import due_dates
+from grader.results.coursefile.reading import due_dates, read_course_file
+from grader.results.coursefile.term import term_words
 from grader.results.feedback.page import ABOUT, About
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.names import shown_id
 from grader.verdict import in_points
+
+
+def _term(root: Path, lab: str, student: str, now: datetime) -> str:
+    """Return a learner's total in words, where the class has one."""
+    file = read_course_file(root)
+    return term_words(open_course(root), lab, student, now, file) if file else ""
 
 
 class CarefulFeedback(GenerateFeedback):
@@ -97,6 +105,7 @@ class GetGrades(nbgrader.GetGrades):
                 cell.metadata.nbgrader.score = unmarked[cell.metadata.nbgrader.grade_id].words
         waiting = sum(one.points for one in unmarked.values() if one.waits)
         failed = sum(one.points for one in unmarked.values() if not one.waits)
+        now = datetime.now(UTC)
         penalty = float(where["late_penalty"])
         cost = f", which costs {in_points(penalty)}" if penalty else ", at no cost"
         unread = "because what was handed in could not be read or graded"
@@ -113,7 +122,8 @@ class GetGrades(nbgrader.GetGrades):
             score="no mark" if failed else float(where["score"]),
             most=float(where["max_score"]),
             remarks=tuple(sentence for holds, sentence in remarks if holds),
-            told=told(Path.cwd(), lab, student, datetime.now(UTC)),
+            told=told(Path.cwd(), lab, student, now),
+            term=_term(Path.cwd(), lab, student, now),
         )
         return nb, resources
 

@@ -17,8 +17,8 @@ from grader.results.coursefile.sentences import counted_sentences, days, lab_sen
 from grader.results.gradebook import Graded
 
 COLUMNS = (
-    *("learner", "section", "points", "counts", "of", "days_late", "free_days", "share_kept"),
-    *("final", "why"),
+    *("learner", "section", "raw_score", "counts", "counts_of"),
+    *("days_late", "free_days", "share_kept", "final", "why"),
 )
 LISTED = 40  # learners named on the page; the CSV has them all
 

@@ -84,6 +84,30 @@ def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
     return table, named
 
 
+def moodle_users(root: Path, file: CourseFile) -> tuple[str, dict[str, str]] | None:
+    """Return by which column of the roster Moodle knows its users, and what stands there, by id.
+
+    It is the column that ``identify`` names, or that ``roster`` names as ``moodle`` or as ``id``.
+    None without a roster.
+
+    Raises:
+        UserError: as :func:`read_roster`, and when the roster has no such column.
+    """
+    if (roster := file.roster) is None:
+        return None
+    asked = plain(file.export.moodle.identify)
+    column = plain(roster.moodle) or asked or plain(roster.id)
+    table, columns = roster_table(root, roster)
+    if column not in table.columns:
+        has = ", ".join(map(repr, table.columns))
+        raise UserError(
+            f"course.yml: export.moodle.identify: expected the column of {roster.file} by which "
+            f"Moodle knows its users, got {asked!r}; it has: {has}"
+        )
+    cells = {row.cells[columns["id"]]: row.cells[column] for row in table.rows}
+    return asked or column, {one: cells[one] for one in read_roster(root, file)}
+
+
 def enter_roster(
     course: Course, members: dict[str, Member], left: Collection[str] = ()
 ) -> Iterator[str]:

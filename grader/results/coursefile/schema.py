@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
@@ -40,6 +41,17 @@ def _share(value: Any) -> float:
         number = -1.0
     if not 0 <= number <= 1:
         raise ValueError(f"expected a share such as 10% or 0.1, got {text!r}")
+    return number
+
+
+def _weight(value: Any) -> float:
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf:
+        raise ValueError(f"expected a weight such as 20% or 2, got {text!r}")
     return number
 
 
@@ -99,6 +111,7 @@ def _several(value: Any) -> Any:
 
 
 Share = Annotated[float, BeforeValidator(_share)]
+Weight = Annotated[float, BeforeValidator(_weight)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Beginning = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=False))]
 End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True))]
@@ -173,6 +186,23 @@ class TermPolicy(LatePolicy):
     free_days: Annotated[int, Field(ge=0)] = 0
 
 
+class TotalPolicy(Part):
+    """What the labs make together: ``total:``.
+
+    Attributes:
+        weights: of the labs, as any numbers or percentages; by default what each lab counts.
+        drop_lowest: how many labs are dropped for each learner: those without which the total is
+            highest.
+        out_of: what somebody has who reached all points.
+        decimals: of the total as it is shown.
+    """
+
+    weights: dict[Name, Weight] = Field(default_factory=dict)
+    drop_lowest: Annotated[int, Field(ge=0)] = 0
+    out_of: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
+    decimals: Annotated[int, Field(ge=0, le=2)] = 1
+
+
 class Feedback(Part):
     """What learners see: the names of mistakes, calls that fail, and rubrics of what is marked.
 
@@ -224,11 +254,15 @@ class Platform(Part):
     """What a learning platform calls the labs: the heading of each one's column.
 
     Attributes:
-        identify: for Moodle, the heading of the column by which it knows its users.
+        identify: for Moodle, the roster's column by which it knows its users; by default the one
+            that `roster` names as ``moodle``, or as ``id``.
+        total: the heading of the total's column. Canvas gets none without it: it would make an
+            assignment of it, and count it beside the labs.
     """
 
-    identify: Name = "Username"
+    identify: str = ""
     items: dict[Name, Name] = Field(default_factory=dict)
+    total: str = ""
 
 
 class Export(Part):
@@ -252,6 +286,7 @@ class CourseFile(Part):
     late: TermPolicy = TermPolicy()
     labs: dict[Name, LabRules] = Field(default_factory=dict)
     extensions: tuple[Extension, ...] = ()
+    total: TotalPolicy | None = None
     export: Export = Export()
 
     @property
