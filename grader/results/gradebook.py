@@ -270,12 +270,15 @@ class Graded:
 class Results:
     """The results of one lab in a course folder.
 
+    Args:
+        student: the one who is asked for, where it is one alone: that spares most of the work.
+
     Raises:
         UserError: when there is no gradebook, its file is none, or the lab is not in it.
     """
 
-    def __init__(self, course: Course, lab: str):
-        self.course, self.lab = course, lab
+    def __init__(self, course: Course, lab: str, student: str = ""):
+        self.course, self.lab, self._student = course, lab, student
         if course.database is not None and not course.database.exists():
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
         self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
@@ -306,12 +309,12 @@ class Results:
                 for cell, name, manual in graded_cells(session, lab)
             }
             self._by_name = {cell.name: cell for cell in self._cells.values()}
-            who = sorted(handed_in(session, lab))
+            who = sorted(handed_in(session, lab, self._student))
             self._class = class_list(self.course.root)
             self._handed_in, self.students = who, self._class.without_others(who)
             self.late = seconds_late(session, lab, due_dates(self.course.root, lab))
             self._lost: dict[str, set[str]] = {}
-            for one in missing_marks(session, lab):
+            for one in missing_marks(session, lab, self._student):
                 if not one.waits:
                     name = self.cell_name(one.notebook, one.cell)
                     self._lost.setdefault(one.student, set()).add(name)

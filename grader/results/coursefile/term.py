@@ -40,7 +40,7 @@ def totals(
     labs = [lab for lab in file.labs if weights[lab]]
     alone = next(iter(students), "") if len(students) == 1 else ""
     marks = CountedMarks(course, file, alone)
-    counted = {lab: _counted(marks, lab, students) for lab in labs}
+    counted = {lab: _counted(marks, lab, students, alone) for lab in labs}
     on_disk = {lab: set(course.students("submitted", lab)) for lab in labs}
     found = {}
     for student in students:
@@ -70,9 +70,11 @@ def term_words(course: Course, lab: str, student: str, now: datetime, file: Cour
     return " ".join(term_sentences(totals(course, file, [student], now, lab)[student]))
 
 
-def _counted(marks: CountedMarks, lab: str, students: Collection[str]) -> dict[str, Counted]:
+def _counted(
+    marks: CountedMarks, lab: str, students: Collection[str], alone: str
+) -> dict[str, Counted]:
     try:
-        results = Results(marks.course, lab)
+        results = Results(marks.course, lab, alone)
     except UserError:  # the lab is not in the gradebook yet
         return {}
     return {
