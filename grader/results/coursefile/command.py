@@ -143,10 +143,12 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
 
 def _unlikely(course: Course, file: CourseFile, members: set[str]) -> Iterator[str]:
     """Yield what rules mean that nobody may have meant: for labs, the total, and Moodle."""
-    for lab, worth in worths(course.root, file).items():
+    worth_of_labs = worths(course.root, file)
+    weights = weights_of(file, worth_of_labs)
+    for lab, worth in worth_of_labs.items():
         if not worth:
             yield f"{lab} counts 0 points: all of it is dropped, a bonus, or counts 0"
-        if file.total and worth and not file.labs[lab].due:
+        if file.total and weights[lab] and not file.labs[lab].due:
             yield f"{lab} has no due date, so no total is final while somebody has not handed it in"
         if file.labs[lab].feedback.attempts == 0:
             yield f"{lab}: with `attempts: 0` the service gives no verdict at all"
