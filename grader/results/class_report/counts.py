@@ -64,7 +64,6 @@ class ClassCounts:
         self.sections: dict[str, Reached] = {
             name: Reached(", ".join(section.graders)) for name, section in file.sections.items()
         }
-        self.most = 0.0
         self.rows: list[list[Any]] = []
 
     def add(self, one: Graded) -> None:
@@ -73,7 +72,6 @@ class ClassCounts:
         member = self._members.get(one.student)
         section = member.section if member else ""
         self._seen.add(one.student)
-        self.most = max(self.most, counted.most)
         groups = [self.whole, *([self.sections[section]] if section in self.sections else [])]
         for group in groups:
             group.learners += 1
