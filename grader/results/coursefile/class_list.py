@@ -72,7 +72,7 @@ def class_list_of(root: Path, file: CourseFile) -> ClassList:
     left = frozenset(map(nfc, file.left))
     if file.roster is None:
         return ClassList(left)
-    return ClassList(left, frozenset(map(nfc, read_roster(root, file))), file.roster.file)
+    return ClassList(left, frozenset(read_roster(root, file)), file.roster.file)
 
 
 def passed_over_sentence(found: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ from grader import UserError
 from grader.batch import command as batch
 from grader.results.class_report import command as report
 from grader.results.coursefile import command
-from grader.results.coursefile.class_list import ClassList, passed_over_sentence
+from grader.results.coursefile.class_list import ClassList, class_list, passed_over_sentence
 from grader.results.coursefile.exports import Kind
 from grader.results.coursefile.marks import told
 from grader.results.coursefile.reading import FILE
@@ -133,6 +133,20 @@ def test_nothing_is_deleted_and_a_line_less_brings_all_back(course, monkeypatch)
     assert Results(course, LAB).students == ["ana", "ben", "eve", "guest"]
     assert "guest" in exports(course, Kind.NBGRADER)
     assert formgrader(course).get_assignment(LAB)["average_score"] == 11.5
+
+
+def test_an_id_is_the_same_in_each_form_of_unicode(course):
+    (course.root / "class.csv").write_text("Login\nana\njose\u0301\n")
+    for left in ("jos\u00e9", "jose\u0301"):
+        (course.root / FILE).write_text(
+            WHO_LEFT.replace("eve", left).replace(", first_name: Name", "")
+        )
+        found = class_list(course.root)
+        assert {found.why_not(one) for one in ("jos\u00e9", "jose\u0301")} == {
+            "left, says course.yml"
+        }
+    (course.root / FILE).write_text(ONLY_ROSTER.replace(", first_name: Name", ""))
+    assert class_list(course.root).passed_over(["jos\u00e9", "jose\u0301"]) == {}
 
 
 def test_check_and_roster_say_who_left(course, capsys):

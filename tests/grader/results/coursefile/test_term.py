@@ -142,7 +142,17 @@ def test_before_a_due_date_nobody_has_a_0_for_it(course):
     assert [one.labs[0].share for one in (early, late, over)] == [None, 0, 0]
 
 
-def exported(course, kind, capsys=None):
+def test_within_the_grace_a_lab_is_not_missing(course):
+    rules = RULES.replace("due: 2026-10-16", "due: 2026-10-16, grace: 2 h") + "total: {}"
+    (course.root / FILE).write_text(rules)
+    file = read_course_file(course.root)
+    [student] = [s for s in STUDENTS[:7] if (s, 1) not in WORK and s != "s05"]
+    for hours, standing in ((1, "not due yet"), (3, "not handed in yet")):
+        now = DUE[1] + timedelta(hours=hours)
+        assert totals(course, file, [student], now)[student].labs[1].standing == standing
+
+
+def exported(course, kind):
     out = course.root / "out.csv"
     asked = SimpleNamespace(action="export", lab=[], to=kind, out=out)
     assert command.run(asked, course.root) == 0
