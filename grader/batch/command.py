@@ -29,6 +29,8 @@ from grader.batch.version import changes
 from grader.batch.writer import GradeRecord, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
+from grader.results.coursefile.class_list import class_list, passed_over_sentence
+from grader.results.coursefile.reading import FILE
 from grader.results.gradebook import Results
 from grader.run_record import RunRecord, typed_seed
 from grader.service.inbox import Inbox
@@ -347,7 +349,15 @@ class _Run:
 
     def __init__(self, course: Course, lab: LabFiles, args: argparse.Namespace):
         self.course, self.lab, self.args = course, lab, args
-        self.students = submissions(course.directory, lab.name, args.students)
+        found = submissions(course.directory, lab.name, args.students)
+        passed_over = class_list(course.root).passed_over(found)
+        self.students = {who: where for who, where in found.items() if who not in passed_over}
+        if passed_over and not self.students:
+            raise UserError(
+                f"nobody of the class has handed {lab.name} in. "
+                f"{passed_over_sentence(passed_over)} "
+                f"Who belongs to the class stands in its roster, and not below `left` in {FILE}"
+            )
         if not self.students:
             where = course.folder("submitted", "*", lab.name)
             which = f" that matches {' or '.join(args.students)}" if args.students else ""
@@ -359,6 +369,7 @@ class _Run:
         self.seed: str = secrets.token_hex(16) if drawn else args.seed
         self.preview = Preview(course, lab.name) if args.preview else None
         self.summary = self.preview or RunSummary(lab.name)
+        self.summary.passed_over = passed_over
         self.seen: set[str] = set()  # students who have a row in the gradebook
         self.recorded: set[str] = set()  # students who were graded before
         key, own = secrets.token_hex(32), Submission(lab.notebooks)
@@ -503,7 +514,7 @@ class _Run:
             why = "; ".join(dict.fromkeys(map(str, one.reasons())))
             if why and one.student not in summary.failures:
                 summary.people[one.student] = why
-        self.writer.set_maxima(self.lab.name, most, seen)
+        self.writer.set_maxima(self.lab.name, most, {*seen, *results.passed_over})
         summary.late = {who: late for who, late in results.late.items() if late and who in seen}
         without = set(map(nfc, summary.failures))
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]

@@ -164,6 +164,7 @@ class Preview(RunSummary):
                 table.add_row(escape(exercise) or "in the whole lab", *map(str, counts))
         console.print(f"{escape(self.lab)}: what grading again would change", highlight=False)
         console.print(table)
+        self.show_passed_over(console)
         for line in self._lines(whole):
             console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
         if self.failures:

@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from grader.results.coursefile.class_list import passed_over_sentence
 from grader.results.marks import duration
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -83,6 +84,7 @@ class RunSummary:
     to_mark: int = 0
     not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
+    passed_over: dict[str, str] = field(default_factory=dict)  # why, by student
 
     def show(self, console: Console) -> None:
         """Print the counts, and the submissions that need a person or have no verdict."""
@@ -99,6 +101,7 @@ class RunSummary:
         ):
             table.add_row(what, str(count))
         console.print(table)
+        self.show_passed_over(console)
         if self.unsafe:
             console.print("[bold red]These grades were made without a sandbox.[/bold red]")
         late = ", ".join(f"{who} ({duration(seconds)})" for who, seconds in self.late.items())
@@ -114,6 +117,11 @@ class RunSummary:
                 console.print(f"[bold]{title}[/bold]")
                 for line in lines:
                     console.print(f"  {escape(line)}", highlight=False)
+
+    def show_passed_over(self, console: Console) -> None:
+        """Print who handed in and does not belong to the class, if anybody does."""
+        if said := passed_over_sentence(self.passed_over):
+            console.print(escape(said), highlight=False, soft_wrap=True)
 
 
 def in_lines(found: dict[str, str]) -> list[str]:

@@ -394,6 +394,8 @@ class Book:
             .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
             .where(Grade.cell_id.in_(cells))
         ):
+            if share.members.why_not(student):
+                continue
             cell, notebook = cells[grade.cell_id]
             if (student, notebook, cell.name) in lost:
                 unread[cell.id] += 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import UserError
+from grader.results.coursefile.class_list import EVERYBODY, ClassList, class_list_of
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.roster import read_roster
 
@@ -22,11 +23,13 @@ class Share:
         sections: that name them as a grader.
         others: the learners whom other graders mark. Whoever is in no section, or in one without a
             grader, is everybody's.
+        members: the class. Answers of others are not marked, and not shown.
         problem: why the work can't be divided, or empty.
     """
 
     sections: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
+    members: ClassList = EVERYBODY
     problem: str = ""
 
     def has(self, student: str) -> bool:
@@ -50,11 +53,13 @@ def share_of(root: Path, names: Collection[str]) -> Share:
         file = read_course_file(root)
         graders = {name: one.graders for name, one in file.sections.items()} if file else {}
         own = tuple(name for name, those in graders.items() if not set(those).isdisjoint(names))
-        if file is None or not own:
+        if file is None:
             return Share()
+        belong = class_list_of(root, file)
+        if not own:
+            return Share(members=belong)
         members = read_roster(root, file).values()
     except UserError as error:
         return Share(problem=str(error))
-    return Share(
-        own, frozenset(m.id for m in members if m.section not in own and graders.get(m.section))
-    )
+    others = (m.id for m in members if m.section not in own and graders.get(m.section))
+    return Share(own, frozenset(others), belong)

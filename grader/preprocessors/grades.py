@@ -15,17 +15,26 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.utils import is_grade, is_task
 
 from grader import UserError
+from grader.course import open_course
 from grader.judging.graded_cell import read_verdicts
+from grader.results.coursefile.class_list import class_list, passed_over_sentence
 from grader.results.coursefile.deadline import Deadline
 from grader.results.coursefile.marks import told
 from grader.results.coursefile.reading import deadlines, read_course_file
 from grader.results.coursefile.sentences import dates_sentence
+from grader.results.coursefile.term import term_words
 from grader.results.feedback.page import ABOUT, About
 from grader.results.marks import duration, missing_marks, seconds_late
 from grader.submission.names import shown_id
 from grader.verdict import in_points
 
 UTC_ZONE = ZoneInfo("UTC")  # the gradebook's
+
+
+def _term(root: Path, lab: str, student: str, now: datetime) -> str:
+    """Return a learner's total in words, where the class has one."""
+    file = read_course_file(root)
+    return term_words(open_course(root), lab, student, now, file) if file else ""
 
 
 class CarefulFeedback(GenerateFeedback):
@@ -39,15 +48,18 @@ class CarefulFeedback(GenerateFeedback):
         """Make all pages, say what is missing, and raise NbGraderException for who has no page."""
         lab = self.coursedir.assignment_id
         try:
-            read_course_file(Path(self.coursedir.root))
+            self._class = class_list(Path(self.coursedir.root))
         except UserError as error:
             raise NbGraderException(str(error)) from error
         with Gradebook(self.coursedir.db_url) as gradebook:
             self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}
             missing = missing_marks(gradebook.db, lab)
         self._without: list[str] = []
+        self._passed_over: dict[str, str] = {}
         super().convert_notebooks()
-        made = {Path(folder).parent.name for folder in self.assignments}
+        if said := passed_over_sentence(self._passed_over):
+            self.log.warning("%s: no page of feedback is made. %s", lab, said)
+        made = {Path(one).parent.name for one in self.assignments} - self._passed_over.keys()
         for waits, what in ((True, "not marked yet"), (False, "without a mark")):
             some = [one for one in missing if one.waits is waits and one.student in made]
             if some:
@@ -62,6 +74,9 @@ class CarefulFeedback(GenerateFeedback):
             raise NbGraderException(f"no feedback for {', '.join(self._without)}")
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        if why := self._class.why_not(student_id):
+            self._passed_over[student_id] = why
+            return False
         if student_id in self._entered:
             return super().init_destination(assignment_id, student_id)
         self._without.append(shown_id(student_id))
@@ -104,6 +119,7 @@ class GetGrades(nbgrader.GetGrades):
                 cell.metadata.nbgrader.score = unmarked[cell.metadata.nbgrader.grade_id].words
         waiting = sum(one.points for one in unmarked.values() if one.waits)
         failed = sum(one.points for one in unmarked.values() if not one.waits)
+        now = datetime.now(UTC)
         penalty = float(where["late_penalty"])
         cost = f", which costs {in_points(penalty)}" if penalty else ", at no cost"
         unread = "because what was handed in could not be read or graded"
@@ -121,7 +137,8 @@ class GetGrades(nbgrader.GetGrades):
             score="no mark" if failed else float(where["score"]),
             most=float(where["max_score"]),
             remarks=tuple(sentence for holds, sentence in remarks if holds),
-            told=told(Path.cwd(), lab, student, datetime.now(UTC)),
+            told=told(Path.cwd(), lab, student, now),
+            term=_term(Path.cwd(), lab, student, now),
         )
         return nb, resources
 

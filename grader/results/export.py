@@ -12,6 +12,7 @@ from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
 from grader import UserError
+from grader.results.coursefile.class_list import ClassList, class_list, passed_over_sentence
 from grader.results.coursefile.marks import counts_of
 from grader.results.coursefile.reading import deadlines, read_course_file
 from grader.results.coursefile.sentences import rounded
@@ -39,8 +40,10 @@ class Export(ExportPlugin):
     A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
     So it is where one of several notebooks could not be read or graded. Where none could, or
     nothing was handed in, there is neither. The status says so.
-    Who handed in and is not in the gradebook has a row, too. Where the class has a ``course.yml``,
-    two columns more say what counts by it, as ``course export`` does; all others are as earned.
+    Who handed in and is not in the gradebook has a row, too; who does not belong to the class has
+    none (:mod:`grader.results.coursefile.class_list`), and that is said. Where the class has a
+    ``course.yml``, two columns more say what counts by it, as ``course export`` does; all others
+    are as earned.
     """
 
     def export(self, gradebook: Gradebook) -> None:
@@ -58,6 +61,7 @@ class Export(ExportPlugin):
         self.log.info("Exporting grades to %s", path)
         students, labs = set(map(str, self.student)), set(map(str, self.assignment))
         chosen = [lab for lab in gradebook.assignments if not labs or lab.name in labs]
+        self._passed_over: dict[str, str] = {}
         rows = (row for lab in chosen for row in self._rows(gradebook, lab))
         columns = (*COLUMNS, *COUNTS) if read_course_file(self._course.root) else COLUMNS
         rows = (row for row in rows if not students or row["student_id"] in students)
@@ -65,6 +69,8 @@ class Export(ExportPlugin):
         write_table(path, [columns, *table], "utf-8")
         if path.is_file():
             self._course.share(path)
+        if said := passed_over_sentence(self._passed_over):
+            self.log.warning("%s", said)
 
     def _rows(self, gradebook: Gradebook, lab: Assignment) -> list[dict[str, Any]]:
         db = gradebook.db
@@ -79,8 +85,10 @@ class Export(ExportPlugin):
         handed_in = self._course.students("submitted", lab.name)  # the gradebook may not know it
         on_disk = {known.get(one, shown_id(one)) for one in handed_in}
         counted = counts_of(self._course, lab.name) if submissions else None
+        every = [*students, *sorted(on_disk - set(students))]
+        self._passed_over |= self._class.passed_over(every)
         rows = []
-        for student in [*students, *sorted(on_disk - set(students))]:
+        for student in self._class.without_others(every):
             due = getattr(submissions.get(student), "duedate", lab.duedate)  # with an extension
             if deadline_of:
                 deadline = deadline_of(student)
@@ -102,6 +110,10 @@ class Export(ExportPlugin):
                 row["status"] = "not handed in"
             rows.append(row)
         return rows
+
+    @cached_property
+    def _class(self) -> ClassList:
+        return class_list(self._course.root)
 
     @cached_property
     def _course(self) -> Course:

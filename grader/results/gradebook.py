@@ -30,6 +30,7 @@ from sqlalchemy.pool import NullPool
 from grader import UserError
 from grader.course import Course, no_gradebook
 from grader.judging.graded_cell import read_verdicts
+from grader.results.coursefile.class_list import class_list
 from grader.results.coursefile.reading import deadlines
 from grader.results.feedback.exercises import code_by_exercise
 from grader.results.marks import graded_cells, handed_in, missing_marks, seconds_late
@@ -269,12 +270,15 @@ class Graded:
 class Results:
     """The results of one lab in a course folder.
 
+    Args:
+        student: the one who is asked for, where it is one alone: that spares most of the work.
+
     Raises:
         UserError: when there is no gradebook, its file is none, or the lab is not in it.
     """
 
-    def __init__(self, course: Course, lab: str):
-        self.course, self.lab = course, lab
+    def __init__(self, course: Course, lab: str, student: str = ""):
+        self.course, self.lab, self._student = course, lab, student
         if course.database is not None and not course.database.exists():
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
         self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
@@ -305,19 +309,28 @@ class Results:
                 for cell, name, manual in graded_cells(session, lab)
             }
             self._by_name = {cell.name: cell for cell in self._cells.values()}
-            self.students = sorted(handed_in(session, lab))
+            who = sorted(handed_in(session, lab, self._student))
+            self._class = class_list(self.course.root)
+            self._handed_in, self.students = who, self._class.without_others(who)
             self.late = seconds_late(session, lab, deadlines(self.course.root, lab))
             self._lost: dict[str, set[str]] = {}
-            for one in missing_marks(session, lab):
+            for one in missing_marks(session, lab, self._student):
                 if not one.waits:
                     name = self.cell_name(one.notebook, one.cell)
                     self._lost.setdefault(one.student, set()).add(name)
 
     @property
     def not_entered(self) -> list[str]:
-        """Learners whose submission is on disk and not in the gradebook."""
+        """Learners of the class whose submission is on disk and not in the gradebook."""
         known = set(map(nfc, self.students))
-        return sorted(set(self.course.students("submitted", self.lab)) - known)
+        on_disk = set(self.course.students("submitted", self.lab))
+        return sorted(self._class.without_others(on_disk - known))
+
+    @property
+    def passed_over(self) -> dict[str, str]:
+        """Why those who handed the lab in and do not belong to the class are passed over, by id."""
+        every = {*self._handed_in, *self.course.students("submitted", self.lab)}
+        return self._class.passed_over(every)
 
     @property
     def cells(self) -> list[GradedCell]:

@@ -60,10 +60,12 @@ def graded_cells(db: Database, lab: str) -> list[tuple[GradeCell | TaskCell, str
     return found
 
 
-def handed_in(db: Database, lab: str) -> set[str]:
-    """Return the students whose submission is in the gradebook."""
-    query = select(SubmittedAssignment.student_id).join(Assignment)
-    return set(db.scalars(query.where(Assignment.name == lab)))
+def handed_in(db: Database, lab: str, student: str = "") -> set[str]:
+    """Return the students whose submission is in the gradebook; of one of them, or of all."""
+    query = select(SubmittedAssignment.student_id).join(Assignment).where(Assignment.name == lab)
+    if student:
+        query = query.where(SubmittedAssignment.student_id == student)
+    return set(db.scalars(query))
 
 
 def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:

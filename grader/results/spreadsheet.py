@@ -31,7 +31,7 @@ def write_table(path: Path, rows: Iterable[Iterable[Any]], encoding: str = FOR_E
 
 def safe(value: Any) -> Any:
     """Return the value so that no spreadsheet takes it for a formula. Numbers stay numbers."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or value in FORMULA:  # a sign alone computes nothing
         return value
     line = " ".join(value.split())
     return SEPARATED.sub(r"\1'", f"'{line}" if line.startswith(FORMULA) else line)

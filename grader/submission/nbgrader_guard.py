@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import statistics
 import sys
 import traceback
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import partial
@@ -20,7 +22,7 @@ from typing import Any
 from jupyter_server.base.handlers import JupyterHandler
 from nbconvert.exporters import HTMLExporter
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.converters import Autograde, GenerateAssignment, base
@@ -31,9 +33,10 @@ from nbgrader.preprocessors import SaveCells
 from grader import UserError
 from grader.course import Course, submissions
 from grader.lesson_links import lesson_url
+from grader.results.coursefile.class_list import EVERYBODY, ClassList, class_list
 from grader.results.coursefile.reading import FILE, deadlines, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
-from grader.results.marks import duration, seconds_late
+from grader.results.marks import duration, handed_in, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.literal_paths import find_literal_paths
 from grader.submission.names import lab_problem, nfc, printable, spelled
@@ -47,6 +50,8 @@ _nbgraders_submission, _nbgraders_submissions = (
     NbGraderAPI.get_submission,
     NbGraderAPI.get_submissions,
 )
+_nbgraders_students = NbGraderAPI.get_students
+_nbgraders_assignment, _nbgraders_notebooks = NbGraderAPI.get_assignment, NbGraderAPI.get_notebooks
 _nbgraders_grade_cell = SaveCells._create_grade_cell
 FORMGRADER = "nbgrader.server_extensions.formgrader"
 TABLE = '<table class="table table-hover">'
@@ -73,6 +78,8 @@ def guard() -> None:
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
       what counts where the class has a ``course.yml``. There, all its lists say that other numbers
       are points as they were earned.
+    - Formgrader's lists, counts and averages are those of the class, without who is passed over
+      (:mod:`grader.results.coursefile.class_list`).
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
       its points (:func:`grader.results.marks.set_maxima`).
     - A course, or an exchange, in a folder such as ``ML [2026]`` is found
@@ -94,6 +101,9 @@ def guard() -> None:
     SaveCells._create_grade_cell = _save_grade_cell
     NbGraderAPI.get_submission = _get_submission
     NbGraderAPI.get_submissions = _get_submissions
+    NbGraderAPI.get_students = _get_students
+    NbGraderAPI.get_assignment = _get_assignment
+    NbGraderAPI.get_notebooks = _get_notebooks
     if f"{FORMGRADER}.handlers" in sys.modules:  # only in Jupyter's server
         handler = sys.modules[f"{FORMGRADER}.handlers"].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -122,6 +132,7 @@ def _submitted_students(api: NbGraderAPI, assignment: str) -> set[str]:
     """Return who has handed in a folder, by id as the gradebook has it."""
     found = submissions(api.coursedir, assignment)
     students = {student for student, folders in found.items() if any(map(Path.is_dir, folders))}
+    students = set(_class_of(api).without_others(students))
     if all(map(str.isascii, students)):
         return students
     with Gradebook(api.coursedir.db_url, api.coursedir.course_id) as gradebook:
@@ -207,7 +218,59 @@ def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: An
 
 
 def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
-    return _with_more(api, assignment, _nbgraders_submissions(api, assignment))
+    belong, every = _class_of(api), _nbgraders_submissions(api, assignment)
+    return _with_more(api, assignment, [one for one in every if not belong.why_not(one["student"])])
+
+
+def _class_of(api: NbGraderAPI) -> ClassList:
+    try:
+        return class_list(Path(api.coursedir.root))
+    except UserError as error:  # the lists are shown; every command says it, and ends
+        api.log.warning("%s", error)
+        return EVERYBODY
+
+
+def _get_students(api: NbGraderAPI) -> list[dict[str, Any]]:
+    belong = _class_of(api)
+    return [one for one in _nbgraders_students(api) if not belong.why_not(one["id"])]
+
+
+def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> Any:
+    found = _nbgraders_assignment(api, assignment, **known)
+    if found:
+        _set_averages(api, assignment, [found], lambda submission: [submission])
+    return found
+
+
+def _get_notebooks(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _nbgraders_notebooks(api, assignment)
+    _set_averages(api, assignment, found, lambda submission: submission.notebooks)
+    return found
+
+
+def _set_averages(
+    api: NbGraderAPI,
+    assignment: str,
+    shown: list[dict[str, Any]],
+    parts: Callable[[SubmittedAssignment], Iterable[Any]],
+) -> None:
+    """Let averages be those of the class, where somebody who is passed over has marks.
+
+    Args:
+        shown: the lab, or its notebooks, as nbgrader lists them.
+        parts: what of a submission is of the same kind.
+    """
+    belong = _class_of(api)
+    with api.gradebook as gradebook, contextlib.suppress(MissingEntry):
+        if not belong.passed_over(handed_in(gradebook.db, assignment)):
+            return
+        every = gradebook.assignment_submissions(assignment)
+        own = [one for one in every if not belong.why_not(one.student_id)]
+        for one in shown:
+            same = [part for each in own for part in parts(each) if part.name == one["name"]]
+            for kind in ("score", "code_score", "written_score", "task_score"):
+                points = [getattr(part, kind) for part in same]
+                one[f"average_{kind}"] = statistics.fmean(points) if points else 0.0
 
 
 def _with_more(

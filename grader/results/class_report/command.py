@@ -20,6 +20,7 @@ from grader.results.class_report.outline import read_outline
 from grader.results.class_report.page import Links, render
 from grader.results.class_report.sheets import exercise_rows, learner_rows
 from grader.results.class_report.tally import Tally
+from grader.results.coursefile.class_list import passed_over_sentence
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import read_course_file
 from grader.results.gradebook import Graded, Results
@@ -89,6 +90,8 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
             f"`python -m grader grade {shlex.quote(lab)}` grades what is on disk"
         )
     console.print(f"{lab}: {marked}.", soft_wrap=True)
+    if passed_over := passed_over_sentence(results.passed_over):
+        console.print(passed_over, markup=False, highlight=False, soft_wrap=True)
     for name, what in (
         (PAGE, "the page"),
         (LEARNERS, "each learner's exercises"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.results.class_report.names import Names
+from grader.results.coursefile.class_list import class_list_of
 from grader.results.coursefile.counting import Counted
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import exercises_of
@@ -16,8 +17,8 @@ from grader.results.coursefile.sentences import counted_sentences, days, lab_sen
 from grader.results.gradebook import Graded
 
 COLUMNS = (
-    *("learner", "section", "points", "counts", "of", "days_late", "free_days", "share_kept"),
-    *("final", "why"),
+    *("learner", "section", "raw_score", "counts", "counts_of"),
+    *("days_late", "free_days", "share_kept", "final", "why"),
 )
 LISTED = 40  # learners named on the page; the CSV has them all
 
@@ -54,14 +55,15 @@ class ClassCounts:
         self.rules = list(
             lab_sentences(file, lab, exercises_of(root, lab) or {}, people=not names.hidden)
         )
-        self._members = read_roster(root, file)
+        belong = class_list_of(root, file)
+        every = read_roster(root, file)
+        self._members = {who: one for who, one in every.items() if not belong.why_not(who)}
         self._seen: set[str] = set()
         self._late: list[Counted] = []
         self.whole = Reached()
         self.sections: dict[str, Reached] = {
             name: Reached(", ".join(section.graders)) for name, section in file.sections.items()
         }
-        self.most = 0.0
         self.rows: list[list[Any]] = []
 
     def add(self, one: Graded) -> None:
@@ -70,7 +72,6 @@ class ClassCounts:
         member = self._members.get(one.student)
         section = member.section if member else ""
         self._seen.add(one.student)
-        self.most = max(self.most, counted.most)
         groups = [self.whole, *([self.sections[section]] if section in self.sections else [])]
         for group in groups:
             group.learners += 1

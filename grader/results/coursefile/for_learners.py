@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.results.coursefile.reading import exercises_of
+from grader.results.coursefile.reading import exercises_of, worths
 from grader.results.coursefile.schema import CourseFile, LabRules, Withheld
 from grader.results.coursefile.sentences import (
     counting_sentences,
@@ -18,6 +18,8 @@ from grader.results.coursefile.sentences import (
     free_sentences,
     late_sentence,
 )
+from grader.results.coursefile.total import weights_of
+from grader.results.coursefile.total_words import total_sentences
 
 
 def told_to_learners(root: Path, file: CourseFile) -> bytes:
@@ -34,17 +36,18 @@ def told_to_learners(root: Path, file: CourseFile) -> bytes:
         }
         for lab, rules in file.labs.items()
     }
-    said = {"about": list(_about(file)), "labs": labs}
+    said = {"about": list(_about(root, file)), "labs": labs}
     return json.dumps(said, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-def _about(file: CourseFile) -> Iterator[str]:
+def _about(root: Path, file: CourseFile) -> Iterator[str]:
     if title := file.course.title:
         yield title if title.endswith((".", "!", "?")) else f"{title}."
     yield f"Times are those of {file.course.time_zone}."
     if any(rules.due for rules in file.labs.values()):
         yield late_sentence(file.late)
     yield from free_sentences(file)
+    yield from total_sentences(file, weights_of(file, worths(root, file)))
 
 
 def _rules(root: Path, file: CourseFile, lab: str, rules: LabRules) -> Iterator[str]:

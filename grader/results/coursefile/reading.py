@@ -15,13 +15,17 @@ from grader import UserError
 from grader.phase_paths import lab_named
 from grader.results.class_report.outline import read_outline, source_of
 from grader.results.coursefile.deadline import Deadline
-from grader.results.coursefile.schema import CourseFile, Part
+from grader.results.coursefile.schema import CourseFile, Part, TotalPolicy
+from grader.results.coursefile.total import weights_of, worth_of
 
 FILE = "course.yml"
 ALL_FURTHER = "further"  # in `drop` and `bonus`: every exercise that a lab's text calls further
 Place = tuple[str | int, ...]
 # Places with a key for each lab.
-BY_LAB: set[Place] = {("labs",), *(("export", one, "items") for one in ("moodle", "canvas"))}
+BY_LAB: set[Place] = {
+    *(("labs",), ("total", "weights")),
+    *(("export", one, "items") for one in ("moodle", "canvas")),
+}
 
 
 def read_course_file(root: Path) -> CourseFile | None:
@@ -209,10 +213,36 @@ def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
             yield ("extensions", number), f"{one.lab} has no due date that could be extended"
         elif one.due <= due:
             yield ("extensions", number, "due"), f"it is no later than the lab's own, {due}"
+    if found.total and all(exercises_of(root, lab) is not None for lab in found.labs):
+        yield from _wrong_total(root, found, found.total)
     for platform in ("moodle", "canvas"):
         for lab in getattr(found.export, platform).items:
             if lab not in found.labs:
                 yield ("export", platform, "items", lab), f"no lab {lab!r} under `labs`"
+
+
+def worths(root: Path, file: CourseFile) -> dict[str, float]:
+    """Return what each lab of a class counts, in points."""
+    return {lab: worth_of(rules, exercises_of(root, lab) or {}) for lab, rules in file.labs.items()}
+
+
+def _wrong_total(root: Path, found: CourseFile, policy: TotalPolicy) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong in ``total:``, with its place."""
+    where, worth = ("total", "weights"), worths(root, found)
+    for lab, weight in policy.weights.items():
+        if lab not in found.labs:
+            yield (*where, lab), f"no lab {lab!r} under `labs`"
+        elif weight and not worth[lab]:
+            yield (*where, lab), f"{lab} counts 0 points, so it can have no weight but 0"
+    if policy.weights and (without := [lab for lab in found.labs if lab not in policy.weights]):
+        yield where, f"{', '.join(without)} has no weight: give it one, 0 if it is not to count"
+        return
+    many = sum(weight > 0 for weight in weights_of(found, worth).values())
+    if not many:
+        yield ("total",), "no lab weighs more than 0"
+    elif policy.drop_lowest >= many:
+        said = f"{policy.drop_lowest} of {many} labs would be dropped: at least one has to stay"
+        yield ("total", "drop_lowest"), said
 
 
 def deadlines(root: Path, lab: str) -> Callable[[str], Deadline | None] | None:

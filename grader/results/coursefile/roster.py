@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,10 +84,36 @@ def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
     return table, named
 
 
-def enter_roster(course: Course, members: dict[str, Member]) -> Iterator[str]:
+def moodle_users(root: Path, file: CourseFile) -> tuple[str, dict[str, str]] | None:
+    """Return by which column of the roster Moodle knows its users, and what stands there, by id.
+
+    It is the column that ``identify`` names, or that ``roster`` names as ``moodle`` or as ``id``.
+    None without a roster.
+
+    Raises:
+        UserError: as :func:`read_roster`, and when the roster has no such column.
+    """
+    if (roster := file.roster) is None:
+        return None
+    asked = plain(file.export.moodle.identify)
+    column = plain(roster.moodle) or asked or plain(roster.id)
+    table, columns = roster_table(root, roster)
+    if column not in table.columns:
+        has = ", ".join(map(repr, table.columns))
+        raise UserError(
+            f"course.yml: export.moodle.identify: expected the column of {roster.file} by which "
+            f"Moodle knows its users, got {asked!r}; it has: {has}"
+        )
+    cells = {row.cells[columns["id"]]: row.cells[column] for row in table.rows}
+    return asked or column, {one: cells[one] for one in read_roster(root, file)}
+
+
+def enter_roster(
+    course: Course, members: dict[str, Member], left: Collection[str] = ()
+) -> Iterator[str]:
     """Enter the class in the gradebook, and yield what changed, a line for each learner.
 
-    Nobody is taken out: who is in the gradebook alone is named.
+    Nobody is taken out: who is in the gradebook alone is named. Who left is not entered anew.
     """
     with Gradebook(course.directory.db_url) as gradebook:
         before = {student.id: student for student in gradebook.students}
@@ -96,7 +122,9 @@ def enter_roster(course: Course, members: dict[str, Member]) -> Iterator[str]:
             value = {field: text for field, text in value.items() if text}
             known = before.get(one.id)
             changed = [f for f, text in value.items() if known and getattr(known, f) != text]
-            if known is None:
+            if known is None and one.id in left:
+                yield f"{one.id}: left, and is not entered"
+            elif known is None:
                 gradebook.add_student(one.id, **value)
                 yield f"{one.id}: new"
             elif changed:
@@ -105,4 +133,4 @@ def enter_roster(course: Course, members: dict[str, Member]) -> Iterator[str]:
                 yield f"{one.id}: {'; '.join(was)}"
         for student in before:
             if student not in members:
-                yield f"{student}: not in the roster, stays in the gradebook"
+                yield f"{student}: not in the roster, stays in the gradebook, and is passed over"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -43,6 +44,17 @@ def _share(value: Any) -> float:
         number = -1.0
     if not 0 <= number <= 1:
         raise ValueError(f"expected a share such as 10% or 0.1, got {text!r}")
+    return number
+
+
+def _weight(value: Any) -> float:
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf:
+        raise ValueError(f"expected a weight such as 20% or 2, got {text!r}")
     return number
 
 
@@ -117,6 +129,7 @@ def _several(value: Any) -> Any:
 
 
 Share = Annotated[float, BeforeValidator(_share)]
+Weight = Annotated[float, BeforeValidator(_weight)]
 Duration = Annotated[Period, BeforeValidator(_period)]
 Beginning = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=False))]
 End = Annotated[datetime, BeforeValidator(lambda value: _moment(value, end=True))]
@@ -196,6 +209,23 @@ class TermPolicy(LatePolicy):
     free_days: Annotated[int, Field(ge=0)] = 0
 
 
+class TotalPolicy(Part):
+    """What the labs make together: ``total:``.
+
+    Attributes:
+        weights: of the labs, as any numbers or percentages; by default what each lab counts.
+        drop_lowest: how many labs are dropped for each learner: those without which the total is
+            highest.
+        out_of: what somebody has who reached all points.
+        decimals: of the total as it is shown.
+    """
+
+    weights: dict[Name, Weight] = Field(default_factory=dict)
+    drop_lowest: Annotated[int, Field(ge=0)] = 0
+    out_of: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
+    decimals: Annotated[int, Field(ge=0, le=2)] = 1
+
+
 class Feedback(Part):
     """What learners see: the names of mistakes, calls that fail, and rubrics of what is marked.
 
@@ -248,11 +278,15 @@ class Platform(Part):
     """What a learning platform calls the labs: the heading of each one's column.
 
     Attributes:
-        identify: for Moodle, the heading of the column by which it knows its users.
+        identify: for Moodle, the roster's column by which it knows its users; by default the one
+            that `roster` names as ``moodle``, or as ``id``.
+        total: the heading of the total's column. Canvas gets none without it: it would make an
+            assignment of it, and count it beside the labs.
     """
 
-    identify: Name = "Username"
+    identify: str = ""
     items: dict[Name, Name] = Field(default_factory=dict)
+    total: str = ""
 
 
 class Export(Part):
@@ -263,14 +297,20 @@ class Export(Part):
 
 
 class CourseFile(Part):
-    """The whole file. Labs stand in its order, under the names of their folders."""
+    """The whole file. Labs stand in its order, under the names of their folders.
+
+    Attributes:
+        left: ids of learners who left the class. They are passed over, and nothing is deleted.
+    """
 
     course: About = About()
     sections: dict[Name, Group] = Field(default_factory=dict)
     roster: Roster | None = None
+    left: Names = ()
     late: TermPolicy = TermPolicy()
     labs: dict[Name, LabRules] = Field(default_factory=dict)
     extensions: tuple[Extension, ...] = ()
+    total: TotalPolicy | None = None
     export: Export = Export()
 
     @property

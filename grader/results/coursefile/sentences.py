@@ -18,6 +18,7 @@ from grader.results.coursefile.schema import (
     Shown,
     Withheld,
 )
+from grader.results.coursefile.total import worth_of
 from grader.verdict import in_points
 
 WITHHELD = {
@@ -177,8 +178,7 @@ def counting_sentences(rules: LabRules, points: dict[str, float]) -> Iterator[st
         yield f"`{name}` counts {in_points(worth)} in place of {points[name]:g}."
     if rules.bonus:
         yield f"A bonus, which adds points and is no part of the maximum: {_named(rules.bonus)}."
-    kept = [name for name in points if name not in rules.drop and name not in rules.bonus]
-    most = sum(rules.points.get(name, points[name]) for name in kept)
+    most = worth_of(rules, points)
     yield f"{in_points(most).capitalize()} in all, of {sum(points.values()):g} in the lab."
     if rules.withheld is not Withheld.EXCLUDE:
         yield WITHHELD[rules.withheld]
@@ -201,6 +201,9 @@ def _feedback(feedback: Feedback) -> Iterator[str]:
     if feedback.rubrics is not Shown.NEVER:
         after = ", after the due date" if feedback.rubrics is Shown.AFTER_DUE else ""
         yield f"Feedback shows the rubrics of answers that a person has marked{after}."
+    if (most := feedback.attempts) is not None:
+        many = "1 verdict" if most == 1 else f"{most or 'no'} verdicts"
+        yield f"The service gives {many} on an exercise in a day."
 
 
 def counted_sentences(counted: Counted) -> Iterator[str]:

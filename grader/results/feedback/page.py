@@ -44,6 +44,7 @@ class About:
         score: what was earned in it, or words in place of that; ``most`` is what it is of.
         remarks: sentences on the whole, where no rules of a class say them.
         told: what the class's rules say.
+        term: the learner's total in words, or empty.
         verdicts: by the names of the graded cells; only those that the learner may see.
         rubrics: of answers that a person has marked, by the same names.
         lessons: the address of the course's site, or empty.
@@ -56,6 +57,7 @@ class About:
     most: float = 0.0
     remarks: tuple[str, ...] = ()
     told: Told = Told()
+    term: str = ""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     rubrics: Mapping[str, str] = field(default_factory=dict)
     lessons: str = ""
@@ -107,7 +109,7 @@ def render(nb: NotebookNode, about: About) -> str:
         title=ours.get("title") or about.notebook,
         about=about,
         sum=_sum(about),
-        sentences=[*_whole(about), *([EARLIER] if run.only_asks else [])],
+        sentences=list(filter(None, [*_whole(about), run.only_asks and EARLIER, about.term])),
         notes=[note.message for note in run.notes],
         exercises=exercises,
         rest=rest,

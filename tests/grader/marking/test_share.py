@@ -17,8 +17,8 @@ RULES = """\
 sections: {A: {graders: [marta]}, B: {graders: [ben, marta]}, C: {graders: [ben]}, D: {}}
 roster: {file: class.csv, id: Id, section: Group}
 """
-# Who is in no section, and whoever is not in the roster, is everybody's.
-ROSTER = "Id,Group\nana_a,A\nbo_b,B\ncy_c,C\ndee_d,D\n"
+# Who is in a section without a grader, or in none, is everybody's.
+ROSTER = "Id,Group\nana_a,A\nbo_b,B\ncy_c,C\ndee_d,D\neve_e,\n"
 
 
 @pytest.fixture
@@ -100,6 +100,18 @@ def test_the_page_of_a_question_has_all_answers_and_says_which_are_ones_own(book
     entries = book.sheet(question.id, share).entries
     assert sorted(one.own for one in entries) == [False, True, True, True, True]
     assert all(one.own for one in book.sheet(question.id).entries)
+
+
+@pytest.mark.parametrize("rules", [RULES + "left: [eve_e]\n", "left: eve_e\n"])
+@pytest.mark.parametrize("name", ["ben", "an instructor"])
+def test_answers_of_somebody_who_left_are_not_there_to_mark(book, rules, name):
+    (book.course.root / "course.yml").write_text(rules)
+    share = share_of(book.course.root, {name})
+    [question] = book.questions(share)
+    assert question.states == {"unmarked": 4}
+    assert len(book.sheet(question.id, share).entries) == 4
+    (book.course.root / "course.yml").write_text(RULES)  # nothing was deleted
+    assert book.questions(share_of(book.course.root, {name}))[0].states == {"unmarked": 5}
 
 
 def test_it_is_no_access_right(book):

@@ -206,7 +206,8 @@ def test_a_second_run_says_what_still_waits(graded):
     assert count(graded.second, "recorded before") == 5
 
 
-def test_a_part_that_somebody_can_be_asked_counts_for_all(graded, tmp_path):
+@pytest.mark.parametrize("goes", ["removed", "left"])
+def test_a_part_that_somebody_can_be_asked_counts_for_all(graded, tmp_path, goes):
     shutil.copytree(graded.course.root, tmp_path / "course")
     course = open_course(tmp_path / "course")
     hand_in(course, "gpu", answer="gpu")
@@ -215,9 +216,12 @@ def test_a_part_that_somebody_can_be_asked_counts_for_all(graded, tmp_path):
     found = {one["student"]: one for one in formgrader(course).get_submissions(HW)}
     assert (found["gpu"]["score"], found["gpu"]["max_score"]) == (4, 7)
     assert (found["perfect"]["score"], found["perfect"]["max_score"]) == (6, 7)
-    shutil.rmtree(course.root / "submitted" / "gpu")
-    with Gradebook(course.directory.db_url) as gradebook:
-        gradebook.remove_student("gpu")
+    if goes == "left":
+        (course.root / "course.yml").write_text("left: [gpu]")
+    else:
+        shutil.rmtree(course.root / "submitted" / "gpu")
+        with Gradebook(course.directory.db_url) as gradebook:
+            gradebook.remove_student("gpu")
     run(course)
     enter(course)  # as formgrader's button does, which generates the lab again
     assert {one["max_score"] for one in formgrader(course).get_submissions(HW)} == {6}

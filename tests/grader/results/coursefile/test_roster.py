@@ -55,7 +55,7 @@ def test_the_class_is_entered_and_what_changed_is_said(course, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "ana: new",
         "ben: last_name was Rui; lms_user_id was empty",
-        "guest: not in the roster, stays in the gradebook",
+        "guest: not in the roster, stays in the gradebook, and is passed over",
         "2 learners; 3 lines to read above.",
     ]
     after = {"ana": ("Luján, Ana", "901"), "ben": ("Ruiz, Ben", "902"), "guest": (None, None)}
@@ -79,11 +79,11 @@ def test_check_says_what_the_file_means_and_who_is_unknown(course, capsys):
     assert "  20 points in all, of 20 in the lab." in said
     assert "  anna has until 5 October 2026, 23:59." in said
     assert [line for line in said if line.startswith("? ")] == [
-        "? guest is in the gradebook, and not in the roster",
+        "? guest is in the gradebook, and not in the roster: passed over",
         "? ana is in the roster, and not in the gradebook: `course roster` enters it",
         "? ben is in the roster, and not in the gradebook: `course roster` enters it",
         "? anna, who has an extension of 01_one, is nobody's id",
-        "? eve handed 01_one in, and is not in the roster",
+        "? eve handed 01_one in, and is not in the roster: passed over",
     ]
 
 
