@@ -43,6 +43,7 @@ def totals(
     marks = CountedMarks(course, file, alone)
     counted = {lab: _counted(marks, lab, students, alone) for lab in labs}
     on_disk = {lab: set(course.students("submitted", lab)) for lab in labs}
+    collected = {lab: bool(on_disk[lab] or course.students("autograded", lab)) for lab in labs}
     found = {}
     for student in students:
         work = {
@@ -50,6 +51,7 @@ def totals(
                 counted[lab].get(student),
                 nfc(student) in on_disk[lab],
                 *_times(file, lab, student),
+                collected[lab],
             )
             for lab in labs
         }

@@ -25,6 +25,7 @@ class Standing(StrEnum):
     MISSING_YET = "not handed in yet"  # and late: 0, until it comes
     NOT_DUE = "not due yet"
     NO_DUE_DATE = "not handed in, and has no due date"
+    NOT_COLLECTED = "not collected yet"  # of nobody
     NOT_GRADED = "handed in, and not graded yet"
     NOT_MARKED = "not all marked yet"
     NOT_SHOWN = "no feedback yet"
@@ -44,12 +45,14 @@ class LabWork:
         handed_in: whether something was handed in.
         due: until when it is in time, with a time zone and the grace; None for ever.
         closes: until when it counts at all; None where it always counts.
+        collected: whether anybody's work on it is here; if not, it is no sign that this one is not.
     """
 
     counted: Counted | None = None
     handed_in: bool = False
     due: datetime | None = None
     closes: datetime | None = None
+    collected: bool = True
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def total_of(
 
 def _share(lab: str, weight: Fraction, work: LabWork, now: datetime, shown: bool) -> LabShare:
     standing = _standing(work, now)
-    if not shown and standing not in (*NOUGHT, Standing.NOT_DUE, Standing.NO_DUE_DATE):
+    if not shown and (work.counted or work.handed_in):
         standing = Standing.NOT_SHOWN
     share = None
     if standing is Standing.COUNTED and work.counted:
@@ -179,6 +182,8 @@ def _standing(work: LabWork, now: datetime) -> Standing:
         return Standing.NO_DUE_DATE
     if now <= work.due:
         return Standing.NOT_DUE
+    if not work.collected:
+        return Standing.NOT_COLLECTED
     return Standing.MISSING_YET if work.closes and now <= work.closes else Standing.MISSING
 
 

@@ -163,6 +163,19 @@ def test_the_total_has_a_column_where_it_is_wanted(course, capsys):
         rows(course, Kind.TOTAL, rules, [LAB])
 
 
+def test_before_a_lab_is_collected_nobody_has_a_0_for_it(course):
+    rules = "labs: {one: {due: 2026-10-02}, two: {}}\ntotal: {}\n"
+    heads, *lines = rows(course, Kind.TOTAL, rules)
+    found = [dict(zip(heads, line, strict=True)) for line in lines]
+    assert [(one["01_one"], one["so_far"], one["total"]) for one in found][0] == ("", "100", "")
+    assert found[0]["why"] == "Not in it yet: `01_one` (not collected yet)."
+    course.folder("submitted", "ben", "01_one").mkdir(parents=True)
+    heads, *lines = rows(course, Kind.TOTAL, rules)
+    found = [dict(zip(heads, line, strict=True)) for line in lines]
+    assert (found[0]["so_far"], found[0]["total"], found[0]["final"]) == ("50", "50", "yes")
+    assert found[1]["why"] == "Not in it yet: `01_one` (handed in, and not graded yet)."
+
+
 def test_a_sign_alone_is_no_formula():
     assert safe("-") == "-"
     assert safe("-1") == "'-1"

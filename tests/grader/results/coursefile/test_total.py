@@ -68,6 +68,8 @@ def total(work, now=AFTER, **policy):
         (LabWork(None, False, DUE), AFTER, Standing.MISSING, 50, True),
         (LabWork(None, False, DUE, AFTER), AFTER, Standing.MISSING_YET, 50, False),
         (LabWork(None, False, DUE, DUE), AFTER, Standing.MISSING, 50, True),
+        (LabWork(None, False, DUE, None, False), AFTER, Standing.NOT_COLLECTED, 100, False),
+        (LabWork(None, False, DUE, None, False), DUE, Standing.NOT_DUE, 100, False),
         (LabWork(None, False, None), AFTER, Standing.NO_DUE_DATE, 100, False),
         (LabWork(None, True, DUE), AFTER, Standing.NOT_GRADED, 100, False),
         (
