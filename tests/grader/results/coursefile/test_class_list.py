@@ -19,7 +19,7 @@ from grader.results.coursefile.exports import Kind
 from grader.results.coursefile.marks import told
 from grader.results.coursefile.reading import FILE
 from grader.results.gradebook import Results
-from grader.service.lab_state import lab_state
+from grader.service.lab_state import lab_states
 from grader.submission import nbgrader_guard
 from tests.grader.batch.running import count, run
 from tests.grader.batch.small import HW, Here, make_small
@@ -106,7 +106,8 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
     page.parent.mkdir(parents=True)
     page.touch()
     inbox = SimpleNamespace(newest=lambda *_: None)
-    assert lab_state(course, None, inbox, "eve", LAB).points is None
+    [state] = lab_states(course, None, inbox, "eve", [LAB])
+    assert state.points is None
 
     for name in ("get_submission", "get_submissions", "get_students", "get_assignment"):
         monkeypatch.setattr(NbGraderAPI, name, getattr(nbgrader_guard, f"_{name}"))
