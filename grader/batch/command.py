@@ -29,6 +29,8 @@ from grader.batch.version import changes
 from grader.batch.writer import GradeRecord, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
+from grader.results.coursefile.reading import read_course_file
+from grader.results.coursefile.sentences import no_time_sentence
 from grader.results.gradebook import Results
 from grader.run_record import RunRecord, typed_seed
 from grader.service.inbox import Inbox
@@ -504,6 +506,8 @@ class _Run:
             if why and one.student not in summary.failures:
                 summary.people[one.student] = why
         self.writer.set_maxima(self.lab.name, most, seen)
+        rules, untimed = read_course_file(self.course.root), len(results.untimed)
+        summary.no_time = no_time_sentence(rules, self.lab.name, untimed, len(results.students))
         summary.late = {who: late for who, late in results.late.items() if late and who in seen}
         without = set(map(nfc, summary.failures))
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]

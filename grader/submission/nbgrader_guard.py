@@ -183,11 +183,18 @@ def _remove_made(step: GenerateAssignment, release: str) -> None:
 
 
 def _collect_and_say(app: ZipCollectApp) -> None:
+    collector = app.collector_plugin_inst
+    if not isinstance(collector, CarefulCollector):
+        _process_extracted(app)
+        return
+    try:
+        collector.prepare()
+    except UserError as error:
+        app.fail(str(error))
     try:
         _process_extracted(app)
     finally:  # nbgrader ends the command where a folder of submitted/ is not empty
-        if isinstance(app.collector_plugin_inst, CarefulCollector):
-            app.collector_plugin_inst.say_what_is_left()
+        collector.say_what_is_left()
 
 
 def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -26,14 +27,29 @@ from typing import IO, Any
 from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
+from pydantic import TypeAdapter, ValidationError
+from traitlets import Unicode
 
 from grader import UserError
+from grader.course import submissions
+from grader.results.coursefile.reading import FILE, read_course_file
+from grader.results.coursefile.schema import Duration, End
+from grader.results.coursefile.sentences import no_time_sentence
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
-from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
-from grader.submission.lms import Enrolled, LmsName, Unmatched, lms_names
+from grader.submission.files import (
+    MAX_FILES,
+    TIMESTAMP,
+    is_text,
+    read_file,
+    read_timestamp,
+    too_long,
+)
+from grader.submission.lms import NUMBERS, Enrolled, LmsName, Unmatched, lms_names
+from grader.submission.lms_times import MODIFIED, LmsTimes
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
+from grader.tables import table_of
 
 SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30
@@ -51,6 +67,13 @@ HOW = (
 )
 
 
+LATE = (
+    "Canvas calls late, and does not say when: %s. Lay the list of its API beside the download "
+    "(README.md, From an LMS), or run this again with --force and, for example, "
+    '--CarefulCollector.late_as="2 days"'
+)
+
+
 class CarefulExtractor(ExtractorPlugin):
     """nbgrader's extractor, which reads each learner's files within the limits of a submission.
 
@@ -62,7 +85,7 @@ class CarefulExtractor(ExtractorPlugin):
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.inside: dict[str, str] = {}  # by file, the part of its path from a learner's archive
-        self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
+        self.tables: dict[str, bytes] = {}  # CSV and JSON files that no learner has named
         self.left: list[str] = []  # what was left out, and why
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
@@ -89,7 +112,8 @@ class CarefulExtractor(ExtractorPlugin):
         if isinstance(data, Unreadable):
             self._leave(str(inside), "was left out", data)
             return
-        if path.suffix.lower() == ".csv" and len(inside.parts) == 1 and not lms_names(path.name):
+        table = path.suffix.lower() in (".csv", ".json")
+        if table and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
         self._take(inside, data, out)
 
@@ -196,6 +220,12 @@ class CarefulCollector(FileNameCollectorPlugin):
     it finds is no name.
     """
 
+    late_as = Unicode(
+        "",
+        help="When those count as handed in whom Canvas calls late and of whom no table says when: "
+        "`2 days`, after the due date of course.yml, or a date and time of its zone.",
+    ).tag(config=True)
+
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self._collected: set[tuple[str, str, str]] = set()
@@ -208,7 +238,9 @@ class CarefulCollector(FileNameCollectorPlugin):
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """Return whose a file is, or None to pass it over. nbgrader calls this for each file."""
         if self.of_lms:
-            return self.plan.found.get(os.path.normpath(submitted_file))
+            info = self.plan.found.get(os.path.normpath(submitted_file))
+            came = self.plan.came.get(info["student_id"]) if info else None
+            return {**info, "timestamp": f"{came} UTC"} if info and came else info
         if super().collect(submitted_file) is None:
             return None
         found = re.match(self.named_regexp, submitted_file)
@@ -222,18 +254,34 @@ class CarefulCollector(FileNameCollectorPlugin):
         """Whose the extracted files are, by the names that an LMS gave them."""
         return Plan(self.parent, self.valid_ext)
 
+    def prepare(self) -> None:
+        """Find out whose the extracted files are.
+
+        Raises UserError where course.yml can't be read, or ``late_as`` is no time.
+        """
+        if self.of_lms:
+            self.plan  # noqa: B018
+
     def say_what_is_left(self) -> None:
         """Log what was not collected, and what to do. It is called when all else is done."""
         left = [*self.parent.extractor_plugin_inst.left]
         if self.of_lms:
             left += [f"{printable(name)}: {why}" for name, why in self.plan.left]
-            if self.plan.late:
-                late = "Canvas calls late, and does not say when: %s"
-                self.log.warning(late, ", ".join(sorted(self.plan.late)))
+            if unknown := sorted(self.plan.late - self.plan.came.keys()):
+                self.log.warning(LATE, ", ".join(unknown))
+            if self.plan.supposed:
+                those = ", ".join(self.plan.supposed)
+                self.log.warning("Canvas calls late; their time is %r: %s", self.late_as, those)
         if left:
             self.log.warning("Not collected, and still in downloaded/:\n  %s", "\n  ".join(left))
         if self.of_lms and self.plan.left:
             self.log.warning(HOW)
+        course, lab = self.parent.coursedir, self.parent.coursedir.assignment_id
+        folders = [found[0] for found in submissions(course, lab).values()]
+        without = sum(read_timestamp(folder)[0] is None for folder in folders)
+        file = self.plan.file if self.of_lms else read_course_file(Path(course.root))
+        if said := no_time_sentence(file, lab, without, len(folders)):
+            self.log.warning("%s", said)
 
     def _problem(self, found: re.Match[str]) -> str:
         path = os.path.normpath(found.string)
@@ -275,18 +323,23 @@ class Plan:
         self.found: dict[str, dict[str, str]] = {}
         self.left: list[tuple[str, str]] = []  # the other files, and why each is left
         self.late: set[str] = set()  # ids of those whom Canvas calls late
+        self.came: dict[str, datetime] = {}  # by id, when it was handed in, in UTC, without a zone
         course, extractor = app.coursedir, app.extractor_plugin_inst
+        self.supposed: list[str] = []  # ids of those whose time nobody knows but `late_as`
+        self.file = read_course_file(Path(course.root))
+        self._times = LmsTimes(self.file.zone if self.file else None)
         with Gradebook(course.db_url, course.course_id) as gradebook:
             enrolled = Enrolled(gradebook.students)
         for name, table in extractor.tables.items():
             try:
                 with alarmed(SECONDS, MEMORY):
-                    if note := enrolled.add_table(printable(name), table):
-                        app.log.warning("%s", note)
+                    self._read_table(app, enrolled, printable(name), table)
             except UserError as error:
                 app.log.warning("%s", error)
             except (Exception, TooMuchWork) as error:
                 app.log.warning("%s could not be read: %s", printable(name), error)
+        for said in self._times.said:
+            app.log.warning("%s", said)
         released = course.format_path(course.release_directory, ".", course.assignment_id)
         stems = [path.stem for path in Path(released).glob("*.ipynb")]
         folder = Path(app._format_collect_path(app.extracted_directory))
@@ -318,6 +371,44 @@ class Plan:
                 else:
                     others = " and ".join(one for one in chosen if one != who)
                     self._leave(own, f"{others} of the LMS leads to {student}, too")
+        if late_as := app.collector_plugin_inst.late_as:
+            self._suppose(late_as, course.assignment_id)
+
+    def _read_table(self, app: ZipCollectApp, enrolled: Enrolled, name: str, data: bytes) -> None:
+        """Read what a table says of ids and of times, and log how it was read."""
+        if name.endswith(".json"):
+            self._times.add_list(name, data)
+            return
+        table = table_of(data, name, [*NUMBERS.items(), *({one} for one in MODIFIED)])
+        known = [enrolled.add_table(table), self._times.add_table(table)]
+        if not any(known):
+            app.log.warning("%s was left alone: it is no table of Moodle's or Canvas's", name)
+        elif table.note:
+            app.log.warning("%s", table.note)
+
+    def _suppose(self, late_as: str, lab: str) -> None:
+        """Give those whom Canvas calls late, and who have no time, the time that was asked for.
+
+        Raises UserError when there is no due date that it could be counted from, or it is none.
+        """
+        rules = self.file.labs.get(lab) if self.file else None
+        if self.file is None or rules is None or rules.due is None:
+            raise UserError(f"late_as needs the due date of {lab}: give the lab one in {FILE}")
+        for student in sorted(self.late - self.came.keys()):
+            due = self.file.due(lab, student)
+            assert due is not None
+            try:
+                came = due + TypeAdapter(Duration).validate_python(late_as)
+            except ValidationError:
+                try:
+                    came = TypeAdapter(End).validate_python(late_as).replace(tzinfo=self.file.zone)
+                except ValidationError:
+                    raise UserError(
+                        f"late_as is {late_as!r}: expected a time after the due date, such as "
+                        "2 days or 3 h, or a date, such as 2026-09-27 or 2026-09-27 18:00"
+                    ) from None
+            self.came[student] = came.astimezone(UTC).replace(tzinfo=None)
+            self.supposed.append(student)
 
     def _by_learner(
         self, folder: Path, extractor: CarefulExtractor, endings: list[str]
@@ -361,6 +452,8 @@ class Plan:
             self.found[where] = {"student_id": student, "file_id": one.name}
             if one.read[0].late:
                 self.late.add(student)
+            if came := self._times.of(one.read[0]):
+                self.came[student] = came
 
     def _leave(self, files: Iterable[_File], why: str) -> None:
         self.left += [(one.shown, why) for one in files]

@@ -14,7 +14,7 @@ from grader import UserError
 from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.coursefile.exports import PLACES, WRITERS, Entry, Kind
-from grader.results.coursefile.marks import CountedMarks
+from grader.results.coursefile.marks import CountedMarks, times_by_student
 from grader.results.coursefile.reading import (
     FILE,
     exercises_of,
@@ -23,7 +23,7 @@ from grader.results.coursefile.reading import (
 )
 from grader.results.coursefile.roster import Member, enter_roster, read_roster, roster_table
 from grader.results.coursefile.schema import CourseFile, Roster
-from grader.results.coursefile.sentences import free_sentences, lab_sentences
+from grader.results.coursefile.sentences import free_sentences, lab_sentences, no_time_sentence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +88,7 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
     known = set(members)
     if problem := other_id(course.root, file, course.directory.course_id):
         yield problem
-    if course.database is None or course.database.exists():
+    if course.has_gradebook:
         with Gradebook(course.directory.db_url) as gradebook:
             entered = {student.id for student in gradebook.students}
             own = {
@@ -111,7 +111,11 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
     for one in file.extensions:
         if one.who not in known:
             yield f"{one.who}, who has an extension of {one.lab}, is nobody's id"
+    times = times_by_student(course, list(file.labs)) if course.has_gradebook else {}
     for lab in file.labs:
+        came = [of_labs[lab] for of_labs in times.values() if lab in of_labs]
+        if said := no_time_sentence(file, lab, came.count(None), len(came)):
+            yield f"{lab}: {said}"
         for student in course.students("submitted", lab):
             if members and student not in members:
                 yield f"{student} handed {lab} in, and is not in the roster"

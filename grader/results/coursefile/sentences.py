@@ -122,6 +122,24 @@ def late_sentence(policy: LatePolicy) -> str:
     return f"Late: {'; '.join(said)}." if said else "Coming late costs nothing."
 
 
+def no_time_sentence(file: CourseFile | None, lab: str, without: int, of: int) -> str:
+    """Return what holds for submissions of a lab whose time is not known; empty where none is late.
+
+    Args:
+        without: how many they are; ``of``, how many submissions there are in all.
+    """
+    if not without or file is None or lab not in file.labs or not file.labs[lab].due:
+        return ""
+    some = f"{without} of {of} submissions have" if of > 1 else "The submission has"
+    rest = f", while {'the others are' if of > without + 1 else 'the other is'} judged by theirs"
+    return (
+        f"{some} no time, and so {'counts' if of == 1 else 'count'} as in time"
+        f"{rest if without < of else ''}. A timestamp.txt in submitted/LEARNER/{lab}/, such as "
+        "“2026-04-05 10:00:00 UTC”, gives one; Moodle and Canvas can tell them: see README.md, "
+        "“From an LMS”"
+    )
+
+
 def counting_sentences(rules: LabRules, points: dict[str, float]) -> Iterator[str]:
     """Yield how a lab's exercises count, where it is not as the lab has it."""
     if rules.drop:
