@@ -30,6 +30,7 @@ from grader.batch.writer import GradeRecord, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.coursefile.reading import read_course_file
+from grader.results.coursefile.rename import require_no_renaming
 from grader.results.coursefile.sentences import no_time_sentence
 from grader.results.gradebook import Results
 from grader.run_record import RunRecord, typed_seed
@@ -195,6 +196,7 @@ def grade_labs(
             console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
             console.print(escape(str(error)), highlight=False)
 
+    require_no_renaming(course.root)
     Inbox(course).finish()
     for name in asked:
         with told(name):

@@ -1,4 +1,4 @@
-"""``python -m grader course``: what ``course.yml`` means, the roster, and what counts, exported."""
+"""``python -m grader course``: what ``course.yml`` means, the roster, ids, and what counts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from grader.results.coursefile.reading import (
     other_id,
     read_course_file,
 )
+from grader.results.coursefile.rename import rename
 from grader.results.coursefile.roster import Member, enter_roster, read_roster, roster_table
 from grader.results.coursefile.schema import CourseFile, Roster
 from grader.results.coursefile.sentences import free_sentences, lab_sentences, no_time_sentence
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("check", help=f"say what {FILE} means, and who of the class is unknown")
     actions.add_parser("roster", help="enter the class in the gradebook, and say what changed")
+    renaming = actions.add_parser("rename", help="give a learner another id, with all their work")
+    renaming.add_argument("old", metavar="OLD")
+    renaming.add_argument("new", metavar="NEW")
     export = actions.add_parser("export", help="write what counts, for a learning platform")
     export.add_argument("lab", nargs="*", help=f"labs: 01_tensors, 01 or tensors (all of {FILE})")
     export.add_argument("--to", type=Kind, choices=list(Kind), required=True)
@@ -44,6 +48,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     Raises:
         UserError: when there is no ``course.yml``, or something is wrong in it.
     """
+    if args.action == "rename":
+        return _rename(open_course(root), args.old, args.new)
     file = read_course_file(root)
     if file is None:
         raise UserError(f"there is no {root / FILE}; TEACHING.md shows one")
@@ -53,6 +59,15 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     if args.action == "roster":
         return _roster(course, file)
     return _export(course, file, [lab_named(root, word) for word in args.lab], args.to, args.out)
+
+
+def _rename(course: Course, old: str, new: str) -> int:
+    from grader.batch.command import only_one  # here, because no other action is so slow to load
+
+    with only_one(course):
+        for line in rename(course, old, new):
+            print(line)
+    return 0
 
 
 def _check(course: Course, file: CourseFile) -> int:
