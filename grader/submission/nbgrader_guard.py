@@ -30,6 +30,7 @@ from nbgrader.preprocessors import SaveCells
 
 from grader import UserError
 from grader.course import Course, submissions
+from grader.gathered_log import watch_commands
 from grader.lesson_links import lesson_url
 from grader.results.coursefile.reading import FILE, due_dates, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
@@ -80,8 +81,10 @@ def guard() -> None:
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     - Formgrader's pages of submissions load no script from elsewhere for formulas.
+    - Its commands for a class say what they have to say at its end (:mod:`grader.gathered_log`).
     - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
+    watch_commands()
     base.traceback = SimpleNamespace(format_exc=_format_exc)
     find_literal_paths()
     CourseDirectory.get_existing_timestamp = _existing_timestamp

@@ -207,8 +207,7 @@ class CarefulExtractor(ExtractorPlugin):
             self._leave(name, "could not be unpacked", error)
 
     def _leave(self, name: str, what: str, why: object) -> None:
-        self.left.append(f"{printable(name)}: {what}: {why}")
-        self.log.warning("%s", self.left[-1])
+        self.left.append(f"{printable(name)}: {what}: {why}")  # said at the end
 
 
 class CarefulCollector(FileNameCollectorPlugin):
