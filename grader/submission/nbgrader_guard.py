@@ -34,7 +34,7 @@ from grader.gathered_log import watch_commands
 from grader.lesson_links import lesson_url
 from grader.results.coursefile.reading import FILE, due_dates, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
-from grader.results.marks import duration, seconds_late
+from grader.results.marks import averages, duration, handed_in, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.literal_paths import find_literal_paths
 from grader.submission.names import lab_problem, nfc, printable, spelled
@@ -48,6 +48,7 @@ _nbgraders_submission, _nbgraders_submissions = (
     NbGraderAPI.get_submission,
     NbGraderAPI.get_submissions,
 )
+_nbgraders_assignment, _nbgraders_notebooks = NbGraderAPI.get_assignment, NbGraderAPI.get_notebooks
 _nbgraders_grade_cell = SaveCells._create_grade_cell
 FORMGRADER = "nbgrader.server_extensions.formgrader"
 TABLE = '<table class="table table-hover">'
@@ -55,6 +56,11 @@ EARNED = (
     "<p>Scores on this page are points as they were earned. What counts in this class, by "
     f"<code>{FILE}</code>, stands behind the time of each submission, in the report and on "
     "feedback.</p>"
+)
+AVERAGING = {"gradebook_assignments.tpl", "gradebook_notebooks.tpl"}
+AVERAGED = (
+    "<p>Averages are of the marks that there are: what is not marked yet, or could not be read, is "
+    "part of neither number.</p>"
 )
 
 
@@ -74,6 +80,8 @@ def guard() -> None:
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
       what counts where the class has a ``course.yml``. There, all its lists say that other numbers
       are points as they were earned.
+    - Formgrader's averages are of the marks that there are; for nbgrader a missing one is 0. A page
+      that shows averages says so.
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
       its points (:func:`grader.results.marks.set_maxima`).
     - A course, or an exchange, in a folder such as ``ML [2026]`` is found
@@ -97,6 +105,8 @@ def guard() -> None:
     SaveCells._create_grade_cell = _save_grade_cell
     NbGraderAPI.get_submission = _get_submission
     NbGraderAPI.get_submissions = _get_submissions
+    NbGraderAPI.get_assignment = _get_assignment
+    NbGraderAPI.get_notebooks = _get_notebooks
     if f"{FORMGRADER}.handlers" in sys.modules:  # only in Jupyter's server
         handler = sys.modules[f"{FORMGRADER}.handlers"].SubmissionFilesHandler
         handler.content_security_policy = property(_apart)
@@ -220,6 +230,40 @@ def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
     return _with_more(api, assignment, _nbgraders_submissions(api, assignment))
 
 
+def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = _nbgraders_assignment(api, assignment, **known)
+    if found:
+        _average([found], api, assignment)
+    return found
+
+
+def _get_notebooks(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _nbgraders_notebooks(api, assignment)
+    _average(found, api, assignment, each=True)
+    return found
+
+
+def _average(
+    shown: list[dict[str, Any]], api: NbGraderAPI, assignment: str, *, each: bool = False
+) -> None:
+    """Put the averages of marks, and what they are of, in the place of nbgrader's.
+
+    Args:
+        shown: a lab, or each of its notebooks.
+    """
+    with api.gradebook as gradebook:
+        if not handed_in(gradebook.db, assignment):
+            return
+        every = averages(gradebook.db, assignment).items()
+    for one in shown:
+        own = [(key, value) for key, value in every if not each or key[0] == one["name"]]
+        for kind in ("code", "written", "task", ""):
+            those = [value for key, value in own if kind in ("", key[1])]
+            name = f"{kind}_score".removeprefix("_")
+            one[f"average_{name}"] = sum(earned for earned, _ in those)
+            one[f"max_{name}"] = sum(most for _, most in those)
+
+
 def _with_more(
     api: NbGraderAPI, assignment: str, found: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -257,6 +301,8 @@ def _render(handler: Any, name: str, **about: Any) -> str:
     page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**about)
     if "Score</th>" in page and (Path(handler.coursedir.root) / FILE).exists():
         page = page.replace("Score</th>", "Score, as earned</th>").replace(TABLE, EARNED + TABLE, 1)
+    if name in AVERAGING:
+        page = page.replace(">Score", ">Avg. Score").replace(TABLE, AVERAGED + TABLE, 1)
     return page
 
 
