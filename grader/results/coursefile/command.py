@@ -151,7 +151,7 @@ def _roster(course: Course, file: CourseFile) -> int:
 
 def _say_how_it_was_read(course: Course, roster: Roster) -> None:
     if note := roster_table(course.root, roster)[0].note:
-        print(note)
+        print(f"{note}; `encoding` in `roster` names another, such as windows-1250.")
 
 
 def entries(course: Course, file: CourseFile, labs: list[str], now: datetime) -> Iterator[Entry]:
