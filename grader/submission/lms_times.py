@@ -10,14 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from babel import Locale
 from dateutil.parser import ParserError
+from pydantic import TypeAdapter, ValidationError
 
 from grader import UserError
+from grader.results.coursefile.reading import FILE
+from grader.results.coursefile.schema import CourseFile, Duration, End
 from grader.submission.lms import LmsName
 from grader.submission.names import printable
 from grader.submission.times import NO_TIME, is_twice, local
@@ -188,6 +193,38 @@ def read_words(said: str, language: str, zone: ZoneInfo, *, full_day: bool = Fal
     if day and moment.weekday() not in day:
         raise ValueError("that date is another day of the week")
     return _in_utc(moment, zone)
+
+
+def due_of(file: CourseFile | None, lab: str, student: str) -> datetime:
+    """Return until when a learner may hand a lab in. Raises UserError where no rule says that."""
+    due = file.due(lab, student) if file and lab in file.labs else None
+    if due is None:
+        raise UserError(f"late_as needs the due date of {lab}: give the lab one in {FILE}")
+    return due
+
+
+def supposed(late_as: str, due: datetime) -> datetime:
+    """Return when those handed in of whom nothing but their lateness is known.
+
+    Args:
+        late_as: a time after the due date, such as ``2 days``, or a date of the class's zone.
+        due: the learner's own, with its zone.
+
+    Returns:
+        the time in UTC, without a zone.
+
+    Raises:
+        UserError: when ``late_as`` is neither.
+    """
+    for kind in (Duration, End):
+        with suppress(ValidationError):
+            read: datetime | timedelta = TypeAdapter[Any](kind).validate_python(late_as)
+            came = read.replace(tzinfo=due.tzinfo) if isinstance(read, datetime) else due + read
+            return came.astimezone(UTC).replace(tzinfo=None)
+    raise UserError(
+        f"late_as is {late_as!r}: expected a time after the due date, such as 2 days or 3 h, or a "
+        "date, such as 2026-09-27 or 2026-09-27 18:00"
+    )
 
 
 def _in_utc(moment: datetime, zone: ZoneInfo) -> datetime:

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -27,13 +27,11 @@ from typing import IO, Any
 from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
-from pydantic import TypeAdapter, ValidationError
 from traitlets import Unicode
 
 from grader import UserError
 from grader.course import submissions
-from grader.results.coursefile.reading import FILE, read_course_file
-from grader.results.coursefile.schema import Duration, End
+from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.sentences import no_time_sentence
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
@@ -46,7 +44,7 @@ from grader.submission.files import (
     too_long,
 )
 from grader.submission.lms import NUMBERS, Enrolled, LmsName, Unmatched, lms_names
-from grader.submission.lms_times import MODIFIED, LmsTimes
+from grader.submission.lms_times import MODIFIED, LmsTimes, due_of, supposed
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
 from grader.tables import table_of
@@ -371,7 +369,9 @@ class Plan:
                     others = " and ".join(one for one in chosen if one != who)
                     self._leave(own, f"{others} of the LMS leads to {student}, too")
         if late_as := app.collector_plugin_inst.late_as:
-            self._suppose(late_as, course.assignment_id)
+            self.supposed = sorted(self.late - self.came.keys())
+            due = {who: due_of(self.file, course.assignment_id, who) for who in self.supposed}
+            self.came |= {who: supposed(late_as, due[who]) for who in self.supposed}
 
     def _read_table(self, app: ZipCollectApp, enrolled: Enrolled, name: str, data: bytes) -> None:
         """Read what a table says of ids and of times, and log how it was read."""
@@ -384,30 +384,6 @@ class Plan:
             app.log.warning("%s was left alone: it is no table of Moodle's or Canvas's", name)
         elif table.note:
             app.log.warning("%s", table.note)
-
-    def _suppose(self, late_as: str, lab: str) -> None:
-        """Give those whom Canvas calls late, and who have no time, the time that was asked for.
-
-        Raises UserError when there is no due date that it could be counted from, or it is none.
-        """
-        rules = self.file.labs.get(lab) if self.file else None
-        if self.file is None or rules is None or rules.due is None:
-            raise UserError(f"late_as needs the due date of {lab}: give the lab one in {FILE}")
-        for student in sorted(self.late - self.came.keys()):
-            due = self.file.due(lab, student)
-            assert due is not None
-            try:
-                came = due + TypeAdapter(Duration).validate_python(late_as)
-            except ValidationError:
-                try:
-                    came = TypeAdapter(End).validate_python(late_as).replace(tzinfo=self.file.zone)
-                except ValidationError:
-                    raise UserError(
-                        f"late_as is {late_as!r}: expected a time after the due date, such as "
-                        "2 days or 3 h, or a date, such as 2026-09-27 or 2026-09-27 18:00"
-                    ) from None
-            self.came[student] = came.astimezone(UTC).replace(tzinfo=None)
-            self.supposed.append(student)
 
     def _by_learner(
         self, folder: Path, extractor: CarefulExtractor, endings: list[str]

@@ -164,6 +164,6 @@ def _left_to_do(course: Course, old: str, new: str) -> Iterator[str]:
         yield f"whether the roster lists {old} is not known: {error}"
     yield (
         f"what comes in as {old} from now on is of another learner: let the account, or the LMS, "
-        f"hand in as {new}. Reports and exports have {new} when they are made again, and another "
-        "pseudonym"
+        f"hand in as {new}, and give them a new token of the service, if they have one. Reports "
+        "and exports have the new id, and another pseudonym, when they are made again"
     )

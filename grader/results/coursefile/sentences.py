@@ -130,13 +130,13 @@ def no_time_sentence(file: CourseFile | None, lab: str, without: int, of: int) -
     """
     if not without or file is None or lab not in file.labs or not file.labs[lab].due:
         return ""
-    some = f"{without} of {of} submissions have" if of > 1 else "The submission has"
-    rest = f", while {'the others are' if of > without + 1 else 'the other is'} judged by theirs"
+    some = f"{without} of {of} submissions" if of > 1 else "The submission"
+    does = "has no time, and so counts" if without == 1 else "have no time, and so count"
+    others = "the others are judged by theirs" if of > without + 1 else "the other is judged by its"
     return (
-        f"{some} no time, and so {'counts' if of == 1 else 'count'} as in time"
-        f"{rest if without < of else ''}. A timestamp.txt in submitted/LEARNER/{lab}/, such as "
-        "“2026-04-05 10:00:00 UTC”, gives one; Moodle and Canvas can tell them: see README.md, "
-        "“From an LMS”"
+        f"{some} {does} as in time{f', while {others}' if without < of else ''}. A timestamp.txt "
+        f"in submitted/LEARNER/{lab}/, such as “2026-04-05 10:00:00 UTC”, gives one; Moodle and "
+        "Canvas can tell them: see README.md, “From an LMS”"
     )
 
 

@@ -162,7 +162,7 @@ def test_a_moodle_class_has_its_times_and_who_has_none_is_counted(tmp_path):
         "2 times are read in Europe/Madrid, the class's zone",
         "Teilnehmer/in104, 'Sonntag, 25. September 2026, 23:59' is not used",
         "notes.csv was left alone",
-        "1 of 3 submissions have no time, and so count as in time, while the others are judged",
+        "1 of 3 submissions has no time, and so counts as in time, while the others are judged",
     ):
         assert said in done.stderr, said
 
@@ -199,7 +199,7 @@ def test_whom_canvas_calls_late_has_the_time_that_the_teacher_says(tmp_path, lat
     assert done.returncode == 0, done.stderr
     assert times_in(course) == {"ann": ann, "jose": jose}
     assert f"Canvas calls late; their time is {late_as!r}: ann, jose" in done.stderr
-    assert "1 of 3 submissions have no time" in done.stderr
+    assert "1 of 3 submissions has no time" in done.stderr
     wrong = nbgrader(course, *words[:3], "--CarefulCollector.late_as=soon")
     assert wrong.returncode == 1
     assert "late_as is 'soon': expected a time after the due date" in wrong.stderr
@@ -226,4 +226,4 @@ def test_canvass_own_list_has_the_times(tmp_path):
         "jose": "2026-09-29 10:00:00",
     }
     assert "their time is '1 day': jose" in done.stderr
-    assert "have no time" not in done.stderr
+    assert "no time" not in done.stderr
