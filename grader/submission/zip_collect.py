@@ -105,6 +105,10 @@ class CarefulExtractor(ExtractorPlugin):
                 if learners:
                     self._take_class(path, learners, out / inside.parent / _folder_of(name))
 
+    @property
+    def _of_lms(self) -> bool:
+        return getattr(self.parent.collector_plugin_inst, "of_lms", False)
+
     def _take_file(self, path: Path, inside: Path, out: Path) -> None:
         data = read_file(path)
         if isinstance(data, Unreadable):
@@ -113,6 +117,8 @@ class CarefulExtractor(ExtractorPlugin):
         table = path.suffix.lower() in (".csv", ".json")
         if table and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
+            if self._of_lms:
+                return  # it is no learner's
         self._take(inside, data, out)
 
     def _take(self, path: PurePath, data: bytes, out: Path) -> None:
@@ -128,7 +134,7 @@ class CarefulExtractor(ExtractorPlugin):
 
     def _learners_in(self, path: Path, inside: Path) -> dict[str, list[zipfile.ZipInfo]]:
         """Return what a class's download holds by the parts that an LMS names; else nothing."""
-        if path.suffix != ".zip" or not getattr(self.parent.collector_plugin_inst, "of_lms", False):
+        if path.suffix != ".zip" or not self._of_lms:
             return {}
         if _first(inside.parts)[1] or not stat.S_ISREG(path.lstat().st_mode):
             return {}
