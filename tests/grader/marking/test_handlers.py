@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 import pytest
 
 from grader.marking.page import POLICY
-from tests.grader.marking.classroom import STUB, recorded, regraded
+from tests.grader.marking.classroom import LAB, STUB, recorded, regraded
 from tests.grader.marking.server import BASE, TOKEN, Server
 
 pytestmark = pytest.mark.slow(30)
@@ -105,6 +105,8 @@ def test_blank_answers_are_listed_and_only_those_that_were_confirmed_get_no_poin
     server, entries, classroom
 ):
     question, grades = entries
+    notebook = classroom.folder("autograded", "bo_b", LAB) / f"{LAB}.ipynb"
+    before = notebook.read_bytes()
     regraded(classroom, "bo_b", STUB)
     path = f"marking/api/blank/{question}"
     listed = json.loads(server.ask(path)[1])
@@ -123,6 +125,7 @@ def test_blank_answers_are_listed_and_only_those_that_were_confirmed_get_no_poin
     assert recorded(classroom, "bo_b")[:2] == (None, True)
     assert server.ask(path, [], method="PUT")[0] == 405
     assert server.ask(path, headers={})[0] in (302, 403)  # nobody is logged in
+    notebook.write_bytes(before)
 
 
 def logged_in(server) -> tuple[str, str]:
