@@ -186,7 +186,7 @@ def read_words(said: str, language: str, zone: ZoneInfo, *, full_day: bool = Fal
         if not 1 <= hour <= 12:
             raise ValueError("its hour is none of a clock of 12")
         hour = hour % 12 + 12 * (half == "p")
-    elif language == "en" and not full_day and 1 <= hour <= 12:
+    elif _has_12_hours(language) and not full_day and 1 <= hour <= 12:
         raise ValueError("it may be in the morning or in the afternoon")
     moment = datetime(int(years[0]), month.pop(), int(days[0]), hour, minute)
     day = [number for name, number in weekdays.items() if name in text]
@@ -238,6 +238,12 @@ def _shows_24_hours(column: Iterable[str]) -> bool:
     """Return whether a column has an hour without am or pm that only a clock of 24 hours has."""
     found = [clock for said in column for clock in CLOCK.finditer(said)]
     return any(not clock[3] and not 1 <= int(clock[1]) <= 12 for clock in found)
+
+
+@lru_cache
+def _has_12_hours(language: str) -> bool:
+    """Return whether a language writes the hours of a day twice from 1 to 12."""
+    return "h" in Locale.parse(language).time_formats["short"].pattern
 
 
 @lru_cache
