@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from traitlets import Unicode
 
@@ -272,6 +273,8 @@ class CarefulCollector(FileNameCollectorPlugin):
             left += [f"{printable(name)}: {why}" for name, why in self.plan.left]
             if unknown := sorted(self.plan.late - self.plan.came.keys()):
                 self.log.warning(LATE, ", ".join(unknown))
+            if kept := sorted(self.plan.kept):
+                self.log.info("The time in timestamp.txt stays of %s", ", ".join(kept))
             if self.plan.supposed:
                 those = ", ".join(self.plan.supposed)
                 self.log.warning("Canvas calls late; their time is %r: %s", self.late_as, those)
@@ -328,6 +331,7 @@ class Plan:
         self.late: set[str] = set()  # ids of those whom Canvas calls late
         self.came: dict[str, datetime] = {}  # by id, when it was handed in, in UTC, without a zone
         course, extractor = app.coursedir, app.extractor_plugin_inst
+        self.kept: list[str] = []  # ids of those whose time stood there before
         self.supposed: list[str] = []  # ids of those whose time nobody knows but `late_as`
         self.file = read_course_file(Path(course.root))
         self._times = LmsTimes(self.file.zone if self.file else None)
@@ -378,6 +382,23 @@ class Plan:
             self.supposed = sorted(self.late - self.came.keys())
             due = {who: due_of(self.file, course.assignment_id, who) for who in self.supposed}
             self.came |= {who: supposed(late_as, due[who]) for who in self.supposed}
+        self._keep_times(course)
+
+    def _keep_times(self, course: CourseDirectory) -> None:
+        """Keep the time that stands beside files that are collected again, as they are there."""
+        by_learner: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for path, info in self.found.items():
+            by_learner[info["student_id"]].append((path, info["file_id"]))
+        for student in by_learner.keys() - self.came.keys():
+            where = course.submitted_directory, student, course.assignment_id
+            folder = Path(course.format_path(*where))
+            came = read_timestamp(folder)[0]
+            same = (
+                read_file(folder / to) == Path(at).read_bytes() for at, to in by_learner[student]
+            )
+            if came and all(same):
+                self.came[student] = came
+                self.kept.append(student)
 
     def _read_table(self, app: ZipCollectApp, enrolled: Enrolled, name: str, data: bytes) -> None:
         """Read what a table says of ids and of times, and log how it was read."""

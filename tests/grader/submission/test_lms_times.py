@@ -207,6 +207,21 @@ def test_whom_canvas_calls_late_has_the_time_that_the_teacher_says(tmp_path, lat
 
 
 @pytest.mark.slow(15)
+def test_a_time_that_was_written_by_hand_stays_while_the_files_are_the_same(tmp_path):
+    course = course_with(tmp_path / "course", canvas_class)
+    nbgrader(course, "zip_collect", LAB)
+    for student in ("ann", "eve"):
+        path = course / "submitted" / student / LAB / "timestamp.txt"
+        path.write_text("2026-09-28 10:00:00 UTC")
+    (course / "submitted" / "eve" / LAB / NOTEBOOK).write_bytes(BESIDE)  # an earlier hand-in
+    done = nbgrader(course, "zip_collect", LAB, "--force")
+    assert done.returncode == 0, done.stderr
+    assert times_in(course) == {"ann": "2026-09-28 10:00:00"}
+    assert "The time in timestamp.txt stays of ann\n" in done.stderr
+    assert "Canvas calls late, and does not say when: jose." in done.stderr
+
+
+@pytest.mark.slow(15)
 def test_canvass_own_list_has_the_times(tmp_path):
     def with_list(course):
         listed = [
