@@ -71,10 +71,11 @@ def test_a_notebook_that_could_not_be_read_does_not_lower_the_average(course):
     assert shown(course)[""] == (0.0, 0.0)  # there is no mark left
 
 
-def test_each_notebook_of_a_lab_has_its_own(course):
+def test_each_notebook_of_a_lab_has_its_own_and_who_is_left_out_is_in_none(course):
     hand_in(course, "ana", LAB, {"fourth": 8.0, "fifth": 2.0, "because": 8.0}, CAME)
+    hand_in(course, "left", LAB, {"fourth": 0.0, "fifth": 0.0, "because": 0.0}, CAME)
     with Gradebook(course.directory.db_url) as gradebook:
-        assert averages(gradebook.db, LAB) == {
+        assert averages(gradebook.db, LAB, without=["left"]) == {
             (LAB, "code"): (10.0, 12.0),
             (LAB, "written"): (8.0, 8.0),
         }
