@@ -86,7 +86,7 @@ class LmsTimes:
         Raises:
             UserError: when it is anything else.
         """
-        self._add(name, self._canvas(name, data))
+        self._add(name, list(self._canvas(name, data)))  # all of it, or nothing
 
     def _add(self, name: str, given: Iterable[tuple[Key, datetime]]) -> None:
         for key, came in given:
@@ -117,9 +117,10 @@ class LmsTimes:
                 read += 1
                 yield (False, number[0]), came
             if read:
+                many = "1 time is" if read == 1 else f"{read} times are"
                 self.said.append(
-                    f"{table.name}: {read} times are read in {self._zone.key}, the class's zone. "
-                    "Is it the one in your Moodle profile? They are to the minute"
+                    f"{table.name}: {many} read in {self._zone.key}, the class's zone, to the "
+                    "minute. Is that the zone in your Moodle profile?"
                 )
 
     def _canvas(self, name: str, data: bytes) -> Iterator[tuple[Key, datetime]]:

@@ -71,6 +71,10 @@ LATE = (
     "(README.md, From an LMS), or run this again with --force and, for example, "
     '--CarefulCollector.late_as="2 days"'
 )
+UNKNOWN = (
+    "%s was left alone: it is no table of Moodle's or Canvas's in a language that is read here "
+    "(README.md, From an LMS)"
+)
 
 
 class CarefulExtractor(ExtractorPlugin):
@@ -408,7 +412,7 @@ class Plan:
         table = table_of(data, name, [*NUMBERS.items(), *({one} for one in MODIFIED)])
         known = [enrolled.add_table(table), self._times.add_table(table)]
         if not any(known):
-            app.log.warning("%s was left alone: it is no table of Moodle's or Canvas's", name)
+            app.log.warning(UNKNOWN, name)
         elif table.note:
             app.log.warning("%s", table.note)
 

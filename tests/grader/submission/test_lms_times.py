@@ -112,6 +112,14 @@ def test_another_json_is_refused_with_what_was_expected(data):
         LmsTimes(MADRID).add_list("list.json", data)
 
 
+def test_of_a_list_that_is_refused_no_time_is_used():
+    times = LmsTimes(MADRID)
+    listed = [{"user_id": 17, "submitted_at": "2026-09-25T21:58:00Z"}, {"user_id": 18}]
+    with pytest.raises(UserError):
+        times.add_list("list.json", json.dumps(listed).encode())
+    assert times.of(lms_names("ebertann_17_4710_lab.ipynb")[0]) is None
+
+
 def test_lists_of_two_assignments_are_refused():
     times = LmsTimes(MADRID)
     times.add_list("1.json", b'[{"user_id": 1, "submitted_at": null, "assignment_id": 7}]')
