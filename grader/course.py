@@ -66,6 +66,11 @@ class Course:
         return Autograde(coursedir=self.directory, config=self.config)
 
     @property
+    def has_gradebook(self) -> bool:
+        """Whether there is a gradebook; one that is no file is taken to be there."""
+        return self.database is None or self.database.exists()
+
+    @property
     def database(self) -> Path | None:
         """The gradebook's file; None where it is no file, as in PostgreSQL."""
         url = make_url(self.directory.db_url)

@@ -48,23 +48,26 @@ class Table:
         return f"{self.name}:{line}, column {column!r}"
 
 
-def read_table(path: Path, wanted: Sequence[Collection[str]] = ()) -> Table:
+def read_table(path: Path, wanted: Sequence[Collection[str]] = (), encoding: str = "") -> Table:
     """Return the table in a file, as :func:`table_of`. Raises UserError when it can't be read."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path} can't be read: {error}") from error
-    return table_of(data, str(path), wanted)
+    return table_of(data, str(path), wanted, encoding)
 
 
-def table_of(data: bytes, name: str, wanted: Sequence[Collection[str]] = ()) -> Table:
+def table_of(
+    data: bytes, name: str, wanted: Sequence[Collection[str]] = (), encoding: str = ""
+) -> Table:
     """Return the table in a file's bytes.
 
     Args:
         name: of the file, for errors.
         wanted: sets of columns. The first row that has all of one is the headings; by default, and
             where there is none, the first row.
+        encoding: of the file, where somebody says it; by default it is found out.
 
     Raises:
         UserError: when it is too large, no text, not closed behind a quotation mark, has more
@@ -72,7 +75,7 @@ def table_of(data: bytes, name: str, wanted: Sequence[Collection[str]] = ()) -> 
     """
     if len(data) > MAX_BYTES:
         raise UserError(f"{name} is larger than {MAX_BYTES >> 20} MB: expected a table of a class")
-    text, note = _decoded(data, name)
+    text, note = (_as_said(data, name, encoding), "") if encoding else _decoded(data, name)
     sets = [{plain(column) for column in columns} for columns in wanted]
     separator, above = _form(text, sets)
     rows = _rows(text, separator, name)
@@ -113,6 +116,13 @@ def _decoded(data: bytes, name: str) -> tuple[str, str]:
             said = f"{name} is not in UTF-8: it was read as Windows-1252. Look at its accents"
             return text, said if encoding == "cp1252" else ""
     raise UserError(f"{name} is no text in UTF-8, UTF-16 or Windows-1252: save it as CSV in UTF-8")
+
+
+def _as_said(data: bytes, name: str, encoding: str) -> str:
+    try:
+        return data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeError as error:
+        raise UserError(f"{name} is not in {encoding}, as `encoding` says: {error}") from error
 
 
 def _form(text: str, sets: list[set[str]]) -> tuple[str, int]:

@@ -30,7 +30,9 @@ from grader.batch.writer import GradeRecord, Writer
 from grader.course import Course, enter_lab, open_course, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.coursefile.class_list import class_list, passed_over_sentence
-from grader.results.coursefile.reading import FILE
+from grader.results.coursefile.reading import FILE, read_course_file
+from grader.results.coursefile.rename import require_no_renaming
+from grader.results.coursefile.sentences import no_time_sentence
 from grader.results.gradebook import Results
 from grader.run_record import RunRecord, typed_seed
 from grader.service.inbox import Inbox
@@ -195,6 +197,7 @@ def grade_labs(
             console.print(f"[bold red]{escape(lab)} is not graded:[/bold red]", end=" ")
             console.print(escape(str(error)), highlight=False)
 
+    require_no_renaming(course.root)
     Inbox(course).finish()
     for name in asked:
         with told(name):
@@ -515,6 +518,8 @@ class _Run:
             if why and one.student not in summary.failures:
                 summary.people[one.student] = why
         self.writer.set_maxima(self.lab.name, most, {*seen, *results.passed_over})
+        rules, untimed = read_course_file(self.course.root), len(results.untimed)
+        summary.no_time = no_time_sentence(rules, self.lab.name, untimed, len(results.students))
         summary.late = {who: late for who, late in results.late.items() if late and who in seen}
         without = set(map(nfc, summary.failures))
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]

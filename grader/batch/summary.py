@@ -81,6 +81,7 @@ class RunSummary:
     # Why submissions have no verdict, by fault of the grader, by student
     failures: dict[str, str] = field(default_factory=dict)
     late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
+    no_time: str = ""  # how many have no time, and what holds for them, in a sentence
     to_mark: int = 0
     not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
@@ -111,6 +112,7 @@ class RunSummary:
             ("Need a person", in_lines(self.people)),
             ("Without a verdict; the same command tries again", in_lines(self.failures)),
             ("Handed in late", [late]),
+            ("Without a time", [self.no_time]),
             (absent, [", ".join(self.not_entered)]),
         ):
             if any(lines):

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +26,9 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grader.metadata import KEY
+from grader.run_record import RunRecord
 from grader.submission.bounds import bounded
+from grader.submission.notes import NoteKind
 
 SECONDS, MEMORY = 10.0, 1 << 30  # of the reading process, for one answer
 MAX_FILE = 64 << 20
@@ -34,6 +36,14 @@ MAX_TEXT, MAX_CELLS = 20_000, 50  # characters and cells of one answer that are 
 MAX_PICTURES = 4 << 20  # characters of the pictures of one answer, each time that one is shown
 UNREADABLE = "This answer could not be read; formgrader shows what there is of its notebook."
 EMPTY = "Nothing was answered."
+# Notes on a notebook after which the answer may be in another file.
+ELSEWHERE = {
+    NoteKind.UNREADABLE,
+    NoteKind.UNGRADED,
+    NoteKind.FOREIGN,
+    NoteKind.UNMARKED,
+    NoteKind.ANOTHER,
+}
 T = TypeVar("T")
 
 
@@ -47,6 +57,7 @@ class Answer:
         cut: what is not shown, as a sentence; empty where all is.
         problem: why there is nothing to show, as a sentence.
         stamp: tells whether the file is the one that was read.
+        blank: whether nothing was answered, in a notebook that was read and is the lab's.
     """
 
     html: str = ""
@@ -54,6 +65,7 @@ class Answer:
     cut: str = ""
     problem: str = ""
     stamp: str = ""
+    blank: bool = False
 
 
 def stamp(path: Path) -> str:
@@ -87,7 +99,7 @@ class Reader:
             found = self._run(_read, path, cell)
         except (BrokenProcessPool, MemoryError, RecursionError):
             found = Answer(problem=UNREADABLE)
-        return Answer(found.html, found.digest, found.cut, found.problem, before)
+        return replace(found, stamp=before)
 
     def rendered(self, texts: Sequence[str]) -> list[str]:
         """Return the HTML of an instructor's Markdown texts, as harmless as a learner's."""
@@ -149,7 +161,8 @@ def _read(path: Path, name: str) -> Answer:
         cells = answer_cells(nb, name)
         digest = _digest(cells)
         if not any(cell.source.strip() or cell.get("attachments") for cell in cells):
-            return Answer(problem=EMPTY, digest=digest)
+            kinds = {note.kind for note in RunRecord.of(nb.metadata).notes}
+            return Answer(problem=EMPTY, digest=digest, blank=not kinds & ELSEWHERE)
         shown, cut = _bounded(cells)
         return Answer(_render(shown), digest, cut)
     except Exception:  # what was graded without a sandbox may have any shape

@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,6 +167,7 @@ class Shown:
         boxes: which were ticked, if the mark is the one that they gave.
         since: what happened to an answer that was graded anew since its mark: ``changed``,
             ``same``, or ``unknown`` where the mark was not given here; else empty.
+        others: grades whose marks were given in one step with this, and taken back with it.
     """
 
     grade: str
@@ -176,6 +177,7 @@ class Shown:
     at: str = ""
     boxes: tuple[int, ...] = ()
     since: str = ""
+    others: tuple[str, ...] = ()
 
 
 class StaleError(Exception):
@@ -318,22 +320,53 @@ class Book:
                 raise ValueError(f"a mark is a number from 0 to {most:g}")
             if len(wanted.remark) > MAX_REMARK:
                 raise ValueError(f"a remark has at most {MAX_REMARK:,} characters")
-            after = Mark(wanted.score, wanted.remark, wanted.score is None, now.mark.extra)
-            self._set(session, grade_id, after)
-            session.execute(
-                GIVEN.insert().values(
-                    grade_id=grade_id,
-                    marker=marker.id,
-                    name=marker.name,
-                    given=datetime.now(UTC).isoformat(timespec="seconds"),
-                    answer=answer.digest,
-                    boxes=json.dumps(wanted.boxes),
-                    before=json.dumps(asdict(now.mark)),
-                    after=json.dumps(asdict(after)),
-                )
-            )
-            session.flush()
+            self._give(session, now, wanted, marker, answer, _moment())
             return self._shown(session, grade_id, answer.digest)
+
+    def waiting(self, cell_id: str) -> list[str]:
+        """Return the grades of a question's answers that have no mark and no remark yet."""
+        unmarked = [one.grade for one in self.sheet(cell_id).entries if one.state == "unmarked"]
+        with self._reading() as session:
+            return [one for one in unmarked if not self._shown(session, one, "").mark.remark]
+
+    def give_blank(self, cell_id: str, answers: Mapping[str, Answer], marker: Marker) -> list[str]:
+        """Give no point to answers that are blank and wait, in one step, and return their grades.
+
+        One that has a mark or a remark by now, or is not blank any more, stays as it is.
+
+        Args:
+            answers: as they are now, by the ids of their grades, read just before.
+        """
+        paths = {grade: self.place(grade).path for grade in answers}
+        waiting, at, given = set(self.waiting(cell_id)), _moment(), []
+        with self._writing() as session:
+            for grade, answer in answers.items():
+                now = self._shown(session, grade, answer.digest, lock=True)
+                fresh = now.mark.state == "unmarked" and not now.mark.remark
+                same = answer.blank and stamp(paths[grade]) == answer.stamp
+                if fresh and same and grade in waiting:
+                    self._give(session, now, Wanted(0.0), marker, answer, at)
+                    given.append(grade)
+        return given
+
+    def _give(
+        self, session: Session, now: Shown, wanted: Wanted, marker: Marker, answer: Answer, at: str
+    ) -> None:
+        after = Mark(wanted.score, wanted.remark, wanted.score is None, now.mark.extra)
+        self._set(session, now.grade, after)
+        session.execute(
+            GIVEN.insert().values(
+                grade_id=now.grade,
+                marker=marker.id,
+                name=marker.name,
+                given=at,
+                answer=answer.digest,
+                boxes=json.dumps(wanted.boxes),
+                before=json.dumps(asdict(now.mark)),
+                after=json.dumps(asdict(after)),
+            )
+        )
+        session.flush()
 
     def last(self, cell_id: str, marker: Marker) -> str:
         """Return the grade that this marker has marked last for a question, or nothing."""
@@ -345,6 +378,9 @@ class Book:
     def take_back(self, grade_id: str, marker: Marker, answer: Answer) -> Shown:
         """Undo this marker's last mark of an answer, and return what is there now.
 
+        Marks that were given in one step with it are taken back, too, but for those that somebody
+        has changed since.
+
         Raises:
             StaleError: when somebody else has changed it since, or it was graded anew.
         """
@@ -354,10 +390,27 @@ class Book:
             own = last is not None and last.marker == marker.id
             if not own or Mark(**json.loads(last.after)) != now.mark:
                 raise StaleError(now)
-            self._set(session, grade_id, Mark(**json.loads(last.before)))
-            session.execute(GIVEN.delete().where(GIVEN.c.id == last.id))
-            session.flush()
-            return self._shown(session, grade_id, answer.digest)
+            self._undo(session, last)
+            others = [one.grade_id for one in self._with(session, last) if self._undo(session, one)]
+            return replace(self._shown(session, grade_id, answer.digest), others=tuple(others))
+
+    def _with(self, session: Session, last: Any) -> Sequence[Any]:
+        """Return the rows of the marks that were given in one step with another."""
+        if "." not in last.given:  # an earlier version wrote whole seconds, for one mark each
+            return ()
+        step = (GIVEN.c.marker == last.marker) & (GIVEN.c.given == last.given)
+        return session.execute(select(GIVEN).where(step, GIVEN.c.id != last.id)).all()
+
+    def _undo(self, session: Session, row: Any) -> bool:
+        """Take a mark back, unless another one has been given since; return whether it was."""
+        now = self._shown(session, row.grade_id, row.answer, lock=True)
+        last = self._last(session, GIVEN.c.grade_id == row.grade_id)
+        if last.id != row.id or Mark(**json.loads(row.after)) != now.mark:
+            return False
+        self._set(session, row.grade_id, Mark(**json.loads(row.before)))
+        session.execute(GIVEN.delete().where(GIVEN.c.id == row.id))
+        session.flush()
+        return True
 
     def _lab(self, session: Session, lab: str, share: Share) -> list[tuple[Question, Answers]]:
         """Return a lab's questions in its order, each with the marks of its answers."""
@@ -511,6 +564,11 @@ class Book:
                 f"the gradebook can't be used, and nothing was recorded: {error.orig}. Close what "
                 "has it open, or wait for it, and try again"
             ) from error
+
+
+def _moment() -> str:
+    """Return the time now, by which marks that are given in one step know each other."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def lines(remark: str) -> list[str]:

@@ -23,8 +23,9 @@ from grader.marking.share import Share, share_of
 
 ID = r"([0-9a-f]{32})"
 PAGES = re.compile(rf"|marking\.(?:css|js)|question/{ID}")
-DATA = re.compile(rf"api/(?:names|answer|undo)/{ID}")
+DATA = re.compile(rf"api/(?:names|answer|undo|blank)/{ID}")
 MAX_BODY = 1 << 16  # bytes of a save
+MAX_LIST = 1 << 22  # of a list of answers, of 36 bytes each
 MAX_BOXES = 100
 
 
@@ -92,6 +93,8 @@ class Marking:
             ("GET", "api/answer"): self._answer,
             ("PUT", "api/answer"): lambda who, grade: self._give(who, grade, read_save(body)),
             ("POST", "api/undo"): self._take_back,
+            ("GET", "api/blank"): lambda _, cell_id: _data(list(self._blank(cell_id))),
+            ("POST", "api/blank"): lambda who, cell_id: self._give_blank(who, cell_id, body),
         }
         found = PAGES.fullmatch(path) or DATA.fullmatch(path)
         if not found:
@@ -148,6 +151,16 @@ class Marking:
         except ValueError as error:
             raise RefusedError(400, str(error)) from error
 
+    def _blank(self, cell_id: str) -> dict[str, Answer]:
+        """Return the answers that are blank and wait for a mark, by the ids of their grades."""
+        found = {grade: self._read(grade) for grade in self.book.waiting(cell_id)}
+        return {grade: answer for grade, answer in found.items() if answer.blank}
+
+    def _give_blank(self, visitor: Visitor, cell_id: str, body: bytes) -> Reply:
+        confirmed = read_grades(body)
+        blank = {grade: one for grade, one in self._blank(cell_id).items() if grade in confirmed}
+        return _data(self.book.give_blank(cell_id, blank, visitor.marker))
+
     def _take_back(self, visitor: Visitor, cell_id: str) -> Reply:
         grade_id = self.book.last(cell_id, visitor.marker)
         if not grade_id:
@@ -168,6 +181,19 @@ def _shown(shown: Shown, answer: Answer | None = None, status: int = 200, **more
     if answer:
         more |= {"html": answer.html, "problem": answer.problem, "cut": answer.cut}
     return _data(asdict(shown) | {"state": shown.mark.state} | more, status)
+
+
+def read_grades(body: bytes) -> set[str]:
+    """Return the ids of grades that a request names as a list. Raises RefusedError for another."""
+    if len(body) > MAX_LIST:
+        raise RefusedError(413, f"a list of answers has at most {MAX_LIST:,} bytes")
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    if not (isinstance(said, list) and all(isinstance(one, str) for one in said)):
+        raise RefusedError(400, "expected a list of ids, as JSON")
+    return set(said)
 
 
 def read_save(body: bytes) -> tuple[str, Wanted]:

@@ -333,6 +333,11 @@ class Results:
         return self._class.passed_over(every)
 
     @property
+    def untimed(self) -> list[str]:
+        """Learners whose submission is in the gradebook without a time."""
+        return [student for student in self.students if student not in self.late]
+
+    @property
     def cells(self) -> list[GradedCell]:
         """All graded cells of the lab."""
         return list(self._cells.values())

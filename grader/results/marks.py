@@ -17,7 +17,7 @@ from nbgrader.api import (
     SubmittedNotebook,
     TaskCell,
 )
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session, scoped_session
 
 from grader.results.coursefile.deadline import Deadline
@@ -88,6 +88,36 @@ def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
     without = {(one.student, one.notebook) for one in found if not one.waits}
     failed = without - _judged(db, lab, student) if without else without
     return [replace(one, waits=(one.student, one.notebook) not in failed) for one in found]
+
+
+def averages(
+    db: Database, lab: str, without: Collection[str] = ()
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return what was earned on average, and of how much, by notebook and kind of cell.
+
+    The kinds are ``code``, ``written`` and ``task``. Each cell has the average of the marks that
+    there are; what has no mark is no 0, and a cell without any mark is part of neither number.
+
+    Args:
+        without: students who are left out.
+    """
+    cells = {cell.id: (cell, notebook) for cell, notebook, _ in graded_cells(db, lab)}
+    marked = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
+    query = (
+        select(Grade.cell_id, func.avg(Grade.score))
+        .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
+        .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
+        .where(Grade.cell_id.in_(cells), marked)
+        .where(SubmittedAssignment.student_id.not_in(without))
+    )
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    for cell_id, mean in db.execute(query.group_by(Grade.cell_id)):
+        cell, notebook = cells[cell_id]
+        kind = "code" if cell.cell_type == "code" else "written"
+        key = notebook, "task" if isinstance(cell, TaskCell) else kind
+        earned, most = found.get(key, (0.0, 0.0))
+        found[key] = earned + mean, most + cell.max_score
+    return found
 
 
 def _judged(db: Database, lab: str, student: str) -> set[tuple[str, str]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from nbgrader.api import Student
 
 from grader.submission.names import nfc
-from grader.tables import table_of
+from grader.tables import Table
 
 MOODLE = re.compile(r"([^_]*)(?:_(\d+))?_assignsubmission_[a-z]+(?:_(.*))?", re.DOTALL)
 # At each place: `_17_4711_lab.ipynb`, or `anon_aB3_4711_lab.ipynb` where Canvas hides who it is.
@@ -77,12 +77,11 @@ class Enrolled:
                     self._by_name[_squeezed(name)].add(one.id)
         self._by_name.pop("", None)
 
-    def add_table(self, name: str, data: bytes) -> str:
+    def add_table(self, table: Table) -> bool:
         """Read Moodle's grading worksheet or Canvas's gradebook; leave any other table alone.
 
-        Return how it was read, where that was a guess. Raises UserError when it can't be read.
+        Return whether it is one of them.
         """
-        table = table_of(data, name, [*NUMBERS.items()])
         known = [one for one, beside in NUMBERS.items() if {one, beside} <= {*table.columns}]
         for column in known:
             for _, cells in table.rows:
@@ -90,7 +89,7 @@ class Enrolled:
                 found = {cells[key] for key in KEYS if cells.get(key)}
                 if number and found:
                     self.keys[number[0]] |= found
-        return table.note if known else ""
+        return bool(known)
 
     def owner(self, found: Sequence[LmsName], stems: Sequence[str]) -> tuple[str, bool]:
         """Return the one student whom a name leads to, by its readings, and whether by number.

@@ -8,10 +8,8 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import statistics
 import sys
 import traceback
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import partial
@@ -22,7 +20,7 @@ from typing import Any
 from jupyter_server.base.handlers import JupyterHandler
 from nbconvert.exporters import HTMLExporter
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.converters import Autograde, GenerateAssignment, base
@@ -32,11 +30,12 @@ from nbgrader.preprocessors import SaveCells
 
 from grader import UserError
 from grader.course import Course, submissions
+from grader.gathered_log import watch_commands
 from grader.lesson_links import lesson_url
 from grader.results.coursefile.class_list import EVERYBODY, ClassList, class_list
 from grader.results.coursefile.reading import FILE, deadlines, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
-from grader.results.marks import duration, handed_in, seconds_late
+from grader.results.marks import averages, duration, handed_in, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.literal_paths import find_literal_paths
 from grader.submission.names import lab_problem, nfc, printable, spelled
@@ -60,6 +59,11 @@ EARNED = (
     f"<code>{FILE}</code>, stands behind the time of each submission, in the report and on "
     "feedback.</p>"
 )
+AVERAGING = {"gradebook_assignments.tpl", "gradebook_notebooks.tpl"}
+AVERAGED = (
+    "<p>Averages are of the marks that there are: what is not marked yet, or could not be read, is "
+    "part of neither number.</p>"
+)
 
 
 def guard() -> None:
@@ -80,6 +84,8 @@ def guard() -> None:
       are points as they were earned.
     - Formgrader's lists, counts and averages are those of the class, without who is passed over
       (:mod:`grader.results.coursefile.class_list`).
+    - Formgrader's averages are of the marks that there are; for nbgrader a missing one is 0. A page
+      that shows averages says so.
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
       its points (:func:`grader.results.marks.set_maxima`).
     - A course, or an exchange, in a folder such as ``ML [2026]`` is found
@@ -87,8 +93,10 @@ def guard() -> None:
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     - Formgrader's pages of submissions load no script from elsewhere for formulas.
+    - Its commands for a class say what they have to say at its end (:mod:`grader.gathered_log`).
     - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
+    watch_commands()
     base.traceback = SimpleNamespace(format_exc=_format_exc)
     find_literal_paths()
     CourseDirectory.get_existing_timestamp = _existing_timestamp
@@ -194,11 +202,18 @@ def _remove_made(step: GenerateAssignment, release: str) -> None:
 
 
 def _collect_and_say(app: ZipCollectApp) -> None:
+    collector = app.collector_plugin_inst
+    if not isinstance(collector, CarefulCollector):
+        _process_extracted(app)
+        return
+    try:
+        collector.prepare()
+    except UserError as error:
+        app.fail(str(error))
     try:
         _process_extracted(app)
     finally:  # nbgrader ends the command where a folder of submitted/ is not empty
-        if isinstance(app.collector_plugin_inst, CarefulCollector):
-            app.collector_plugin_inst.say_what_is_left()
+        collector.say_what_is_left()
 
 
 def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
@@ -235,42 +250,39 @@ def _get_students(api: NbGraderAPI) -> list[dict[str, Any]]:
     return [one for one in _nbgraders_students(api) if not belong.why_not(one["id"])]
 
 
-def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> Any:
-    found = _nbgraders_assignment(api, assignment, **known)
+def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = _nbgraders_assignment(api, assignment, **known)
     if found:
-        _set_averages(api, assignment, [found], lambda submission: [submission])
+        _average([found], api, assignment)
     return found
 
 
 def _get_notebooks(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = _nbgraders_notebooks(api, assignment)
-    _set_averages(api, assignment, found, lambda submission: submission.notebooks)
+    _average(found, api, assignment, each=True)
     return found
 
 
-def _set_averages(
-    api: NbGraderAPI,
-    assignment: str,
-    shown: list[dict[str, Any]],
-    parts: Callable[[SubmittedAssignment], Iterable[Any]],
+def _average(
+    shown: list[dict[str, Any]], api: NbGraderAPI, assignment: str, *, each: bool = False
 ) -> None:
-    """Let averages be those of the class, where somebody who is passed over has marks.
+    """Put the averages of marks, and what they are of, in the place of nbgrader's.
 
     Args:
-        shown: the lab, or its notebooks, as nbgrader lists them.
-        parts: what of a submission is of the same kind.
+        shown: a lab, or each of its notebooks.
     """
     belong = _class_of(api)
-    with api.gradebook as gradebook, contextlib.suppress(MissingEntry):
-        if not belong.passed_over(handed_in(gradebook.db, assignment)):
+    with api.gradebook as gradebook:
+        if not (who := handed_in(gradebook.db, assignment)):
             return
-        every = gradebook.assignment_submissions(assignment)
-        own = [one for one in every if not belong.why_not(one.student_id)]
-        for one in shown:
-            same = [part for each in own for part in parts(each) if part.name == one["name"]]
-            for kind in ("score", "code_score", "written_score", "task_score"):
-                points = [getattr(part, kind) for part in same]
-                one[f"average_{kind}"] = statistics.fmean(points) if points else 0.0
+        every = averages(gradebook.db, assignment, belong.passed_over(who)).items()
+    for one in shown:
+        own = [(key, value) for key, value in every if not each or key[0] == one["name"]]
+        for kind in ("code", "written", "task", ""):
+            those = [value for key, value in own if kind in ("", key[1])]
+            name = f"{kind}_score".removeprefix("_")
+            one[f"average_{name}"] = sum(earned for earned, _ in those)
+            one[f"max_{name}"] = sum(most for _, most in those)
 
 
 def _with_more(
@@ -310,6 +322,8 @@ def _render(handler: Any, name: str, **about: Any) -> str:
     page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**about)
     if "Score</th>" in page and (Path(handler.coursedir.root) / FILE).exists():
         page = page.replace("Score</th>", "Score, as earned</th>").replace(TABLE, EARNED + TABLE, 1)
+    if name in AVERAGING:
+        page = page.replace(">Score", ">Avg. Score").replace(TABLE, AVERAGED + TABLE, 1)
     return page
 
 

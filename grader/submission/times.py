@@ -49,21 +49,23 @@ def _in_utc(text: str) -> datetime:
     place = REGION.fullmatch(text)
     if SHIFTED.search(text):
         raise ValueError(f"its zone can be read in two ways; {WRITE}")
-    time = _local(place[1] if place else text)
+    time = local(place[1] if place else text)
     if place and time.tzinfo is None:
         time = time.replace(tzinfo=_zone(place[2]))
     if time.tzinfo is None:
         return time
     # An hour of an autumn night comes twice, and CET is no zone of a day in summer.
-    twice = time.utcoffset() != time.replace(fold=1).utcoffset()
     zone = time.tzinfo.key if isinstance(time.tzinfo, ZoneInfo) else ""
-    if twice or (zone and "/" not in zone and time.tzname() != zone):
+    if is_twice(time) or (zone and "/" not in zone and time.tzname() != zone):
         raise ValueError(f"its zone can be read in two ways; {WRITE}")
     return time.astimezone(UTC).replace(tzinfo=None)
 
 
-def _local(text: str) -> datetime:
-    """Return the only reading of a date and time; its zone is None where none is named."""
+def local(text: str) -> datetime:
+    """Return the only reading of a date and time; its zone is None where none is named.
+
+    Raises ValueError when there is none, or several.
+    """
     ways: list[dict[str, bool]] = [{}]
     if not YEAR_FIRST.match(text):
         ways += [{"dayfirst": True}, {"yearfirst": True}]
@@ -71,6 +73,11 @@ def _local(text: str) -> datetime:
     if len(found) > 1:
         raise ValueError(f"its date is incomplete or can be read in two ways; {WRITE}")
     return found.pop()
+
+
+def is_twice(time: datetime) -> bool:
+    """Return whether a time with a zone came twice or never: a clock was changed in that hour."""
+    return time.utcoffset() != time.replace(fold=1).utcoffset()
 
 
 def _named(name: str | None, offset: int | None) -> tzinfo | int | None:

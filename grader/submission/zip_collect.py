@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -25,15 +26,29 @@ from typing import IO, Any
 
 from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
+from traitlets import Unicode
 
 from grader import UserError
+from grader.course import submissions
+from grader.results.coursefile.reading import read_course_file
+from grader.results.coursefile.sentences import no_time_sentence
 from grader.submission.bounds import TOO_MUCH, TooMuchWork, alarmed
 from grader.submission.companions import place
-from grader.submission.files import MAX_FILES, TIMESTAMP, is_text, read_file, too_long
-from grader.submission.lms import Enrolled, LmsName, Unmatched, lms_names
+from grader.submission.files import (
+    MAX_FILES,
+    TIMESTAMP,
+    is_text,
+    read_file,
+    read_timestamp,
+    too_long,
+)
+from grader.submission.lms import NUMBERS, Enrolled, LmsName, Unmatched, lms_names
+from grader.submission.lms_times import MODIFIED, LmsTimes, deadline_of, supposed
 from grader.submission.names import id_problem, nfc, printable
 from grader.submission.notebook import MAX_BYTES, Unreadable
+from grader.tables import table_of
 
 SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
 MEMORY = 1 << 30
@@ -51,6 +66,17 @@ HOW = (
 )
 
 
+LATE = (
+    "Canvas calls late, and does not say when: %s. Lay the list of its API beside the download "
+    "(README.md, From an LMS), or run this again with --force and, for example, "
+    '--CarefulCollector.late_as="2 days"'
+)
+UNKNOWN = (
+    "%s was left alone: it is no table of Moodle's or Canvas's in a language that is read here "
+    "(README.md, From an LMS)"
+)
+
+
 class CarefulExtractor(ExtractorPlugin):
     """nbgrader's extractor, which reads each learner's files within the limits of a submission.
 
@@ -62,7 +88,7 @@ class CarefulExtractor(ExtractorPlugin):
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.inside: dict[str, str] = {}  # by file, the part of its path from a learner's archive
-        self.tables: dict[str, bytes] = {}  # CSV files that no learner has named
+        self.tables: dict[str, bytes] = {}  # CSV and JSON files that no learner has named
         self.left: list[str] = []  # what was left out, and why
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
@@ -84,13 +110,20 @@ class CarefulExtractor(ExtractorPlugin):
                 if learners:
                     self._take_class(path, learners, out / inside.parent / _folder_of(name))
 
+    @property
+    def _of_lms(self) -> bool:
+        return getattr(self.parent.collector_plugin_inst, "of_lms", False)
+
     def _take_file(self, path: Path, inside: Path, out: Path) -> None:
         data = read_file(path)
         if isinstance(data, Unreadable):
             self._leave(str(inside), "was left out", data)
             return
-        if path.suffix.lower() == ".csv" and len(inside.parts) == 1 and not lms_names(path.name):
+        table = path.suffix.lower() in (".csv", ".json")
+        if table and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
+            if self._of_lms:
+                return  # it is no learner's
         self._take(inside, data, out)
 
     def _take(self, path: PurePath, data: bytes, out: Path) -> None:
@@ -106,7 +139,7 @@ class CarefulExtractor(ExtractorPlugin):
 
     def _learners_in(self, path: Path, inside: Path) -> dict[str, list[zipfile.ZipInfo]]:
         """Return what a class's download holds by the parts that an LMS names; else nothing."""
-        if path.suffix != ".zip" or not getattr(self.parent.collector_plugin_inst, "of_lms", False):
+        if path.suffix != ".zip" or not self._of_lms:
             return {}
         if _first(inside.parts)[1] or not stat.S_ISREG(path.lstat().st_mode):
             return {}
@@ -183,8 +216,7 @@ class CarefulExtractor(ExtractorPlugin):
             self._leave(name, "could not be unpacked", error)
 
     def _leave(self, name: str, what: str, why: object) -> None:
-        self.left.append(f"{printable(name)}: {what}: {why}")
-        self.log.warning("%s", self.left[-1])
+        self.left.append(f"{printable(name)}: {what}: {why}")  # said at the end
 
 
 class CarefulCollector(FileNameCollectorPlugin):
@@ -195,6 +227,12 @@ class CarefulCollector(FileNameCollectorPlugin):
     part of its path that comes from an archive, where a learner writes what they like, or if what
     it finds is no name.
     """
+
+    late_as = Unicode(
+        "",
+        help="When those count as handed in whom Canvas calls late and of whom no table says when: "
+        "`2 days`, after the due date of course.yml, or a date and time of its zone.",
+    ).tag(config=True)
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
@@ -208,7 +246,9 @@ class CarefulCollector(FileNameCollectorPlugin):
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """Return whose a file is, or None to pass it over. nbgrader calls this for each file."""
         if self.of_lms:
-            return self.plan.found.get(os.path.normpath(submitted_file))
+            info = self.plan.found.get(os.path.normpath(submitted_file))
+            came = self.plan.came.get(info["student_id"]) if info else None
+            return {**info, "timestamp": f"{came} UTC"} if info and came else info
         if super().collect(submitted_file) is None:
             return None
         found = re.match(self.named_regexp, submitted_file)
@@ -222,18 +262,36 @@ class CarefulCollector(FileNameCollectorPlugin):
         """Whose the extracted files are, by the names that an LMS gave them."""
         return Plan(self.parent, self.valid_ext)
 
+    def prepare(self) -> None:
+        """Find out whose the extracted files are.
+
+        Raises UserError where course.yml can't be read, or ``late_as`` is no time.
+        """
+        if self.of_lms:
+            self.plan  # noqa: B018
+
     def say_what_is_left(self) -> None:
         """Log what was not collected, and what to do. It is called when all else is done."""
         left = [*self.parent.extractor_plugin_inst.left]
         if self.of_lms:
             left += [f"{printable(name)}: {why}" for name, why in self.plan.left]
-            if self.plan.late:
-                late = "Canvas calls late, and does not say when: %s"
-                self.log.warning(late, ", ".join(sorted(self.plan.late)))
+            if unknown := sorted(self.plan.late - self.plan.came.keys()):
+                self.log.warning(LATE, ", ".join(unknown))
+            if kept := sorted(self.plan.kept):
+                self.log.info("The time in timestamp.txt stays of %s", ", ".join(kept))
+            if self.plan.supposed:
+                those = ", ".join(self.plan.supposed)
+                self.log.warning("Canvas calls late; their time is %r: %s", self.late_as, those)
         if left:
             self.log.warning("Not collected, and still in downloaded/:\n  %s", "\n  ".join(left))
         if self.of_lms and self.plan.left:
             self.log.warning(HOW)
+        course, lab = self.parent.coursedir, self.parent.coursedir.assignment_id
+        folders = [found[0] for found in submissions(course, lab).values()]
+        without = sum(read_timestamp(folder)[0] is None for folder in folders)
+        file = self.plan.file if self.of_lms else read_course_file(Path(course.root))
+        if said := no_time_sentence(file, lab, without, len(folders)):
+            self.log.warning("%s", said)
 
     def _problem(self, found: re.Match[str]) -> str:
         path = os.path.normpath(found.string)
@@ -275,18 +333,24 @@ class Plan:
         self.found: dict[str, dict[str, str]] = {}
         self.left: list[tuple[str, str]] = []  # the other files, and why each is left
         self.late: set[str] = set()  # ids of those whom Canvas calls late
+        self.came: dict[str, datetime] = {}  # by id, when it was handed in, in UTC, without a zone
         course, extractor = app.coursedir, app.extractor_plugin_inst
+        self.kept: list[str] = []  # ids of those whose time stood there before
+        self.supposed: list[str] = []  # ids of those whose time nobody knows but `late_as`
+        self.file = read_course_file(Path(course.root))
+        self._times = LmsTimes(self.file.zone if self.file else None)
         with Gradebook(course.db_url, course.course_id) as gradebook:
             enrolled = Enrolled(gradebook.students)
         for name, table in extractor.tables.items():
             try:
                 with alarmed(SECONDS, MEMORY):
-                    if note := enrolled.add_table(printable(name), table):
-                        app.log.warning("%s", note)
+                    self._read_table(app, enrolled, printable(name), table)
             except UserError as error:
                 app.log.warning("%s", error)
             except (Exception, TooMuchWork) as error:
                 app.log.warning("%s could not be read: %s", printable(name), error)
+        for said in self._times.said:
+            app.log.warning("%s", said)
         released = course.format_path(course.release_directory, ".", course.assignment_id)
         stems = [path.stem for path in Path(released).glob("*.ipynb")]
         folder = Path(app._format_collect_path(app.extracted_directory))
@@ -318,6 +382,39 @@ class Plan:
                 else:
                     others = " and ".join(one for one in chosen if one != who)
                     self._leave(own, f"{others} of the LMS leads to {student}, too")
+        if late_as := app.collector_plugin_inst.late_as:
+            self.supposed = sorted(self.late - self.came.keys())
+            due = {who: deadline_of(self.file, course.assignment_id, who) for who in self.supposed}
+            self.came |= {who: supposed(late_as, due[who]) for who in self.supposed}
+        self._keep_times(course)
+
+    def _keep_times(self, course: CourseDirectory) -> None:
+        """Keep the time that stands beside files that are collected again, as they are there."""
+        by_learner: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for path, info in self.found.items():
+            by_learner[info["student_id"]].append((path, info["file_id"]))
+        for student in by_learner.keys() - self.came.keys():
+            where = course.submitted_directory, student, course.assignment_id
+            folder = Path(course.format_path(*where))
+            came = read_timestamp(folder)[0]
+            same = (
+                read_file(folder / to) == Path(at).read_bytes() for at, to in by_learner[student]
+            )
+            if came and all(same):
+                self.came[student] = came
+                self.kept.append(student)
+
+    def _read_table(self, app: ZipCollectApp, enrolled: Enrolled, name: str, data: bytes) -> None:
+        """Read what a table says of ids and of times, and log how it was read."""
+        if name.endswith(".json"):
+            self._times.add_list(name, data)
+            return
+        table = table_of(data, name, [*NUMBERS.items(), *({one} for one in MODIFIED)])
+        known = [enrolled.add_table(table), self._times.add_table(table)]
+        if not any(known):
+            app.log.warning(UNKNOWN, name)
+        elif table.note:
+            app.log.warning("%s", table.note)
 
     def _by_learner(
         self, folder: Path, extractor: CarefulExtractor, endings: list[str]
@@ -361,6 +458,8 @@ class Plan:
             self.found[where] = {"student_id": student, "file_id": one.name}
             if one.read[0].late:
                 self.late.add(student)
+            if came := self._times.of(one.read[0]):
+                self.came[student] = came
 
     def _leave(self, files: Iterable[_File], why: str) -> None:
         self.left += [(one.shown, why) for one in files]

@@ -14,7 +14,14 @@ from playwright.sync_api import Page, expect
 from grader.service.app import make_app
 from grader.service.dispatcher import Dispatcher
 from grader.service.people import OfFile
-from tests.grader.marking.classroom import LAB, STUB, make_classroom, recorded, regraded
+from tests.grader.marking.classroom import (
+    LAB,
+    STUB,
+    hand_in,
+    make_classroom,
+    recorded,
+    regraded,
+)
 from tests.grader.marking.server import TOKEN, Server
 from tests.patience import eventually
 
@@ -124,6 +131,37 @@ def test_sixty_answers_are_marked_with_the_keyboard(desk, course):
     assert desk.title() == "2 · Why did nothing complain?: marking"
     assert [url for url in asked if "/marking/" not in url] == []
     assert [text for text in said if "Content Security Policy" in text or "Error" in text] == []
+
+
+def test_all_blank_answers_get_no_point_after_a_question_and_have_none_again(desk, course):
+    blank = ["ana_3", *LEARNERS[20:25]]
+    for student in blank:
+        hand_in(course, student, STUB)
+    said, asks, keys = desk.locator("#said"), desk.locator("#blank"), desk.keyboard
+    keys.press("x")
+    expect(asks).to_contain_text("6 blank answers, of 60 that wait for a mark: nothing was written")
+    keys.press("j")  # nothing but its buttons does anything now
+    desk.get_by_role("button", name="Leave them").click()
+    expect(asks).to_be_hidden()
+    expect(desk.locator("#progress")).to_have_text("0 of 60 marked, 60 to go.")
+    keys.press("x")
+    desk.get_by_role("button", name="Give them no point").click()
+    expect(said).to_have_text("6 blank answers got 0 of 3 points; u takes that back.")
+    expect(desk.locator("#progress")).to_have_text("6 of 60 marked, 54 to go.")
+    marked = {one for one in LEARNERS if recorded(course, one)[:2] == (0.0, False)}
+    assert marked == set(blank)
+    assert whose(desk) not in marked  # what is open waits
+    keys.press("u")
+    expect(said).to_have_text("Taken back: 6 blank answers wait for a mark again.")
+    expect(desk.locator("#progress")).to_have_text("0 of 60 marked, 60 to go.")
+    assert all(recorded(course, one)[:2] == (None, True) for one in LEARNERS)
+    for student in blank[1:]:
+        hand_in(course, student, ANSWERS[student])
+    keys.press("x")
+    expect(asks).to_contain_text("1 blank answer, of 60 that wait for a mark: nothing was written.")
+    keys.press("Escape")
+    expect(asks).to_be_hidden()
+    assert recorded(course, "ana_3")[0] is None
 
 
 def test_points_are_typed_over_the_boxes_and_undo_takes_back_one_after_the_other(desk, course):

@@ -5,7 +5,8 @@ const at = (id) => document.getElementById(id);
 const data = JSON.parse(at("data").textContent);
 const el = {};
 for (const id of ["progress", "row", "who", "state", "words", "cut", "notebook", "score", "remark",
-                  "remarks", "conflict", "said", "names", "help", "keys"]) el[id] = at(id);
+                  "remarks", "conflict", "said", "names", "help", "keys", "blank", "blanks", "blank-yes",
+                  "blank-no"]) el[id] = at(id);
 const boxes = [...document.querySelectorAll("[data-box]")];
 const inputs = boxes.map((box) => box.querySelector("input"));
 const scoreRow = el.score.parentElement;
@@ -266,6 +267,11 @@ async function undo() {
   }
   try {
     const {found, stale} = await ask("POST", "undo/" + data.question);
+    for (const one of data.answers) {
+      if (!found.others.includes(one.grade)) continue;
+      one.state = "unmarked";
+      fetched.delete(one.grade);
+    }
     if (!answers.some((one) => one.grade === found.grade)) widen(true);
     const index = answers.findIndex((one) => one.grade === found.grade);
     fetched.delete(found.grade);
@@ -274,6 +280,7 @@ async function undo() {
       await show(index);
     }
     say(stale ? "Your last mark was not taken back: this answer has another mark by now."
+      : found.others.length ? `Taken back: ${found.others.length + 1} blank answers wait for a mark again.`
       : `Taken back: it has ${offered(found.mark.score)} again.`);
   } catch (error) {
     say(`${error.message}.`);
@@ -310,6 +317,47 @@ async function who() {
   }
 }
 
+const several = (count) => count === 1 ? "1 blank answer" : `${count} blank answers`;
+
+// Ask whether all blank answers that wait, of those that are listed, get no point; then give it.
+async function blanks() {
+  if (conflict || (isDirty() && !(await save()))) return;
+  say("Looking for blank answers…");
+  try {
+    const {found} = await ask("GET", "blank/" + data.question);
+    const listed = found.filter((grade) => answers.some((one) => one.grade === grade));
+    say(listed.length ? "" : "No answer that waits for a mark is blank.");
+    if (!listed.length) return;
+    const left = answers.filter((one) => one.state !== "marked").length;
+    el.blanks.textContent = `${several(listed.length)}, of ${left} that wait${left === 1 ? "s" : ""} for a mark:`
+      + ` nothing was written. Give ${listed.length === 1 ? "it" : "each"} ${offered(0)} points?`;
+    if (!(await agreed())) return;
+    const {found: given} = await ask("POST", "blank/" + data.question, listed);
+    for (const one of data.answers) {
+      if (!given.includes(one.grade)) continue;
+      one.state = "marked";
+      fetched.delete(one.grade);
+    }
+    const next = waiting(here);
+    await show(answers[here].state === "marked" && next >= 0 ? next : here);
+    const others = listed.length - given.length;
+    say(`${several(given.length)} got ${offered(0)} points; u takes that back.`
+      + (others ? ` ${others} changed meanwhile, and ${others === 1 ? "was" : "were"} left.` : ""));
+  } catch (error) {
+    say(`${error.message}.`);
+  }
+}
+
+function agreed() {
+  el.blank.showModal();
+  return new Promise((resolve) => {
+    let yes = false;
+    el["blank-yes"].onclick = () => { yes = true; el.blank.close(); };
+    el["blank-no"].onclick = () => el.blank.close();
+    el.blank.onclose = () => resolve(yes);
+  });
+}
+
 function widen(toAll) {
   all = toAll;
   answers = chosen();
@@ -341,6 +389,7 @@ const KEYS = {
   y: () => conflict ? settle(true) : seen?.mark.score === null ? say("It has no mark yet.") : save(),
   t: () => conflict && settle(false),
   u: undo,
+  x: blanks,
   w: who,
   s: everybody,
   "?": () => el.help.open ? el.help.close() : el.help.showModal(),
@@ -376,7 +425,7 @@ document.addEventListener("keydown", (event) => {
     event.target.blur();
     return;
   }
-  if (el.help.open && event.key !== "?") return;
+  if (el.blank.open || (el.help.open && event.key !== "?")) return;
   const onControl = event.target.closest?.("button, summary, a, input");
   if (onControl && ["Enter", " "].includes(event.key)) return;
   const known = Object.hasOwn(KEYS, event.key) || /^[1-9]$/.test(event.key)

@@ -9,11 +9,17 @@ from typing import Any
 
 from grader.results.class_report.names import Names
 from grader.results.coursefile.class_list import class_list_of
-from grader.results.coursefile.counting import Counted
+from grader.results.coursefile.counting import Counted, Lateness
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.reading import exercises_of
 from grader.results.coursefile.roster import read_roster
-from grader.results.coursefile.sentences import counted_sentences, days, lab_sentences, rounded
+from grader.results.coursefile.sentences import (
+    counted_sentences,
+    days,
+    lab_sentences,
+    no_time_sentence,
+    rounded,
+)
 from grader.results.gradebook import Graded
 
 COLUMNS = (
@@ -60,6 +66,7 @@ class ClassCounts:
         self._members = {who: one for who, one in every.items() if not belong.why_not(who)}
         self._seen: set[str] = set()
         self._late: list[Counted] = []
+        self._lateness: list[Lateness] = []
         self.whole = Reached()
         self.sections: dict[str, Reached] = {
             name: Reached(", ".join(section.graders)) for name, section in file.sections.items()
@@ -80,6 +87,7 @@ class ClassCounts:
         if counted.lateness.days:
             self._late.append(counted)
         late = counted.lateness
+        self._lateness.append(late)
         row = [self._names.of(one), section, rounded(one.points), rounded(counted.counts)]
         row += [rounded(counted.most), late.days if late.known else "", late.free, late.kept]
         row += ["yes" if counted.is_final else "", " ".join(counted_sentences(counted))]
@@ -87,7 +95,13 @@ class ClassCounts:
 
     @property
     def late(self) -> str:
-        """How many came late, in a sentence; empty if nobody did."""
+        """How many came late, and how many have no time, in sentences; empty if nobody."""
+        without = sum(not late.known for late in self._lateness)
+        said = no_time_sentence(self._marks.file, self._lab, without, len(self._lateness))
+        return " ".join(filter(None, (self._came_late, f"{said}." if said else "")))
+
+    @property
+    def _came_late(self) -> str:
         if not self._late:
             return ""
         lateness = [one.lateness for one in self._late]

@@ -1,4 +1,4 @@
-"""``python -m grader course``: what ``course.yml`` means, the roster, and what counts, exported."""
+"""``python -m grader course``: what ``course.yml`` means, the roster, ids, and what counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.course import Course, open_course
 from grader.phase_paths import ROOT, lab_named
 from grader.results.coursefile.class_list import class_list_of, passed_over_sentence
 from grader.results.coursefile.exports import PLACES, WRITERS, ClassMarks, Entry, Kind
-from grader.results.coursefile.marks import CountedMarks
+from grader.results.coursefile.marks import CountedMarks, times_by_student
 from grader.results.coursefile.reading import (
     FILE,
     exercises_of,
@@ -24,6 +24,7 @@ from grader.results.coursefile.reading import (
     read_course_file,
     worths,
 )
+from grader.results.coursefile.rename import rename
 from grader.results.coursefile.roster import (
     Member,
     enter_roster,
@@ -32,7 +33,7 @@ from grader.results.coursefile.roster import (
     roster_table,
 )
 from grader.results.coursefile.schema import CourseFile, Roster
-from grader.results.coursefile.sentences import free_sentences, lab_sentences
+from grader.results.coursefile.sentences import free_sentences, lab_sentences, no_time_sentence
 from grader.results.coursefile.term import totals
 from grader.results.coursefile.total import weights_of
 from grader.results.coursefile.total_words import total_sentences
@@ -44,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("check", help=f"say what {FILE} means, and who of the class is unknown")
     actions.add_parser("roster", help="enter the class in the gradebook, and say what changed")
+    renaming = actions.add_parser("rename", help="give a learner another id, with all their work")
+    renaming.add_argument("old", metavar="OLD")
+    renaming.add_argument("new", metavar="NEW")
     export = actions.add_parser("export", help="write what counts, for a learning platform")
     export.add_argument("lab", nargs="*", help=f"labs: 01_tensors, 01 or tensors (all of {FILE})")
     export.add_argument("--to", type=Kind, choices=list(Kind), required=True)
@@ -57,6 +61,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     Raises:
         UserError: when there is no ``course.yml``, or something is wrong in it.
     """
+    if args.action == "rename":
+        return _rename(open_course(root), args.old, args.new)
     file = read_course_file(root)
     if file is None:
         raise UserError(f"there is no {root / FILE}; TEACHING.md shows one")
@@ -66,6 +72,15 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     if args.action == "roster":
         return _roster(course, file)
     return _export(course, file, [lab_named(root, word) for word in args.lab], args.to, args.out)
+
+
+def _rename(course: Course, old: str, new: str) -> int:
+    from grader.batch.command import only_one  # here, because no other action is so slow to load
+
+    with only_one(course):
+        for line in rename(course, old, new):
+            print(line)
+    return 0
 
 
 def _check(course: Course, file: CourseFile) -> int:
@@ -107,7 +122,7 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
     known, left = set(members), set(file.left)
     if problem := other_id(course.root, file, course.directory.course_id):
         yield problem
-    if course.database is None or course.database.exists():
+    if course.has_gradebook:
         with Gradebook(course.directory.db_url) as gradebook:
             entered = {student.id for student in gradebook.students}
             own = {
@@ -130,7 +145,11 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
     for one in file.extensions:
         if one.who not in known:
             yield f"{one.who}, who has an extension of {one.lab}, is nobody's id"
+    times = times_by_student(course, list(file.labs)) if course.has_gradebook else {}
     for lab in file.labs:
+        came = [of_labs[lab] for of_labs in times.values() if lab in of_labs]
+        if said := no_time_sentence(file, lab, came.count(None), len(came)):
+            yield f"{lab}: {said}"
         for student in course.students("submitted", lab):
             known.add(student)
             if members and student not in members and student not in left:
@@ -177,7 +196,7 @@ def _roster(course: Course, file: CourseFile) -> int:
 
 def _say_how_it_was_read(course: Course, roster: Roster) -> None:
     if note := roster_table(course.root, roster)[0].note:
-        print(note)
+        print(f"{note}; `encoding` in `roster` names another, such as windows-1250.")
 
 
 def entries(course: Course, file: CourseFile, labs: list[str], now: datetime) -> Iterator[Entry]:

@@ -45,7 +45,8 @@ def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
 
     Raises:
         UserError: when the table can't be read, lacks a column that ``course.yml`` names, has an id
-            that is none, or twice, or a section that ``course.yml`` has not.
+            that is none, that stands there twice, or whose letters a guess decides, or a section
+            that ``course.yml`` has not.
     """
     if file.roster is None:
         return {}
@@ -58,6 +59,12 @@ def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
         where = table.where(line, columns["id"])
         if why := id_problem(one.id):
             raise UserError(f"{where}: {one.id!r} is no id: {why}")
+        if table.note and not one.id.isascii():
+            raise UserError(
+                f"{where}: which letters {one.id!r} has depends on the file's encoding, and that "
+                "was guessed: save it as CSV in UTF-8, or name its encoding in `roster`, such as "
+                "`encoding: windows-1252`"
+            )
         if one.id in found:
             raise UserError(f"{where}: {one.id} stands there a second time")
         if file.sections and one.section and one.section not in file.sections:
@@ -73,9 +80,11 @@ def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
 def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
     """Return the class's table, and which of its columns each field of :class:`Member` is in."""
     named = {
-        key: plain(value) for key, value in roster.model_dump().items() if key != "file" and value
+        key: plain(value)
+        for key, value in roster.model_dump(exclude={"file", "encoding"}).items()
+        if value
     }
-    table = read_table(root / roster.file, [named.values()])
+    table = read_table(root / roster.file, [named.values()], roster.encoding)
     if missing := [column for column in named.values() if column not in table.columns]:
         has = ", ".join(map(repr, table.columns))
         raise UserError(

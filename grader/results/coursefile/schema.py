@@ -124,6 +124,14 @@ def _address(value: str) -> str:
     return value
 
 
+def _encoding(value: str) -> str:
+    try:
+        b"text".decode(value or "utf-8")  # of no bytes Python would look up nothing
+    except (LookupError, UnicodeError):
+        raise ValueError(f"expected an encoding such as windows-1250, got {value!r}") from None
+    return value
+
+
 def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -139,6 +147,7 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_several)]  # a name alone i
 Id = Annotated[str, AfterValidator(_id)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Address = Annotated[str, AfterValidator(_address)]
+Encoding = Annotated[str, AfterValidator(_encoding)]
 
 
 class Part(BaseModel):
@@ -168,7 +177,12 @@ class Group(Part):
 
 
 class Roster(Part):
-    """Where the class is listed: a CSV file, and which of its columns is what."""
+    """Where the class is listed: a CSV file, and which of its columns is what.
+
+    Attributes:
+        encoding: of the file, where it is found out wrongly: UTF-8 and UTF-16 can be told, and
+            what is neither is taken for Windows-1252.
+    """
 
     file: Name
     id: Name
@@ -178,6 +192,7 @@ class Roster(Part):
     section: str = ""
     moodle: str = ""
     canvas: str = ""
+    encoding: Encoding = ""
 
 
 class LatePolicy(Part):

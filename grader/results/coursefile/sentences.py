@@ -169,6 +169,24 @@ def policy_sentences(file: CourseFile, lab: str, lateness: Lateness) -> Iterator
         )
 
 
+def no_time_sentence(file: CourseFile | None, lab: str, without: int, of: int) -> str:
+    """Return what holds for submissions of a lab whose time is not known; empty where none is late.
+
+    Args:
+        without: how many they are; ``of``, how many submissions there are in all.
+    """
+    if not without or file is None or lab not in file.labs or not file.labs[lab].due:
+        return ""
+    some = f"{without} of {of} submissions" if of > 1 else "The submission"
+    does = "has no time, and so counts" if without == 1 else "have no time, and so count"
+    others = "the others are judged by theirs" if of > without + 1 else "the other is judged by its"
+    return (
+        f"{some} {does} as in time{f', while {others}' if without < of else ''}. A timestamp.txt "
+        f"in submitted/LEARNER/{lab}/, such as “2026-04-05 10:00:00 UTC”, gives one; Moodle and "
+        "Canvas can tell them: see README.md, “From an LMS”"
+    )
+
+
 def counting_sentences(rules: LabRules, points: dict[str, float]) -> Iterator[str]:
     """Yield how a lab's exercises count, where it is not as the lab has it."""
     if rules.drop:

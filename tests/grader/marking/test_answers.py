@@ -14,6 +14,8 @@ from grader.marking import answers as module
 from grader.marking.answers import EMPTY, MAX_TEXT, UNREADABLE, Reader, answer_cells, stamp
 from grader.metadata import KEY
 from grader.phase_paths import ROOT
+from grader.run_record import record
+from grader.submission.notes import Note, NoteKind
 from tests.attacks.browser import dangers
 from tests.grader.marking.classroom import STUB, notebook
 from tests.grader.tiny import write
@@ -202,3 +204,20 @@ def test_the_stamp_tells_a_replaced_file_from_the_same_one(tmp_path):
     write(b"one", tmp_path / "b.ipynb").replace(path)
     assert stamp(path) != first
     assert stamp(tmp_path / "none") == ""
+
+
+def test_blank_is_what_was_read_and_has_no_word(read):
+    assert read(STUB).blank
+    assert read([new_markdown_cell(" \n", metadata=THEIRS)]).blank
+    for answer in ("x", "![](attachment:a.png)", b"no notebook"):
+        assert not read(answer).blank
+    pasted = new_markdown_cell("", metadata=THEIRS, attachments={"a.png": {"image/png": "AA=="}})
+    assert not read([pasted]).blank
+
+
+@pytest.mark.parametrize("kind", [NoteKind.UNREADABLE, NoteKind.FOREIGN, NoteKind.ANOTHER])
+def test_an_answer_that_may_be_in_another_file_is_not_blank(reader, tmp_path, kind):
+    nb = notebook(STUB)
+    record(nb, notes=[Note(kind, "It may be elsewhere.")])
+    found = reader.answer(write(nb, tmp_path / "a.ipynb"), "why")
+    assert (found.problem, found.blank) == (EMPTY, False)

@@ -1,6 +1,7 @@
 """What marks are recorded, which are refused, and what is told of an answer that has changed."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from nbgrader.api import Gradebook
@@ -266,3 +267,63 @@ def test_an_id_that_the_gradebook_does_not_have_is_a_key_error(book):
     for ask in (book.sheet, book.place, lambda grade: book.shown(grade, Answer())):
         with pytest.raises(KeyError):
             ask("0" * 32)
+
+
+def blank(book, *students):
+    """What the page confirms: these learners' answers, read as blank."""
+    answers = {}
+    for student in students:
+        grade, answer, _ = seen(book, student)
+        answers[grade] = replace(answer, blank=True)
+    return answers
+
+
+def test_blank_answers_get_no_point_in_one_step_and_are_taken_back_in_one(book):
+    cell = question(book).id
+    give(book, "ana_a", 2.0)
+    given = book.give_blank(cell, blank(book, "bo_b", "cy_c"), MARTA)
+    assert sorted(given) == sorted(grade_of(book, one) for one in ("bo_b", "cy_c"))
+    for student in ("bo_b", "cy_c"):
+        assert recorded(book.course, student) == (0.0, False, None)
+        assert seen(book, student)[2].by == "marta"
+    assert recorded(book.course, "dee_d")[0] is None
+    last = book.last(cell, MARTA)
+    assert last in given
+    shown = book.take_back(last, MARTA, next(iter(blank(book, "cy_c").values())))
+    assert (shown.grade, {last, *shown.others}) == (last, set(given))
+    for student in ("bo_b", "cy_c"):
+        assert recorded(book.course, student) == (None, True, None)
+    assert recorded(book.course, "ana_a")[0] == 2.0  # that was a step of its own
+    assert book.last(cell, MARTA) == grade_of(book, "ana_a")
+
+
+def test_a_blank_answer_that_has_something_by_now_stays_as_it_is(book):
+    cell = question(book).id
+    confirmed = blank(book, "ana_a", "bo_b", "cy_c", "dee_d")
+    give(book, "ana_a", 1.0, marker=BEN)
+    give(book, "bo_b", None, "Ask her.", marker=BEN)  # a remark without a mark
+    hand_in(book.course, "cy_c", "Now there is something.")
+    confirmed[grade_of(book, "dee_d")] = replace(confirmed[grade_of(book, "dee_d")], blank=False)
+    assert book.give_blank(cell, confirmed, MARTA) == []
+    assert [recorded(book.course, one)[0] for one in CLASS] == [1.0, None, None, None]
+
+
+def test_what_somebody_has_changed_since_is_not_taken_back_with_the_others(book):
+    cell = question(book).id
+    first, second = book.give_blank(cell, blank(book, "bo_b", "cy_c"), MARTA)
+    other = {grade_of(book, one): one for one in CLASS}
+    give(book, other[first], 3.0, marker=BEN)
+    shown = book.take_back(second, MARTA, blank(book, other[second])[second])
+    assert shown.others == ()
+    assert recorded(book.course, other[first])[0] == 3.0
+    assert recorded(book.course, other[second])[0] is None
+
+
+def test_a_notebook_that_could_not_be_read_is_none_of_the_blank_answers(book):
+    with Gradebook(book.course.directory.db_url) as gradebook:
+        gradebook.find_grade("twice", LAB, LAB, "dee_d").auto_score = None
+        gradebook.db.commit()
+    waiting = book.waiting(question(book).id)
+    assert sorted(waiting) == sorted(grade_of(book, one) for one in ("ana_a", "bo_b", "cy_c"))
+    given = book.give_blank(question(book).id, blank(book, "bo_b", "dee_d"), MARTA)
+    assert given == [grade_of(book, "bo_b")]

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 import pytest
 
 from grader.marking.page import POLICY
-from tests.grader.marking.classroom import recorded, regraded
+from tests.grader.marking.classroom import LAB, STUB, recorded, regraded
 from tests.grader.marking.server import BASE, TOKEN, Server
 
 pytestmark = pytest.mark.slow(30)
@@ -99,6 +99,33 @@ def test_undo_takes_back_the_last_mark(server, entries, classroom):
     undone = server.data(f"marking/api/undo/{question}", {}, method="POST", headers=headers)
     assert (undone["status"], undone["grade"], undone["mark"]["score"]) == (200, grades["cy"], 1.0)
     assert recorded(classroom, "cy_c")[0] == 1.0
+
+
+def test_blank_answers_are_listed_and_only_those_that_were_confirmed_get_no_point(
+    server, entries, classroom
+):
+    question, grades = entries
+    notebook = classroom.folder("autograded", "bo_b", LAB) / f"{LAB}.ipynb"
+    before = notebook.read_bytes()
+    regraded(classroom, "bo_b", STUB)
+    path = f"marking/api/blank/{question}"
+    listed = json.loads(server.ask(path)[1])
+    assert listed == [grades["bo"]]
+    for body, status in (({"grades": []}, 400), ([1], 400), (b"[", 400), (b" " * (5 << 20), 413)):
+        assert server.ask(path, body, method="POST")[0] == status
+    assert json.loads(server.ask(path, [grades["ana"], grades["cy"]], method="POST")[1]) == []
+    assert recorded(classroom, "bo_b")[:2] == (None, True)
+    cookie, token = logged_in(server)
+    headers = {"Cookie": cookie, "X-XSRFToken": token}
+    given = json.loads(server.ask(path, listed, method="POST", headers=headers)[1])
+    assert given == listed
+    assert recorded(classroom, "bo_b")[:2] == (0.0, False)
+    back = server.data(f"marking/api/undo/{question}", {}, method="POST", headers=headers)
+    assert (back["grade"], back["others"]) == (grades["bo"], [])
+    assert recorded(classroom, "bo_b")[:2] == (None, True)
+    assert server.ask(path, [], method="PUT")[0] == 405
+    assert server.ask(path, headers={})[0] in (302, 403)  # nobody is logged in
+    notebook.write_bytes(before)
 
 
 def logged_in(server) -> tuple[str, str]:

@@ -98,7 +98,10 @@ def test_an_extension_in_the_gradebook_is_named_where_the_file_has_its_own_dates
     asked = [line for line in capsys.readouterr().out.splitlines() if line.startswith("? ")]
     assert asked == [
         "? ben has an extension of 01_one in the gradebook; by course.yml only its own "
-        "`extensions` hold"
+        "`extensions` hold",
+        "? 01_one: The submission has no time, and so counts as in time. A timestamp.txt in "
+        "submitted/LEARNER/01_one/, such as “2026-04-05 10:00:00 UTC”, gives one; Moodle and "
+        "Canvas can tell them: see README.md, “From an LMS”",
     ]
 
 
@@ -137,6 +140,26 @@ def test_a_roster_that_excel_has_saved_is_entered_and_what_was_guessed_is_said(c
     assert "class.csv is not in UTF-8: it was read as Windows-1252" in capsys.readouterr().out
     assert do(course, "check") == 0
     assert "it was read as Windows-1252" in capsys.readouterr().out
+
+
+def test_an_encoding_that_nothing_in_a_file_tells_is_named_in_the_course_file(course, capsys):
+    rows = [("Student", "ID", "SIS Login ID", "Section"), ("Żółć, Łukasz", "901", "ana", "A")]
+    text = "\r\n".join(map(";".join, [*rows, ("Ruiz, Ben", "902", "łuk", "B")]))
+    (course.root / "class.csv").write_bytes(text.encode("cp1250"))
+    with pytest.raises(UserError, match="class.csv:3, column 'SIS Login ID': which letters '³uk'"):
+        do(course, "roster")  # no learner gets an id that a guess has made
+    assert students(course) == {}
+    rules = RULES.replace("file: class.csv", "file: class.csv, encoding: windows-1250")
+    (course.root / FILE).write_text(rules)
+    assert do(course, "roster") == 0
+    assert students(course) == {"ana": ("Żółć, Łukasz", "901"), "łuk": ("Ruiz, Ben", "902")}
+    assert "was read as" not in capsys.readouterr().out
+    (course.root / FILE).write_text(rules.replace("windows-1250", "ascii"))
+    with pytest.raises(UserError, match="class.csv is not in ascii, as `encoding` says"):
+        do(course, "roster")
+    (course.root / FILE).write_text(rules.replace("windows-1250", "excel"))
+    with pytest.raises(UserError, match="expected an encoding such as windows-1250, got 'excel'"):
+        do(course, "roster")
 
 
 def test_a_roster_that_is_not_there(course):
