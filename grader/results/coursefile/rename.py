@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nbgrader.api import Student, SubmittedAssignment
 from sqlalchemy import Connection, create_engine, insert, inspect, select, update
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from grader import UserError
@@ -122,10 +122,16 @@ def _in_gradebook(course: Course, old: str, new: str) -> list[str]:
     url = course.directory.db_url
     waiting = {"timeout": PATIENCE} if url.startswith("sqlite") else {}
     engine = create_engine(url, poolclass=NullPool, connect_args=waiting)
-    with engine.connect() as connection, connection.begin():
-        if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        return list(_renamed(connection, old, new))
+    try:
+        with engine.connect() as connection, connection.begin():
+            if engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            return list(_renamed(connection, old, new))
+    except OperationalError as error:
+        raise UserError(
+            f"the folders of {old} are those of {new} now, and the gradebook can't be changed: "
+            f"{error.orig}. Close what has it open, and run the same command again"
+        ) from error
 
 
 def _renamed(connection: Connection, old: str, new: str) -> Iterator[str]:

@@ -156,6 +156,19 @@ def test_interrupted_anywhere_the_same_command_finishes_it(course, moved, capsys
     assert not (course.root / JOURNAL).exists()
 
 
+def test_a_gradebook_that_another_program_holds_is_said_and_the_command_finishes_later(
+    course, monkeypatch
+):
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    with sqlite3.connect(course.root / "gradebook.db") as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UserError, match="database is locked. Close what has it open, and run"):
+            do(course, "ana", "ana_2")
+        other.rollback()
+    assert do(course, "ana", "ana_2") == 0
+    assert sorted(rows(course.root, HW)) == ["ana.b", "ana_2"]
+
+
 def test_handed_in_again_meanwhile_is_left_to_a_person(course):
     steps = rename(course, "ana", "ana_2")
     while "submitted" not in next(steps):
