@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import create_engine, inspect, not_, select
 from sqlalchemy.pool import NullPool
 
+from grader.results.coursefile.class_list import EVERYBODY, ClassList
 from grader.service.queue import JOBS, State
 
 # By the number of verdicts until the first with all points.
@@ -34,10 +35,13 @@ class Attempts:
         return self.needed.total()
 
 
-def attempts_of(db_url: str, lab: str) -> dict[str, Attempts]:
+def attempts_of(db_url: str, lab: str, belong: ClassList = EVERYBODY) -> dict[str, Attempts]:
     """Return the attempts at each exercise of a lab; nothing where no service has been used.
 
     What a learner asks after all points does not count, nor what those who teach ask.
+
+    Args:
+        belong: the class; what others asked does not count, either.
     """
     engine = create_engine(db_url, poolclass=NullPool)
     if JOBS.name not in inspect(engine).get_table_names():
@@ -51,7 +55,7 @@ def attempts_of(db_url: str, lab: str) -> dict[str, Attempts]:
     with engine.connect() as db:
         for exercise, learner, data in db.execute(asked):
             who = exercise, learner
-            if who in right:
+            if who in right or belong.why_not(learner):
                 continue
             verdict = json.loads(data)
             had[who] += 1

@@ -21,6 +21,7 @@ from grader.results.class_report.alike import ENOUGH, LEAST, MOST, Alike
 from grader.results.class_report.counts import ClassCounts
 from grader.results.class_report.tally import KINDS, SHOWN, ExerciseTally, Person, Tally
 from grader.results.class_report.todo import ADVICE, GROUPS, todos, worth_a_look
+from grader.results.coursefile.class_list import class_list
 from grader.service.history import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -75,7 +76,8 @@ def render(
 
 def _attempts(tally: Tally, links: Links) -> dict[str, Any]:
     """Return how many verdicts of the service each exercise took, where learners asked for any."""
-    found = attempts_of(links.course.directory.db_url, links.lab)
+    course = links.course
+    found = attempts_of(course.directory.db_url, links.lab, class_list(course.root))
     some = [(one, found[one.name]) for one in tally.exercises if one.name in found]
     return {
         "attempts": some,

@@ -50,6 +50,8 @@ def test_the_class_report_shows_it(tmp_path, mistakes):
     course = make_book(tmp_path / "course")
     hand_in(course, "ana", "01_one", {"first": 4.0, "second": 6.0, "third": 5.0, "why": 5.0}, None)
     queue = Queue(course.directory.db_url)
+    (course.root / "course.yml").write_text("left: [eve]\nlabs: {one: {}}")
+    ask(queue, "eve", 2.0, exercise="first", lab="01_one")  # who left, and is not counted
     for earned in (0.0, 2.0):
         ask(queue, "ana", earned, *(() if earned else mistakes), exercise="first", lab="01_one")
     report.run(SimpleNamespace(lab="01_one", out=None, hide_names=False), course.root)

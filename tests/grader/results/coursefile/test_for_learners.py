@@ -59,6 +59,16 @@ def test_the_data_says_dates_and_what_counts_and_names_nobody(tmp_path):
     assert not any(word in data for word in (b"s07", b"unwell", b'"6 October'))
 
 
+def test_how_the_total_is_made_is_told_too(tmp_path):
+    root = make_book(tmp_path / "course").root
+    (root / FILE).write_text(RULES + "left: [s08]\ntotal: {weights: {01: 1, 02: 1, 03: 2}}\n")
+    data = told_to_learners(root, read_course_file(root))
+    about = json.loads(data)["about"]
+    assert "Each lab has a weight: 01_one 25 %, 02_two 25 %, 03_three 50 %. " in about[5]
+    assert "A lab that is not handed in counts 0 after its due date." in about
+    assert b"s08" not in data
+
+
 @pytest.fixture
 def learner(tmp_path):
     """A learner's folder with lab 01, in a class that has 02, later, and no other."""
