@@ -31,7 +31,7 @@ from jinja2 import Environment, FileSystemLoader
 from grader import UserError
 from grader.authoring.release import holds_work
 from grader.authoring.text import Problem, refuse_if_any
-from grader.lesson_links import SETTING, TABLE
+from grader.lesson_links import SETTING, TABLE, lesson_url, settled_file
 from grader.phase_paths import START, PhasePaths, choose, find_root, pages
 from grader.results.coursefile.for_learners import told_to_learners
 from grader.results.coursefile.reading import FILE, read_course_file
@@ -130,8 +130,11 @@ def learner_files(
     answered = "holds somebody's answers: move it away, or replace it with `build --force`"
     held = [phase.relative(phase.release) for phase in out if holds_work(phase.release)]
     refuse_if_any([*problems, *(Problem(path, 0, answered) for path in held)])
+    url = lesson_url(root)
+    for lab in [phase.relative(phase.release) for phase in out if url]:
+        files |= {lab: settled_file(files[lab], url)} if lab in files else {}
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
-    files["pyproject.toml"] = learner_pyproject(pyproject).encode()
+    files["pyproject.toml"] = learner_pyproject(pyproject, url).encode()
     # without the developers' packages, and without comments
     environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
@@ -181,12 +184,14 @@ def is_shared(path: Path) -> bool:
     )
 
 
-def learner_pyproject(text: str) -> str:
-    """Return a pyproject.toml for what the archive has, with the same pinned dependencies."""
-    whole = tomllib.loads(text)
-    address = json.dumps(whole.get("tool", {}).get(TABLE, {}).get(SETTING, ""))
-    settings = {"table": TABLE, "setting": SETTING, "address": address}
-    return TEMPLATES.get_template("pyproject.toml.j2").render(project=whole["project"], **settings)
+def learner_pyproject(text: str, address: str = "") -> str:
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
+
+    ``address`` is where links to lessons lead, as :func:`lesson_url` gives it.
+    """
+    project = tomllib.loads(text)["project"]
+    settings = {"table": TABLE, "setting": SETTING, "address": json.dumps(address)}
+    return TEMPLATES.get_template("pyproject.toml.j2").render(project=project, **settings)
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:

@@ -30,7 +30,6 @@ from nbgrader.preprocessors import SaveCells
 
 from grader import UserError
 from grader.course import Course, submissions
-from grader.lesson_links import lesson_url
 from grader.results.coursefile.reading import FILE, due_dates, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
 from grader.results.marks import duration, seconds_late
@@ -66,8 +65,8 @@ def guard() -> None:
       also where no file has the name of a notebook. ``autograde`` looks for none, since the batch
       does (:mod:`grader.preprocessors.exporter`).
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
-      removes the whole folder, before it generates and when that fails. A setting ``lesson_url``
-      that is none is said before, and a lab that the class does not have, or not yet.
+      removes the whole folder, before it generates and when that fails. A lab that the class does
+      not have, or not yet, is said before.
       One that nbgrader can't work with is refused by its name.
     - ``zip_collect`` ends with a list of what it has not collected.
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
@@ -151,7 +150,6 @@ def _generate(step: GenerateAssignment) -> None:
     try:
         if problem := lab_problem(step.coursedir.assignment_id):
             raise UserError(problem)
-        lesson_url()  # before anything is removed
         file = read_course_file(Path(step.coursedir.root))
         if why := why_not_out(file, step.coursedir.assignment_id, datetime.now(UTC)):
             step.log.warning("%s", why)
