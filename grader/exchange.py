@@ -22,6 +22,7 @@ from nbgrader.exchange.default import (
 )
 
 from grader import UserError
+from grader.course import Course
 from grader.lesson_links import lesson_url, settled_file
 from grader.results.coursefile.reading import other_id, read_course_file
 from grader.results.coursefile.sentences import why_not_out
@@ -30,6 +31,7 @@ from grader.submission.files import files_in, why_no_folder
 from grader.submission.literal_paths import found
 from grader.submission.names import id_problem, lab_problem, nfc
 from grader.submission.notebook import Unreadable
+from grader.submission.released import remember_release
 
 
 class OfClass(Exchange):
@@ -164,6 +166,10 @@ class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
             if file and lab not in file.labs:
                 self.fail(why)
             self.log.warning("%s, and it goes out now", why)
+        try:
+            remember_release(Course(root, self.config, self.coursedir), lab)
+        except UserError as error:
+            self.fail(str(error))
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:

@@ -24,18 +24,20 @@ import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from jinja2 import Environment, FileSystemLoader
 
 from grader import UserError
 from grader.authoring.release import holds_work
 from grader.authoring.text import Problem, refuse_if_any
+from grader.course import open_course
 from grader.lesson_links import SETTING, TABLE, lesson_url, settled_file
 from grader.phase_paths import START, PhasePaths, choose, find_root, pages
 from grader.results.coursefile.for_learners import told_to_learners
 from grader.results.coursefile.reading import FILE, read_course_file
 from grader.results.coursefile.sentences import why_not_out
+from grader.submission.released import remember_release
 from grader.whole_file import write_whole
 from utils.notebook.course import CLASS, contents_html, contents_text
 
@@ -79,7 +81,10 @@ def run(args: argparse.Namespace) -> int:
     root = find_root()
     path = args.output or root / ARCHIVE
     now = datetime.now(UTC)
-    content = archive(learner_files(root, args.lab, args.with_checks, path.name, now))
+    files = learner_files(root, args.lab, args.with_checks, path.name, now)
+    content, course = archive(files), open_course(root)
+    for lab in sorted({PurePath(name).parts[1] for name in files if name.startswith("release/")}):
+        remember_release(course, lab)
     write_whole(path, content)
     print(f"{path}: {len(content) / 1e6:.1f} MB")
     left, file = left_out(root, choose(root, args.lab), now), read_course_file(root)

@@ -21,7 +21,7 @@ from rich.markup import escape
 
 from grader import UserError
 from grader.batch.intake import read_lab, read_submission_of
-from grader.batch.job import Job, LabFiles, Result, Submission, failed
+from grader.batch.job import Job, LabFiles, Result, Submission, failed, read_source
 from grader.batch.pool import Pool, lasting_pool
 from grader.batch.preview import Preview
 from grader.batch.summary import RunProgress, RunSummary
@@ -35,6 +35,8 @@ from grader.service.inbox import Inbox
 from grader.submission.files import misplaced
 from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
+from grader.submission.rebuild import released_texts
+from grader.submission.released import remember
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
@@ -261,7 +263,15 @@ def grade_labs(
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
-    """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
+    """Enter the lab in the gradebook, unless the gradebook has it in its current form.
+
+    Its texts are remembered, as those of a release.
+    """
+    remember(
+        course,
+        lab.name,
+        {n: released_texts(read_source(data), lab.config) for n, data in lab.notebooks.items()},
+    )
     if writer.knows(lab):
         return
     with writer.alone(), console.status(f"{lab.name}: entering the lab in the gradebook"):

@@ -33,6 +33,7 @@ from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
 from grader.submission.names import id_problem, nfc
+from grader.submission.released import remember_release
 
 LOG = logging.getLogger(__name__)
 MAX_BODY = 1 << 20  # bytes of a request
@@ -297,6 +298,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         path = course.folder("release", ".", lab) / f"{lab}.ipynb"
         if not path.is_file():
             raise HTTPException(404, f"{lab} has not been released")
+        remember_release(course, lab)
         data, url = path.read_bytes(), lesson_url(course.root)
         return Response(settled_file(data, url) if url else data, media_type=NOTEBOOK)
 

@@ -36,6 +36,7 @@ from grader.results.marks import duration, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.literal_paths import find_literal_paths
 from grader.submission.names import lab_problem, nfc, printable, spelled
+from grader.submission.released import remember_release
 from grader.submission.zip_collect import CarefulCollector
 from grader.whole_file import why_not_written
 
@@ -154,6 +155,8 @@ def _generate(step: GenerateAssignment) -> None:
         if why := why_not_out(file, step.coursedir.assignment_id, datetime.now(UTC)):
             step.log.warning("%s", why)
         _start_generating(step)
+        course = Course(Path(step.coursedir.root), step.config, step.coursedir)
+        remember_release(course, step.coursedir.assignment_id)
     except (OSError, UserError) as error:  # OSError where the release can't be removed
         why = str(error) if isinstance(error, UserError) else why_not_written(error)
         if not why:
