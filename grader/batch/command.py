@@ -99,6 +99,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "again keeps theirs)",
     )
     parser.add_argument(
+        "--accept-older-book",
+        action="store_true",
+        help="go on where the gradebook is older than graded files, as a copy that was put back",
+    )
+    parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
         help="run learners' code unprotected, with all rights of this user",
@@ -207,6 +212,7 @@ def grade_labs(
             "and change your files and the grades, and use the network. Each grade records this."
         )
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
+        writer.accept(args.accept_older_book, renew=not args.preview)
         for run_of_lab in runs.values():
             run_of_lab.begin(writer)
         if not (args.regrade or args.only_new or args.preview):
