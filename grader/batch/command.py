@@ -27,7 +27,7 @@ from grader.batch.preview import Preview
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
 from grader.batch.writer import GradeRecord, Writer
-from grader.course import Course, enter_lab, open_course, submissions
+from grader.course import Course, enter_lab, open_course, refuse_half_restored, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.gradebook import Results
 from grader.run_record import RunRecord, typed_seed
@@ -212,6 +212,7 @@ def grade_labs(
             "and change your files and the grades, and use the network. Each grade records this."
         )
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
+        refuse_half_restored(course.root)
         writer.accept(args.accept_older_book, renew=not args.preview)
         for run_of_lab in runs.values():
             run_of_lab.begin(writer)

@@ -241,8 +241,12 @@ class Writer:
         it is.
         """
         lab, student = job.lab.name, job.student
-        before = None if result.judged else self.records(lab, student).get(student)
-        if before and before.job_id:
+        folder = self.course.folder("autograded", student, lab)
+        stopped = any(_replaced_by_halves(folder))
+        before = self.records(lab, student).get(student) if stopped or not result.judged else None
+        if stopped:
+            put_back(folder, before.job_id if before else "")
+        if before and before.job_id and not result.judged:
             return False
         time = self._earlier_time(job, result)
         if time:
@@ -407,6 +411,27 @@ class Writer:
                 raise
             said = why_not_written(error) or f"graded files can't be written: {error}"
             raise UserError(f"{said}. {RESUME}") from error
+
+
+def _replaced_by_halves(folder: Path) -> Iterator[Path]:
+    """Yield what lies beside a learner's graded files if a run was killed in :func:`replaced`."""
+    return folder.parent.glob(f".{glob.escape(folder.name)}.*.old")
+
+
+def put_back(folder: Path, job_id: str) -> None:
+    """Of graded files that were being replaced, keep those that the gradebook has the grades for.
+
+    Args:
+        folder: a learner's graded files, or where they should be.
+        job_id: of the job whose grades the gradebook has; empty for none.
+    """
+    for old in sorted(_replaced_by_halves(folder)):
+        ids = {RunRecord.read(path).job_id for path in old.glob("*.ipynb")}
+        if ids == {job_id} or not folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            old.rename(folder)
+        else:
+            shutil.rmtree(old)
 
 
 @contextmanager

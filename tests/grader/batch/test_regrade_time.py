@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 
 from grader.batch.grading import grade
+from grader.batch.writer import Writer
 from grader.marking.answers import answer_cells
 from grader.results.feedback.exercises import added_by, is_answer
 from grader.results.feedback.page import EARLIER, About, render
@@ -258,3 +259,29 @@ def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
     assert counts(course) == LATEST
     nb = graded(course.root, "ann", HW)
     assert [cell.source for cell in answer_cells(nb, "explain")] == ["Since it is."]
+
+
+@pytest.mark.parametrize("when", ["before it is recorded", "after it is recorded"])
+def test_a_run_that_is_killed_while_it_replaces_files_costs_no_time(
+    course, here, monkeypatch, when
+):
+    """What it leaves is what SIGKILL leaves: nothing is put back, and nothing is removed."""
+    hand_in(course, FIRST)
+    run(course)
+    hand_in(course, LATER, asks=ASKS)
+    write_grade, killed = Writer._write, course.root.parent / "killed"
+
+    def die(*args):
+        if when == "after it is recorded":
+            write_grade(*args)
+        shutil.copytree(course.root, killed)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "_write", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(course)
+    shutil.rmtree(course.root)
+    killed.rename(course.root)
+    assert run(course)[0] == 0
+    assert counts(course) == FIRST
