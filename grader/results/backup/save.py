@@ -63,8 +63,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     if course.database is None and not args.without_gradebook:
         raise UserError(
             "the gradebook is no file but in a database of its own: save it with the database's "
-            "own program (PostgreSQL: `pg_dump DATABASE > FILE`), and at once after that the rest "
-            "with `--without-gradebook`"
+            "own program (PostgreSQL: `pg_dump DATABASE > FILE`), and the rest with "
+            "`--without-gradebook`, both while nothing is graded"
         )
     if course.database and args.without_gradebook:
         raise UserError(f"--without-gradebook: {course.database} is a file, and belongs into it")
