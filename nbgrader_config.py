@@ -59,7 +59,7 @@ else:
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
-# nbgrader's own steps, and one: `lesson_url` in pyproject.toml says where a lab's links lead.
+# nbgrader's own steps, and one, which lets Run All go on.
 c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.IncludeHeaderFooter",
     "nbgrader.preprocessors.InstantiateTests",

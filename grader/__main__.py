@@ -43,6 +43,8 @@ COMMANDS = {
     "doctor": ("grader.sandbox.doctor", "say whether this machine can run learners' code safely"),
     "serve": ("grader.service.command", "give verdicts while learners work, beside JupyterHub"),
     "course": ("grader.results.coursefile.command", "the rules of a class: check, roster, export"),
+    "backup": ("grader.results.backup.save", "write what a class's results need into one file"),
+    "restore": ("grader.results.backup.restore", "put back what `backup` has written"),
     "report": ("grader.results.class_report.command", "make a page and CSV of a graded lab"),
 }
 

@@ -28,6 +28,7 @@ from grader.submission.companions import place
 from grader.submission.names import nfc
 
 CONFIG = "nbgrader_config.py"
+RESTORING = ".restoring"  # the folder of a restore that has begun to move what is there
 # In a path: what `glob` takes for a pattern although a folder has that name, and an address of a
 # database for a letter, or for its end.
 PATTERN = re.compile(r"[*?]|%[0-9A-Fa-f]{2}")
@@ -109,11 +110,28 @@ def submissions(
     return dict(sorted(found.items()))
 
 
-def open_course(root: Path) -> Course:
+def is_half_restored(root: Path) -> bool:
+    """Return whether a restore was stopped after it had begun to move what is there."""
+    return (root / RESTORING / "plan.json").exists()
+
+
+def refuse_half_restored(root: Path) -> None:
+    """Raise UserError where a restore was stopped half way."""
+    if is_half_restored(root):
+        raise UserError(
+            "a restore was stopped half way, so some files here are old and some new: "
+            "`python -m grader restore` finishes it"
+        )
+
+
+def open_course(root: Path, half_restored: bool = False) -> Course:
     """Read the settings of a course folder and return it as a Course.
 
-    Raises UserError where nbgrader would look for its files, or its gradebook, elsewhere.
+    Raises UserError where nbgrader would look for its files, or its gradebook, elsewhere, and where
+    a restore was stopped half way, unless ``half_restored`` allows that.
     """
+    if not half_restored:
+        refuse_half_restored(root)
     if odd := PATTERN.search(str(root)):
         raise UserError(
             f"the path of this course, {root}, has {odd[0]!r}, which nbgrader reads as something "

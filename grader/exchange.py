@@ -22,8 +22,8 @@ from nbgrader.exchange.default import (
 )
 
 from grader import UserError
-from grader.authoring.notebook import read, to_bytes
-from grader.lesson_links import lesson_url, settle
+from grader.course import Course
+from grader.lesson_links import lesson_url, settled_file
 from grader.results.coursefile.reading import other_id, read_course_file
 from grader.results.coursefile.sentences import why_not_out
 from grader.submission.companions import place
@@ -31,6 +31,7 @@ from grader.submission.files import files_in, why_no_folder
 from grader.submission.literal_paths import found
 from grader.submission.names import id_problem, lab_problem, nfc
 from grader.submission.notebook import Unreadable
+from grader.submission.released import remember_release
 
 
 class OfClass(Exchange):
@@ -155,8 +156,9 @@ class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
     def copy_files(self) -> None:
         """Replace what the exchange has, unless the setting is none; nbgrader calls this."""
         try:
-            lesson_url()
-            file = read_course_file(Path(self.coursedir.root))
+            root = Path(self.coursedir.root)
+            lesson_url(root)
+            file = read_course_file(root)
         except UserError as error:
             self.fail(str(error))
         lab = self.coursedir.assignment_id
@@ -164,20 +166,21 @@ class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
             if file and lab not in file.labs:
                 self.fail(why)
             self.log.warning("%s, and it goes out now", why)
+        try:
+            remember_release(Course(root, self.config, self.coursedir), lab)
+        except UserError as error:
+            self.fail(str(error))
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:
         """Copy the lab's folder, with links that lead somewhere; nbgrader calls this."""
         super().do_copy(src, dest, log)
-        url = lesson_url()
+        url = lesson_url(Path(self.coursedir.root))
         for path in sorted(Path(dest).rglob("*.ipynb")):
             try:
-                notebook = read(path)
+                path.write_bytes(settled_file(path.read_bytes(), url))
             except ValueError as error:
                 self.log.warning("%s: its links stay as they are: %s", path, error)
-                continue
-            if notebook and sum(settle(cell, url) for cell in notebook.cells):
-                path.write_bytes(to_bytes(notebook))
 
 
 class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):

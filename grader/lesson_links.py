@@ -1,8 +1,9 @@
 """Where links to lessons lead from a lab that lies outside of the course's own folders.
 
-A lab of ``release/`` links ``../../notebooks/NN_name.ipynb``, which whoever fetched it through the
-exchange, or reads feedback, does not have. There the link leads to the course's site, the setting
-``lesson_url`` in ``pyproject.toml``; without one it is words. With one, so it does in ``release/``.
+A lab of ``release/`` links ``../../notebooks/NN_name.ipynb``, which a learner who fetched the lab
+through the exchange, or who reads feedback, does not have. There the link leads to the course's
+site, the setting ``lesson_url``; without one it is words. The files of ``release/`` are tracked by
+git, and no setting changes them: links are settled in the copy that leaves the folder.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tomllib
 from pathlib import Path
 from urllib.parse import urljoin
 
+import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
@@ -102,6 +104,21 @@ def settle(cell: NotebookNode, url: str) -> bool:
     if cell.source != before and "checksum" in cell.metadata.get("nbgrader", {}):
         cell.metadata.nbgrader.checksum = compute_checksum(cell)
     return cell.source != before
+
+
+def settled_file(data: bytes, url: str) -> bytes:
+    """Return a lab's notebook with its links settled; the same bytes where no link changes.
+
+    Raises ValueError for a file that is not a notebook.
+    """
+    from grader.authoring.notebook import to_bytes  # here, because few commands hand a lab out
+
+    try:
+        notebook = nbformat.reads(data.decode(), as_version=4)
+        changed = [settle(cell, url) for cell in notebook.cells]
+    except (AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
+        raise ValueError(f"it is not a notebook: {error}") from None
+    return to_bytes(notebook) if any(changed) else data
 
 
 def _on_site(page: str, url: str) -> str:

@@ -24,18 +24,20 @@ import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from jinja2 import Environment, FileSystemLoader
 
 from grader import UserError
 from grader.authoring.release import holds_work
 from grader.authoring.text import Problem, refuse_if_any
-from grader.lesson_links import SETTING, TABLE
+from grader.course import open_course
+from grader.lesson_links import SETTING, TABLE, lesson_url, settled_file
 from grader.phase_paths import START, PhasePaths, choose, find_root, pages
 from grader.results.coursefile.for_learners import told_to_learners
 from grader.results.coursefile.reading import FILE, read_course_file
 from grader.results.coursefile.sentences import why_not_out
+from grader.submission.released import remember_release
 from grader.whole_file import write_whole
 from utils.notebook.course import CLASS, contents_html, contents_text
 
@@ -79,7 +81,10 @@ def run(args: argparse.Namespace) -> int:
     root = find_root()
     path = args.output or root / ARCHIVE
     now = datetime.now(UTC)
-    content = archive(learner_files(root, args.lab, args.with_checks, path.name, now))
+    files = learner_files(root, args.lab, args.with_checks, path.name, now)
+    content, course = archive(files), open_course(root)
+    for lab in sorted({PurePath(name).parts[1] for name in files if name.startswith("release/")}):
+        remember_release(course, lab)
     write_whole(path, content)
     print(f"{path}: {len(content) / 1e6:.1f} MB")
     left, file = left_out(root, choose(root, args.lab), now), read_course_file(root)
@@ -130,8 +135,11 @@ def learner_files(
     answered = "holds somebody's answers: move it away, or replace it with `build --force`"
     held = [phase.relative(phase.release) for phase in out if holds_work(phase.release)]
     refuse_if_any([*problems, *(Problem(path, 0, answered) for path in held)])
+    url = lesson_url(root)
+    for lab in [phase.relative(phase.release) for phase in out if url]:
+        files |= {lab: settled_file(files[lab], url)} if lab in files else {}
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
-    files["pyproject.toml"] = learner_pyproject(pyproject).encode()
+    files["pyproject.toml"] = learner_pyproject(pyproject, url).encode()
     # without the developers' packages, and without comments
     environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
@@ -181,12 +189,14 @@ def is_shared(path: Path) -> bool:
     )
 
 
-def learner_pyproject(text: str) -> str:
-    """Return a pyproject.toml for what the archive has, with the same pinned dependencies."""
-    whole = tomllib.loads(text)
-    address = json.dumps(whole.get("tool", {}).get(TABLE, {}).get(SETTING, ""))
-    settings = {"table": TABLE, "setting": SETTING, "address": address}
-    return TEMPLATES.get_template("pyproject.toml.j2").render(project=whole["project"], **settings)
+def learner_pyproject(text: str, address: str = "") -> str:
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
+
+    ``address`` is where links to lessons lead, as :func:`lesson_url` gives it.
+    """
+    project = tomllib.loads(text)["project"]
+    settings = {"table": TABLE, "setting": SETTING, "address": json.dumps(address)}
+    return TEMPLATES.get_template("pyproject.toml.j2").render(project=project, **settings)
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:

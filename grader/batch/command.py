@@ -21,13 +21,13 @@ from rich.markup import escape
 
 from grader import UserError
 from grader.batch.intake import read_lab, read_submission_of
-from grader.batch.job import Job, LabFiles, Result, Submission, failed
+from grader.batch.job import Job, LabFiles, Result, Submission, failed, read_source
 from grader.batch.pool import Pool, lasting_pool
 from grader.batch.preview import Preview
 from grader.batch.summary import RunProgress, RunSummary
 from grader.batch.version import changes
 from grader.batch.writer import GradeRecord, Writer
-from grader.course import Course, enter_lab, open_course, submissions
+from grader.course import Course, enter_lab, open_course, refuse_half_restored, submissions
 from grader.phase_paths import ROOT, lab_named
 from grader.results.coursefile.class_list import class_list, passed_over_sentence
 from grader.results.coursefile.reading import FILE, read_course_file
@@ -39,6 +39,8 @@ from grader.service.inbox import Inbox
 from grader.submission.files import misplaced
 from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
+from grader.submission.rebuild import released_texts
+from grader.submission.released import remember
 
 MOST_PLACES = 10  # misplaced notebooks that are named
 MOST_NAMES = 5  # learners who are named
@@ -99,6 +101,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw everybody's cases from this seed, so that another run can ask the same; "
         f"learners must not know it. `{NEW}` draws one (default: a new one, but who is graded "
         "again keeps theirs)",
+    )
+    parser.add_argument(
+        "--accept-older-book",
+        action="store_true",
+        help="go on where the gradebook is older than graded files, as a copy that was put back",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",
@@ -210,6 +217,8 @@ def grade_labs(
             "and change your files and the grades, and use the network. Each grade records this."
         )
     with only_one(course), _interruptible() as stopped, Writer(course) as writer:
+        refuse_half_restored(course.root)
+        writer.accept(args.accept_older_book, renew=not args.preview)
         for run_of_lab in runs.values():
             run_of_lab.begin(writer)
         if not (args.regrade or args.only_new or args.preview):
@@ -266,7 +275,15 @@ def grade_labs(
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
-    """Enter the lab in the gradebook, unless the gradebook has it in its current form."""
+    """Enter the lab in the gradebook, unless the gradebook has it in its current form.
+
+    Its texts are remembered, as those of a release.
+    """
+    remember(
+        course,
+        lab.name,
+        {n: released_texts(read_source(data), lab.config) for n, data in lab.notebooks.items()},
+    )
     if writer.knows(lab):
         return
     with writer.alone(), console.status(f"{lab.name}: entering the lab in the gradebook"):

@@ -116,11 +116,12 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     handed_in, source_nb = job.submission, read_source(job.lab.notebooks[name])
     submitted, renamed = handed_in.notebooks[name], handed_in.renamed.get(name)
     notes = [*handed_in.notes, *([renamed] if renamed else [])]
+    lab, earlier = job.lab, job.lab.earlier.get(name)
     try:
-        nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
+        nb = rebuild(submitted, source_nb, lab.config, notes, earlier).nb
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
-        nb = rebuild(submitted, source_nb, job.lab.config, notes).nb
+        nb = rebuild(submitted, source_nb, lab.config, notes, earlier).nb
     record(nb, seed=job.seeds.get(name) or job.seed, key=job.id, sandbox=job.sandbox)
     resources = {
         "metadata": {"name": name, "path": folder},

@@ -38,6 +38,7 @@ from grader.submission.names import lab_problem, nfc, printable
 from grader.submission.notebook import OutOfReach
 from grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from grader.submission.rebuild import STEPS, as_recorded, is_owned
+from grader.submission.released import earlier_texts
 
 # Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
 # decides a verdict.
@@ -78,6 +79,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
         digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
         left_out=left_out,
         can_compile=can_compile(notebooks),
+        earlier=earlier_texts(course, name),
     )
 
 

@@ -19,6 +19,7 @@ from grader.submission.companions import merged, shown
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind, unreadable
 from grader.submission.rebuild import rebuild
+from grader.submission.released import Texts
 from utils.instruments.toolchain import inductor_lacks
 
 
@@ -36,6 +37,8 @@ class LabFiles:
     # Notebooks beside its own that are none of the lab's, and why, in words
     left_out: tuple[str, ...] = ()
     can_compile: bool = True  # what :func:`can_compile` said where the lab was read
+    # By notebook, the texts of earlier releases, which decide no verdict on an answer
+    earlier: Mapping[str, Texts] = field(default_factory=dict)
 
     def digest_in(self, sandbox: bool) -> str:
         """Return the digest of all that decides a verdict beside a submission."""

@@ -39,6 +39,16 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from grader import UserError
+from grader.batch.book_age import (
+    BOOK,
+    Count,
+    count_in,
+    count_in_files,
+    older_book,
+    rename_book,
+    unknown,
+    write_count,
+)
 from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
@@ -119,6 +129,7 @@ class Writer:
 
     def _prepare(self) -> None:
         RECORDS.metadata.create_all(self._engine)
+        BOOK.metadata.create_all(self._engine)
         with self._engine.begin() as connection:
             for table, column in INDEXES.items():
                 name = f"open_the_hood_{table}"
@@ -165,6 +176,33 @@ class Writer:
             }
             return _with_any(before) != _with_any(now)
 
+    def accept(self, anyway: bool, renew: bool) -> None:
+        """Refuse a gradebook that is older than graded files (:mod:`grader.batch.book_age`).
+
+        Args:
+            anyway: whether somebody has said that it is the one that counts.
+            renew: whether to note that, where it is or no graded file speaks against it.
+
+        Raises UserError with whose files it does not know.
+        """
+        with self._said_clearly(), self._transaction() as session:
+            now, labs = count_in(session), sorted(session.scalars(select(Assignment.name)))
+        if not now.is_older_than(count_in_files(self.course)):
+            return
+        spelling = {real: nfc_id for nfc_id, real in self.spelled().items()}
+        places = self.course.folder("source", ".", "LAB").parent
+        who: list[str] = []
+        for lab in sorted({*labs, *(path.parent.name for path in places.glob("*/*.ipynb"))}):
+            records = self.records(lab)
+            known = {spelling.get(name, name): one.job_id for name, one in records.items()}
+            who += unknown(self.course, lab, known)
+        if who and not anyway:
+            raise UserError(older_book(who))
+        if renew:
+            with self._said_clearly(), self._transaction() as session:
+                now = rename_book(session)
+            write_count(self.course, now)
+
     def spelled(self) -> dict[str, str]:
         """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
         with self._said_clearly(), self._engine.connect() as connection:
@@ -203,8 +241,12 @@ class Writer:
         it is.
         """
         lab, student = job.lab.name, job.student
-        before = None if result.judged else self.records(lab, student).get(student)
-        if before and before.job_id:
+        folder = self.course.folder("autograded", student, lab)
+        stopped = any(_replaced_by_halves(folder))
+        before = self.records(lab, student).get(student) if stopped or not result.judged else None
+        if stopped:
+            put_back(folder, before.job_id if before else "")
+        if before and before.job_id and not result.judged:
             return False
         time = self._earlier_time(job, result)
         if time:
@@ -217,12 +259,13 @@ class Writer:
         ):
             for left in reversed(range(ATTEMPTS)):
                 try:
-                    self._write(job, result, time or job.submission.timestamp)
+                    count = self._write(job, result, time or job.submission.timestamp)
                     break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
                     if left == 0 or _state(_cause(error)) != DEADLOCK:
                         raise
+        write_count(self.course, count)
         return True
 
     def _earlier_time(self, job: Job, result: Result) -> str | None:
@@ -252,7 +295,7 @@ class Writer:
             earlier = self.gradebook.find_submission(lab.name, student).timestamp
         return earlier.isoformat() if earlier and earlier.isoformat() < came else None
 
-    def _write(self, job: Job, result: Result, time: str | None) -> None:
+    def _write(self, job: Job, result: Result, time: str | None) -> Count:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
             if self._creates_students:
@@ -278,6 +321,7 @@ class Writer:
             )
             session.execute(RECORDS.delete().where(of_this))
             session.execute(new)
+            return count_in(session, 1)
 
     def set_maxima(
         self, lab: str, most: Mapping[tuple[str, str], float], seen: Collection[str]
@@ -367,6 +411,27 @@ class Writer:
                 raise
             said = why_not_written(error) or f"graded files can't be written: {error}"
             raise UserError(f"{said}. {RESUME}") from error
+
+
+def _replaced_by_halves(folder: Path) -> Iterator[Path]:
+    """Yield what lies beside a learner's graded files if a run was killed in :func:`replaced`."""
+    return folder.parent.glob(f".{glob.escape(folder.name)}.*.old")
+
+
+def put_back(folder: Path, job_id: str) -> None:
+    """Of graded files that were being replaced, keep those that the gradebook has the grades for.
+
+    Args:
+        folder: a learner's graded files, or where they should be.
+        job_id: of the job whose grades the gradebook has; empty for none.
+    """
+    for old in sorted(_replaced_by_halves(folder)):
+        ids = {RunRecord.read(path).job_id for path in old.glob("*.ipynb")}
+        if ids == {job_id} or not folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            old.rename(folder)
+        else:
+            shutil.rmtree(old)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ class BatchAutograde(Autograde):
         config.Autograde.create_student = self.create_student
         course = Course(Path(self.coursedir.root), config, self.coursedir)
         args = argparse.Namespace(
+            accept_older_book=False,
             lab=[self.coursedir.assignment_id],
             students=[self.coursedir.student_id],
             workers=os.cpu_count() or 1,

@@ -7,21 +7,17 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from grader.lesson_links import lesson_url, settle
 from grader.metadata import MAY_RAISE
 
 
 class Release(NbGraderPreprocessor):
-    """Finish a release: links lead to the site, if ``lesson_url`` is set, and Run All goes on.
+    """Finish a release, in which Run All goes on.
 
     An exercise's check and its graded cell may raise, since a stub does.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        url = lesson_url()
         for cell in nb.cells:
-            if url:
-                settle(cell, url)
             nbgrader = cell.metadata.get("nbgrader")
             if cell.cell_type == "code" and (not nbgrader or nbgrader.get("grade")):
                 cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), MAY_RAISE})

@@ -9,7 +9,7 @@ has changed, the time of the earlier hand-in counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,8 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
             asking = list(_asking(nb))
             if any(is_task(segment.graded) for segment, _ in asking):
                 return False
-            if _work(nb) != _work(old) or not (_keeps(nb) and _keeps(old)):
+            both = _own_code(nb) & _own_code(old)
+            if _work(nb, both) != _work(old, both) or not (_keeps(nb) and _keeps(old)):
                 return False
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return False
@@ -75,8 +76,21 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
     return asks
 
 
-def _work(nb: NotebookNode) -> list[Any]:
-    """Return all of a graded notebook that a verdict or a mark may depend on, without requests."""
+def _own_code(nb: NotebookNode) -> set[str]:
+    """Return the lab's own code that nbgrader does not keep."""
+    own = (cell for cell in nb.cells if cell.cell_type == "code" and not added_by(cell))
+    return {cell.source for cell in own if not cell.metadata.get("nbgrader")}
+
+
+def _work(nb: NotebookNode, both: Set[str]) -> list[Any]:
+    """Return all of a graded notebook that a verdict or a mark may depend on, without requests.
+
+    What the lab itself has changed since is no learner's work.
+
+    Args:
+        both: code of the lab's own, without a name, that stands in the notebook it is compared
+            with, too.
+    """
     asking = [cell for _, cell in _asking(nb)]
     found = []
     for cell in nb.cells:
@@ -85,8 +99,8 @@ def _work(nb: NotebookNode) -> list[Any]:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         if is_answer(cell):
             found.append([name, cell.cell_type, cell.source, cell.get("attachments", {})])
-        elif name or cell.cell_type == "code":
-            found.append([name, cell.cell_type])
+        elif name or (cell.cell_type == "code" and cell.source in both):
+            found.append([name, cell.cell_type, "" if name else cell.source])
     return found
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from grader import UserError
@@ -25,6 +26,8 @@ from utils.instruments.toolchain import cxx, inductor_lacks
 
 LOCK_SECONDS = 600  # that another apt may take, as the updates of a machine that has just started
 LOCK_TRIES = 5  # seconds from one try to the next
+# What a class's folder may have beside nbgrader's own: names, work, marks, the service's key.
+CLASS = ("received", "downloaded", "reports", "grades.csv", ".pseudonyms", ".service-key")
 HELD = "Could not get lock"  # in English, as apt is asked to speak
 
 
@@ -61,13 +64,19 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
     from nbgrader.exchange.default import ExchangeCollect  # here: slow
 
     from grader.course import open_course
+    from grader.results.coursefile.exports import PLACES
+    from grader.results.coursefile.reading import FILE, read_course_file
 
     course = open_course(root)
     directory = course.directory
     steps = ("source", "submitted", "autograded", "feedback")
     named = [getattr(directory, f"{step}_directory") for step in steps]
-    inside = dict.fromkeys([*ANSWERS, ".git", "course.yml", "downloaded", *named])
+    own = [*CLASS, *PLACES.values()]
+    inside = dict.fromkeys([*ANSWERS, ".git", FILE, *own, *named])
     places = [root / one for one in inside]
+    with suppress(UserError):  # `course check` says what is wrong in the file
+        if (file := read_course_file(root)) and file.roster:
+            places.append(root / file.roster.file)
     places += [course.database] if course.database else []
     for place in places:
         if found := open_to_others(place):

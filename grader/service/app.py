@@ -22,6 +22,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grader import UserError
+from grader.lesson_links import lesson_url, settled_file
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
@@ -39,11 +40,13 @@ from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
 from grader.submission.names import id_problem, nfc
+from grader.submission.released import remember_release
 
 LOG = logging.getLogger(__name__)
 MAX_BODY = 1 << 20  # bytes of a request
 BODY_SECONDS = 10.0  # in which a request's body has to arrive
 MAX_NOTEBOOK = 20_000_000  # bytes
+NOTEBOOK = "application/x-ipynb+json"
 NOTEBOOK_SECONDS = 60.0
 MOST_ARRIVING = 2  # notebooks of one learner at a time; they fill the disk
 AGAIN = 5.0  # seconds after which one of them has probably arrived
@@ -292,13 +295,19 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         return lab_states(course, rules, inbox, person.name, found)
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
-    def notebook(lab: str, person: Who) -> FileResponse:
-        """Send the released notebook of a lab."""
+    def notebook(lab: str, person: Who) -> Response:
+        """Send the released notebook of a lab, in which links to lessons lead to the class's site.
+
+        Without a site they lead to the lessons that the learner's archive has.
+        """
         _require(person, lab)
-        path = dispatcher.course.folder("release", ".", lab) / f"{lab}.ipynb"
+        course = dispatcher.course
+        path = course.folder("release", ".", lab) / f"{lab}.ipynb"
         if not path.is_file():
             raise HTTPException(404, f"{lab} has not been released")
-        return FileResponse(path, media_type="application/x-ipynb+json")
+        remember_release(course, lab)
+        data, url = path.read_bytes(), lesson_url(course.root)
+        return Response(settled_file(data, url) if url else data, media_type=NOTEBOOK)
 
     @app.put(f"{prefix}/labs/{{lab}}/notebook", status_code=201, responses=REFUSALS)
     async def hand_in(lab: str, person: Who, request: Request) -> Receipt:

@@ -31,7 +31,6 @@ from nbgrader.preprocessors import SaveCells
 from grader import UserError
 from grader.course import Course, submissions
 from grader.gathered_log import watch_commands
-from grader.lesson_links import lesson_url
 from grader.results.coursefile.class_list import EVERYBODY, ClassList, class_list
 from grader.results.coursefile.reading import FILE, deadlines, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
@@ -39,6 +38,7 @@ from grader.results.marks import averages, duration, handed_in, seconds_late
 from grader.submission.files import read_timestamp
 from grader.submission.literal_paths import find_literal_paths
 from grader.submission.names import lab_problem, nfc, printable, spelled
+from grader.submission.released import remember_release
 from grader.submission.zip_collect import CarefulCollector
 from grader.whole_file import why_not_written
 
@@ -75,8 +75,8 @@ def guard() -> None:
       also where no file has the name of a notebook. ``autograde`` looks for none, since the batch
       does (:mod:`grader.preprocessors.exporter`).
     - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
-      removes the whole folder, before it generates and when that fails. A setting ``lesson_url``
-      that is none is said before, and a lab that the class does not have, or not yet.
+      removes the whole folder, before it generates and when that fails. A lab that the class does
+      not have, or not yet, is said before.
       One that nbgrader can't work with is refused by its name.
     - ``zip_collect`` ends with a list of what it has not collected.
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
@@ -170,11 +170,12 @@ def _generate(step: GenerateAssignment) -> None:
     try:
         if problem := lab_problem(step.coursedir.assignment_id):
             raise UserError(problem)
-        lesson_url()  # before anything is removed
         file = read_course_file(Path(step.coursedir.root))
         if why := why_not_out(file, step.coursedir.assignment_id, datetime.now(UTC)):
             step.log.warning("%s", why)
         _start_generating(step)
+        course = Course(Path(step.coursedir.root), step.config, step.coursedir)
+        remember_release(course, step.coursedir.assignment_id)
     except (OSError, UserError) as error:  # OSError where the release can't be removed
         why = str(error) if isinstance(error, UserError) else why_not_written(error)
         if not why:

@@ -8,6 +8,8 @@ The result is always a complete, valid notebook of the lab, whatever was handed 
 - What was added to a cell that is not an answer, such as a question or the imports, stands in a
   cell of its own beside it: it is the learner's, and the lab's cell stays as it is.
 - The learner's other cells keep their place after the owned cell that they followed.
+- What an earlier release of the lab said is the lab's, too (:mod:`grader.submission.released`): the
+  text of a question is then the present one.
 - The learner's metadata, tags and outputs are dropped.
 - A submission that cannot be read at all gives the lab as released, and a message.
 
@@ -31,7 +33,7 @@ from nbgrader.preprocessors import (
     ComputeChecksums,
     LockCells,
 )
-from nbgrader.utils import is_grade, is_locked, is_solution, is_task
+from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 
 from grader.cell_matching import added, in_words, normal
@@ -40,11 +42,13 @@ from grader.run_record import record
 from grader.submission.additions import additions, names_in
 from grader.submission.notebook import SubmittedCell, Unreadable, read_submission
 from grader.submission.notes import Note, NoteKind, quoted, some, unreadable
+from grader.submission.released import Ours, Texts, is_owned, texts_of
 
 # nbgrader's steps from a source to what its gradebook has, and on to what learners get.
 RECORDED = (LockCells, ClearSolutions, ClearOutput, ComputeChecksums)
 RELEASED = (ClearHiddenTests, ClearMarkScheme)
 STEPS = (*RECORDED, *RELEASED)
+LEARNERS = (*RELEASED, ComputeChecksums)
 # Points are the source's. Where they alone differ, an earlier release may have had others.
 SETTINGS = ("grade", "solution", "locked", "task")
 FOREIGN = Note(
@@ -72,13 +76,14 @@ def rebuild(
     source_nb: NotebookNode,
     config: Config | None = None,
     notes: Sequence[Note] = (),
+    earlier: Texts | None = None,
 ) -> Rebuilt:
     """Return the lab with the learner's answers in it.
 
     ``submitted`` has the file's bytes, or the reason why there are none; ``source_nb`` is the
     instructor's version, with solutions and hidden tests; ``config`` has nbgrader's settings, of
     which ``ClearSolutions`` decides what a stub looks like; ``notes`` are earlier notes on the
-    submission; they come first in the result.
+    submission; they come first in the result; ``earlier`` has the texts of earlier releases.
     """
     master = as_recorded(source_nb, config)
     python = ""
@@ -87,7 +92,8 @@ def rebuild(
             raise submitted
         theirs = read_submission(submitted)
         python = theirs.python
-        cells, found = _answers(theirs, master, _as_released(master, config))
+        ours = Ours(texts_of(_after(LEARNERS, master, config)), earlier or {})
+        cells, found = _answers(theirs, master, ours)
     except Unreadable as reason:
         cells = copy.deepcopy(master.cells)
         found = [unreadable(str(reason))]
@@ -110,31 +116,24 @@ def _after(steps: Sequence[Any], nb: NotebookNode, config: Config | None) -> Not
     return nb
 
 
-def is_owned(cell: NotebookNode) -> bool:
-    """Return whether nbgrader keeps this cell in its gradebook."""
-    return bool(is_grade(cell) or is_solution(cell) or is_locked(cell) or is_task(cell))
-
-
-def _as_released(master: NotebookNode, config: Config | None) -> dict[str, str]:
-    """Return ``{grade_id: text}`` of the owned cells in the learner's version."""
-    nb = _after(RELEASED, master, config)
-    return {c.metadata.nbgrader.grade_id: c.source for c in nb.cells if is_owned(c)}
+def released_texts(source_nb: NotebookNode, config: Config | None = None) -> Texts:
+    """Return the texts of the lab as learners get it."""
+    return texts_of(_after((*RECORDED, *LEARNERS), source_nb, config))
 
 
 def _answers(
-    submitted: list[SubmittedCell], master: NotebookNode, released: dict[str, str]
+    submitted: list[SubmittedCell], master: NotebookNode, ours: Ours
 ) -> tuple[list[NotebookNode], list[Note]]:
     owned = {c.metadata.nbgrader.grade_id: c for c in master.cells if is_owned(c)}
-    chosen, found = _choose(submitted, owned, released)
+    chosen, found = _choose(submitted, owned, ours)
     theirs = {i for i, cell in owned.items() if is_grade(cell) or is_solution(cell)}
     foreign = not chosen.keys() & theirs if theirs else not chosen
     if foreign and owned:  # all labs have cells of some names, such as `setup`
         chosen, found = {}, [FOREIGN]
     place = {position: grade_id for grade_id, position in chosen.items()}
-    stubs = {grade_id: released[grade_id] for grade_id in owned if is_solution(owned[grade_id])}
-    following = _own_cells(submitted, place, master, stubs)
+    following = _own_cells(submitted, place, master, ours)
     edited = {
-        grade_id: _edits(submitted[position], owned[grade_id], released[grade_id])
+        grade_id: _edits(submitted[position], owned[grade_id], ours)
         for grade_id, position in chosen.items()
         if not is_solution(owned[grade_id])
     }
@@ -149,8 +148,10 @@ def _answers(
         if grade_id in chosen:
             answer = submitted[chosen[grade_id]]
             if is_solution(cell):
-                cell.source = answer.source
-                _attach(answer, cell)
+                # for a person, an older release's stub is no answer; a check finds out itself
+                if not (is_grade(cell) and ours.has(grade_id, answer.source)):
+                    cell.source = answer.source
+                    _attach(answer, cell)
             else:
                 above, below = edited[grade_id].above, [*edited[grade_id].below, *below]
                 found += edited[grade_id].notes
@@ -176,8 +177,10 @@ class _Edits(NamedTuple):
     notes: list[Note]
 
 
-def _edits(answer: SubmittedCell, cell: NotebookNode, released: str) -> _Edits:
-    above, below, intact = "", "", _same(answer.source, released)
+def _edits(answer: SubmittedCell, cell: NotebookNode, ours: Ours) -> _Edits:
+    grade_id, notes = cell.metadata.nbgrader.grade_id, []
+    above, below, intact = "", "", ours.is_untouched(grade_id, answer)
+    released = "" if intact else ours.start_of(grade_id, answer.source)
     if cell.cell_type == "code" and not intact:
         above, below, intact = additions(answer.source, released)
         if not is_grade(cell):  # only a test may need what was written above it
@@ -188,7 +191,6 @@ def _edits(answer: SubmittedCell, cell: NotebookNode, released: str) -> _Edits:
             added(in_words(answer.source), in_words(released)),
         )
         intact = bool(below)
-    grade_id, notes = cell.metadata.nbgrader.grade_id, []
     if not intact:
         notes.append(_note(NoteKind.CHANGED, grade_id, "was edited; the original was used"))
     where = " and ".join(word for word, kept in (("above", above), ("below", below)) if kept)
@@ -203,7 +205,7 @@ def _edits(answer: SubmittedCell, cell: NotebookNode, released: str) -> _Edits:
 
 
 def _choose(
-    submitted: list[SubmittedCell], owned: dict[str, NotebookNode], released: dict[str, str]
+    submitted: list[SubmittedCell], owned: dict[str, NotebookNode], ours: Ours
 ) -> tuple[dict[str, int], list[Note]]:
     """Return ``{grade_id: position}`` of the submitted cell used for each owned cell, and notes."""
     found: dict[str, list[int]] = {}
@@ -230,7 +232,7 @@ def _choose(
             ]
             test = after[0] if after else len(submitted)
             # When the learner ran the test, the last copy above it had been defined last.
-            worked_on = [p for p in positions if not _same(submitted[p].source, released[grade_id])]
+            worked_on = [p for p in positions if not ours.has(grade_id, submitted[p].source)]
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
             used = (
@@ -270,31 +272,49 @@ def _own_cells(
     submitted: list[SubmittedCell],
     place: dict[int, str],
     master: NotebookNode,
-    stubs: dict[str, str],
+    ours: Ours,
 ) -> dict[str | None, list[NotebookNode]]:
-    """Return the learner's other cells by the owned cell that they follow; None for the first."""
+    """Return the other cells by the owned cell that they follow; None for the first.
+
+    Those that are the lab's have no mark of a learner's. An earlier release's code stays, since a
+    learner's may build on it; its text gives way to the present one.
+    """
+    answers = {c.metadata.nbgrader.grade_id for c in master.cells if is_solution(c)}
     of_source: dict[str, tuple[NotebookNode, str | None]] = {}  # with the owned cell before each
+    words: dict[str | None, list[NotebookNode]] = {}  # the lab's texts by the same
     after: str | None = None
     for cell in master.cells:
         if is_owned(cell):
             after = cell.metadata.nbgrader.grade_id
         else:
             of_source.setdefault(normal(cell.source), (cell, after))
+            if cell.cell_type != "code":
+                words.setdefault(after, []).append(cell)
     present = set(place.values())
     following: dict[str | None, list[NotebookNode]] = {}
+    gaps: dict[str | None, int] = {}  # where the first text of an earlier release was
     after = None
     for position, cell in enumerate(submitted):
         if position in place:
             after = place[position]
             continue
-        if cell.grade_id in stubs and _same(cell.source, stubs[cell.grade_id]):
+        if cell.grade_id and cell.grade_id in answers and ours.has(cell.grade_id, cell.source):
             continue  # an untouched copy: a stub below the answer would overwrite it
         original, follows = of_source.get(normal(cell.source), (None, None))
         if follows is not None and follows not in present:
             after = follows  # the owned cell before it was deleted; it is restored above this cell
-        new = _own_cell(cell) if original is None else copy.deepcopy(original)
-        new.id = f"submitted-{position}"
-        following.setdefault(after, []).append(new)
+        here = following.setdefault(after, [])
+        if original is None and ours.was_another(cell.source):
+            if cell.kind == "code":
+                here.append(nbformat.v4.new_code_cell(cell.source))
+            else:
+                gaps.setdefault(after, len(here))
+            continue
+        here.append(_own_cell(cell) if original is None else copy.deepcopy(original))
+    for gap, index in gaps.items():
+        there = {normal(cell.source) for cell in following[gap]}
+        missing = [cell for cell in words.get(gap, ()) if normal(cell.source) not in there]
+        following[gap][index:index] = copy.deepcopy(missing)
     return following
 
 
@@ -326,7 +346,3 @@ def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]
         cell.id = f"cell-{number}"
     nb.cells = cells
     return nb
-
-
-def _same(one: str, other: str) -> bool:
-    return normal(one) == normal(other)

@@ -85,6 +85,31 @@ def test_what_is_closed_anywhere_on_its_way_is_not_named(course, place, mode, le
     assert sorted(found(course)) == sorted(left)
 
 
+def test_the_rules_and_the_list_of_a_class_are_private(course):
+    rules = course / "course.yml"
+    rules.write_text("roster: {file: lists/autumn.csv, id: Username}\nlabs: {}\n")
+    private = [rules, course / "lists/autumn.csv", course / "received/01/ana/x.ipynb"]
+    for path in private[1:]:
+        write(path)
+    for path in (*private, *(path.parent for path in private[1:])):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (course / "received/01").chmod(0o755)
+    (course / "received").chmod(0o755)
+    assert sorted(found(course)) == sorted([*NAMES, "course.yml", "autumn.csv", "received"])
+    private[1].chmod(0o600)
+    rules.chmod(0o600)
+    assert sorted(found(course)) == sorted([*NAMES, "received"])
+
+
+def test_git_ignores_what_a_class_keeps_of_its_people():
+    kept = ["course.yml", "class.csv", "gradebook.db", "received/01/ana/x", "grades.csv"]
+    kept += [".service-key", ".pseudonyms", "submitted/ana/01/01.ipynb", "downloaded/x"]
+    done = subprocess.run(["git", "check-ignore", *kept], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 128:
+        pytest.skip("not run: this copy of the project has no git")
+    assert done.stdout.splitlines() == kept
+
+
 def test_a_link_is_followed_to_a_place_and_not_from_it(course):
     moved = course.parent / "private"
     (course / "phases").rename(moved)

@@ -223,6 +223,27 @@ def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_pa
     assert nbformat.read(release, as_version=4) == nb
 
 
+def test_the_address_of_a_classs_site_changes_only_the_copy_that_goes_out(copied_course):
+    course, rules = copied_course, copied_course / "course.yml"
+    source = course / "source" / LAB / f"{LAB}.ipynb"
+    nb = nbformat.read(source, as_version=4)
+    nb.cells[0].source = "[A heading](../../notebooks/99_tiny.ipynb#cell-id=a-heading)"
+    write(nb, source)
+    made = []
+    for text in (f"labs: {{{LAB}: {{}}}}\n", "course: {lesson_url: 'https://a.org/'}\n"):
+        rules.write_text(f"{rules.read_text() if rules.exists() else ''}{text}")
+        done = nbgrader(course, "generate_assignment", LAB, "--force")
+        assert done.returncode == 0, done.stderr
+        made.append((course / "release" / LAB / f"{LAB}.ipynb").read_bytes())
+    assert made[0] == made[1]
+    done = nbgrader(course, "release_assignment", LAB)
+    assert done.returncode == 0, done.stderr
+    [out] = course.glob(f"exchange/*/outbound/{LAB}/{LAB}.ipynb")
+    text = "[A heading](https://a.org/lessons/99_tiny.html#a-heading)"
+    assert nbformat.read(out, as_version=4).cells[0].source == text
+    assert "../../notebooks/99_tiny.ipynb" in (course / ".released" / f"{LAB}.json").read_text()
+
+
 def test_validate_says_what_fails_and_what_passes(copied_course, tmp_path):
     course = copied_course
     todo = write(released(source_notebook()), tmp_path / "todo.ipynb")

@@ -82,12 +82,25 @@ def test_the_set_up_is_that_of_what_is_packed(released):
     assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "grader*"]
     assert project["tool"]["open-the-hood"]["lesson_url"] == ""
     address = '[tool.open-the-hood]\nlesson_url = "https://example.org/"\n'
-    assert address in learner_pyproject(f"{PYPROJECT}\n{address}")
+    assert address in learner_pyproject(PYPROJECT, "https://example.org/")
     pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
     assert pip == {"pip": ["-r lock/packages.txt"]}
     assert "Python >=3.11,<3.15." in files["README.md"].decode()
+
+
+def test_links_lead_to_the_classs_site_in_the_archive_and_release_stays_as_it_is(released):
+    before = (released.root / RELEASE).read_bytes()
+    assert learner_files(released.root)[RELEASE] == before
+    assert b"../../notebooks/01_rows.ipynb" in before
+    released.write("course.yml", "course: {lesson_url: 'https://a.org'}\nlabs: {01_rows: {}}\n")
+    files = learner_files(released.root)
+    assert b"https://a.org/lessons/01_rows.html" in files[RELEASE]
+    assert b"../../notebooks" not in files[RELEASE]
+    told = tomllib.loads(files["pyproject.toml"].decode())["tool"]["open-the-hood"]
+    assert told["lesson_url"] == "https://a.org/"
+    assert (released.root / RELEASE).read_bytes() == before
 
 
 def test_only_the_named_labs(released):

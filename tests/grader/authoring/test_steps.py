@@ -6,9 +6,8 @@ import nbformat
 import pytest
 
 from grader.authoring import execute, review, steps
-from grader.authoring.release import generate
 from grader.authoring.text import Refused
-from grader.phase_paths import ROOT, pages
+from grader.phase_paths import pages
 from tests.grader.authoring.example import LAB
 
 SOURCE = "source/01_rows/01_rows.ipynb"
@@ -145,19 +144,6 @@ def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch
     api = NbGraderAPI(CourseDirectory(config=config), config=config)
     assert api.generate_assignment("01_rows")["success"]
     assert (course.root / RELEASE).read_bytes() == before
-
-
-def test_with_an_address_of_the_site_the_release_links_it(built, monkeypatch):
-    before = nbformat.reads(generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode(), 4)
-    monkeypatch.setattr("grader.preprocessors.release.lesson_url", lambda: "https://a.org/")
-    after = nbformat.reads(generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode(), 4)
-    there = "../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor"
-    assert any(there in cell.source for cell in before.cells)
-    for cell in before.cells:
-        cell.source = cell.source.replace(
-            there, "https://a.org/lessons/01_rows.html#bytes-under-a-tensor"
-        )
-    assert after.cells == before.cells
 
 
 def test_changed_utils_or_force_execute_again(course, no_kernel):

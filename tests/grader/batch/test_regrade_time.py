@@ -9,10 +9,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 
 from grader.batch.grading import grade
+from grader.batch.writer import Writer
+from grader.marking.answers import answer_cells
+from grader.results.feedback.exercises import added_by, is_answer
 from grader.results.feedback.page import EARLIER, About, render
 from grader.results.gradebook import ReasonKind, read_class
 from grader.results.regrade import only_asks
-from grader.submission.rebuild import as_recorded
+from grader.submission.rebuild import LEARNERS, RECORDED, as_recorded
 from tests.grader.batch.running import graded, run
 from tests.grader.batch.small import HW, answered, enter, job_of, make_small, source
 from tests.grader.results.feedback_pages import words
@@ -172,3 +175,113 @@ def test_below_a_question_without_a_cell_for_its_answer_a_request_is_an_answer(t
         only_asks([(nbformat.writes(one).encode(), before)]) for one in (below_code, below_task, nb)
     ]
     assert found == [True, False, False]
+
+
+def in_small_lab(change):
+    """Return the small lab's source with a question in words before each cell, changed."""
+    nb = source()
+    nb.cells.insert(0, new_markdown_cell("## 1\n\nSet the score.", id="question"))
+    nb.cells.insert(2, new_code_cell("x = 1", id="try"))
+    about = {"grade": False, "solution": False, "locked": True, "task": True, "grade_id": "explain"}
+    about |= {"points": 2, "schema_version": 3}
+    nb.cells.append(new_markdown_cell("Explain.", id="explain", metadata={"nbgrader": about}))
+    nb.cells.append(new_markdown_cell("*Your answer.*", id="below"))
+    change(nb)
+    return nb
+
+
+def nothing(nb):
+    """Leave the lab as it is."""
+
+
+def a_sentence(nb):
+    nb.cells[0].source = "## 1\n\nSet the score, please."
+
+
+def each_text(nb):
+    nb.cells[0].source = "## One\n\nSet it."
+    nb.cells[2].source = "y = 2"
+    nb.cells.insert(3, new_code_cell("z = 3", id="another"))
+    nb.cells[-2].source = "Explain it in other words."
+    nb.cells[-1].source = "*Write here.*"
+
+
+def copy_of(course):
+    """Return the lab as its learners have it, answered."""
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    for step in (*RECORDED, *LEARNERS):
+        nb, _ = step(config=course.config).preprocess(nb, {})
+    nb.cells[1].source = "score 1"
+    return nb
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+@pytest.mark.parametrize("changed", [a_sentence, each_text])
+def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
+    course, here, changed, remembered
+):
+    def lab(change):
+        write(in_small_lab(change), course.root / "source" / HW / f"{HW}.ipynb")
+
+    def hand_in_copy(nb, when):
+        path = write(nb, course.root / "submitted" / "ann" / HW / f"{HW}.ipynb")
+        path.with_name("timestamp.txt").write_text(f"{when} UTC")
+
+    shutil.rmtree(course.root / "source" / HW)
+    (course.root / "gradebook.db").unlink()
+    lab(nothing)
+    enter(course)
+    old = copy_of(course)
+    hand_in_copy(old, FIRST)
+    run(course)
+    assert counts(course) == FIRST
+    if not remembered:  # as in a class that was graded before texts were
+        shutil.rmtree(course.root / ".released")
+    lab(changed)
+    enter(course)
+    asking = nbformat.from_dict(old)
+    asking.cells.insert(4, new_markdown_cell(ASKS))
+    hand_in_copy(asking, LATER)
+    assert run(course, "--only-new")[0] == 0
+    assert counts(course) == FIRST
+    nb = graded(course.root, "ann", HW)
+    own = [cell.source for cell in nb.cells if added_by(cell) == "learner"]
+    assert own == [ASKS]
+    texts = [c for c in in_small_lab(changed).cells if c.cell_type == "markdown"]
+    questions = [c.source for c in texts if c.source != "Why?"]  # whose stub the learner has
+    shown = [c.source for c in nb.cells if c.cell_type == "markdown" and not is_answer(c)]
+    assert shown == questions
+    mine = nbformat.from_dict(asking)
+    mine.cells[-1].source = "Since it is."
+    hand_in_copy(mine, LATEST)
+    run(course, "--only-new")
+    assert counts(course) == LATEST
+    nb = graded(course.root, "ann", HW)
+    assert [cell.source for cell in answer_cells(nb, "explain")] == ["Since it is."]
+
+
+@pytest.mark.parametrize("when", ["before it is recorded", "after it is recorded"])
+def test_a_run_that_is_killed_while_it_replaces_files_costs_no_time(
+    course, here, monkeypatch, when
+):
+    """What it leaves is what SIGKILL leaves: nothing is put back, and nothing is removed."""
+    hand_in(course, FIRST)
+    run(course)
+    hand_in(course, LATER, asks=ASKS)
+    write_grade, killed = Writer._write, course.root.parent / "killed"
+
+    def die(*args):
+        if when == "after it is recorded":
+            write_grade(*args)
+        shutil.copytree(course.root, killed)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "_write", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(course)
+    shutil.rmtree(course.root)
+    killed.rename(course.root)
+    assert run(course)[0] == 0
+    assert counts(course) == FIRST

@@ -91,7 +91,7 @@ def test_in_a_shared_course_the_group_may_write_what_grading_makes(course):
         os.umask(before)
     graded = course.root / "autograded"
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (graded, *graded.rglob("*"))}
-    assert len(modes) == 6
+    assert len(modes) == 7
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o2775}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o664}
 

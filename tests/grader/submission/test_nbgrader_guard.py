@@ -397,22 +397,22 @@ def test_generate_keeps_what_it_has_not_made_and_names_it(tmp_path, way):
         assert nbformat.read(release / f"{LAB}.ipynb", 4).cells
 
 
-@pytest.mark.parametrize("what", ["setting", "rights"])
+@pytest.mark.parametrize("what", ["rules", "rights"])
 def test_a_release_that_cannot_be_made_is_said_in_a_sentence_and_stays(tmp_path, monkeypatch, what):
     course = make_course(tmp_path / "course")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     old = write(b"an older release", course / "release" / LAB / f"{LAB}.ipynb")
 
     def refuses(*_):
-        if what == "setting":
-            raise UserError("lesson_url should be the address")
+        if what == "rules":
+            raise UserError("course.yml:1: no")
         raise PermissionError(13, "no", str(old))
 
-    target = "grader.submission.nbgrader_guard.lesson_url"
-    monkeypatch.setattr(*(target, refuses) if what == "setting" else (Path, "unlink", refuses))
+    target = "grader.submission.nbgrader_guard.read_course_file"
+    monkeypatch.setattr(*(target, refuses) if what == "rules" else (Path, "unlink", refuses))
     done = NbGraderAPI(config=course_config(ROOT, course)).generate_assignment(LAB)
     assert not done["success"]
-    said = "lesson_url should be" if what == "setting" else f"{old} can't be used: "
+    said = "course.yml:1: no" if what == "rules" else f"{old} can't be used: "
     assert said in done["log"]
     assert "Traceback" not in done["log"]
     assert "NbGraderException: " in done["error"].splitlines()[-1]  # which ends the command

@@ -1,5 +1,6 @@
 """Each rule of rebuilding, on a lab of three exercises."""
 
+import contextlib
 import copy
 import json
 import re
@@ -9,11 +10,15 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.preprocessors import ComputeChecksums
+from nbgrader.utils import compute_checksum
 
 from grader.lesson_links import settle
-from grader.metadata import MAY_RAISE
+from grader.metadata import KEY, MAY_RAISE
 from grader.submission.notebook import Unreadable
+from grader.submission.notes import NoteKind
 from grader.submission.rebuild import as_recorded, is_owned, rebuild
+from grader.submission.released import texts_of
 from tests.grader.tiny import ANSWERS, CONFIG, cell, released, solved, source_notebook
 
 SOURCE = source_notebook()
@@ -471,3 +476,83 @@ def test_an_answer_without_its_mark_counts_however_it_is_bound(what):
     nb.cells[at] = new_code_cell((BINDINGS | NO_BINDINGS)[what])
     restored = cell(redo(nb).nb, "twice_solution").source
     assert ("def twice" not in restored) == (what in BINDINGS)
+
+
+def earlier_release(**texts):
+    """Return a release in which cells had other texts, true to nbgrader's checksums."""
+    nb = copy.deepcopy(RELEASE)
+    for name, text in texts.items():
+        cell(nb, name).source = text
+    return ComputeChecksums(config=CONFIG).preprocess(nb, {})[0]
+
+
+OLD = earlier_release(why="## Why?\n\nAn older question.\n\nIn one line.", twice="twice_of_old = 1")
+OLD.cells.insert(0, new_markdown_cell("An older greeting."))
+OLD.cells.insert(0, new_code_cell("older = 1"))
+
+
+def redo_old(nb, earlier=None):
+    rebuilt = rebuild(nbformat.writes(nb).encode(), SOURCE, CONFIG, earlier=earlier)
+    return rebuilt, [c.source for c in rebuilt.nb.cells if c.metadata.get(KEY, {}).get("by")]
+
+
+def test_untouched_texts_of_an_earlier_release_are_the_labs():
+    rebuilt, own = redo_old(solved(OLD), texts_of(OLD))
+    assert (own, rebuilt.notes) == ([], [])
+    assert "An older greeting." not in sources(rebuilt)
+    assert "older = 1" in sources(rebuilt)  # a learner's code may build on it
+    assert cell(rebuilt.nb, "why").source == cell(as_recorded(SOURCE, CONFIG), "why").source
+
+
+def test_a_checksum_alone_tells_an_untouched_cell():
+    rebuilt, own = redo_old(solved(OLD))
+    assert own == ["older = 1", "An older greeting."]  # nbgrader does not keep these
+    assert rebuilt.notes == []
+
+
+@pytest.mark.parametrize("earlier", [texts_of(OLD), None])
+def test_what_a_learner_wrote_into_an_earlier_releases_cell_is_the_learners(earlier):
+    nb = solved(OLD)
+    cell(nb, "why").source += "\n\nBecause it is."
+    cell(nb, "twice").source += "\nmine = 1"
+    rebuilt, own = redo_old(nb, earlier)
+    if earlier:
+        assert own[1:] == ["mine = 1", "Because it is."]
+        assert {note.kind for note in rebuilt.notes} == {NoteKind.MOVED}
+    assert "Because it is." in "\n".join(own)
+
+
+def test_a_learners_edit_of_a_text_outside_of_nbgraders_cells_is_the_learners():
+    nb = solved(OLD)
+    nb.cells[1].source = "An older greeting, and mine."
+    assert redo_old(nb, texts_of(OLD))[1] == ["An older greeting, and mine."]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"grade": 1}, {"points": "x", "grade": True}, {"grade_id": None}, {"task": []}]
+)
+def test_a_forged_checksum_gains_nothing(settings):
+    """It drops what its learner wrote into a cell of the lab's; settings may be anything."""
+    nb = solved(RELEASE)
+    twice = cell(nb, "twice")
+    twice.source += "\ntwice = lambda x: 2 * x"
+    twice.metadata.nbgrader.update(settings)
+    with contextlib.suppress(ValueError, AttributeError):
+        twice.metadata.nbgrader.checksum = compute_checksum(twice)
+    rebuilt = rebuild(nbformat.writes(nb).encode(), SOURCE, CONFIG).nb
+    assert cell(rebuilt, "twice").source == cell(as_recorded(SOURCE, CONFIG), "twice").source
+    if not settings:
+        assert "lambda" not in "\n".join(c.source for c in rebuilt.cells)
+
+
+def test_for_a_person_an_earlier_releases_stub_is_no_answer_and_a_check_gets_what_was_handed_in():
+    source = copy.deepcopy(SOURCE)
+    about = {"grade": True, "solution": True, "locked": False, "task": False, "points": 2}
+    about |= {"schema_version": 3, "grade_id": "words", "cell_type": "markdown"}
+    source.cells.append(new_markdown_cell("A solution.", metadata={"nbgrader": about}))
+    nb = released(source)
+    cell(nb, "words").source, cell(nb, "twice_solution").source = "*An older stub.*", "pass"
+    earlier = {"words": ["*An older stub.*"], "twice_solution": ["pass"]}
+    rebuilt = rebuild(nbformat.writes(nb).encode(), source, CONFIG, earlier=earlier).nb
+    assert cell(rebuilt, "words").source == cell(released(source), "words").source
+    assert cell(rebuilt, "twice_solution").source == "pass"
