@@ -80,6 +80,7 @@ class RunSummary:
     # Why submissions have no verdict, by fault of the grader, by student
     failures: dict[str, str] = field(default_factory=dict)
     late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
+    earlier: dict[str, str] = field(default_factory=dict)  # which hand-in counts, if an older one
     to_mark: int = 0
     not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
@@ -108,6 +109,7 @@ class RunSummary:
             ("Need a person", in_lines(self.people)),
             ("Without a verdict; the same command tries again", in_lines(self.failures)),
             ("Handed in late", [late]),
+            ("Another hand-in than the newest counts", in_lines(self.earlier)),
             (absent, [", ".join(self.not_entered)]),
         ):
             if any(lines):

@@ -25,12 +25,13 @@ from grader import UserError
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
-from grader.service.inbox import Inbox, Receipt, TooManyError
+from grader.service.inbox import Inbox, Receipt
 from grader.service.lab_state import LabState, feedback_page, is_out, lab_state, requests_in
 from grader.service.marking import NOT_YOURS, marking_pages
 from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
+from grader.submission.hand_ins import TooManyError
 from grader.submission.names import id_problem, nfc
 
 LOG = logging.getLogger(__name__)

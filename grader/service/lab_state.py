@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from grader.course import Course
 from grader.results.coursefile.marks import told as told_of
 from grader.results.coursefile.schema import CourseFile
 from grader.results.gradebook import Graded, Request, Results
-from grader.service.inbox import Inbox, Receipt
+from grader.service.inbox import Again, Inbox, Receipt
 from grader.submission.names import nfc
 
 
@@ -22,7 +22,8 @@ class LabState:
 
     Attributes:
         due: until when this learner may hand it in; None where there is no such time.
-        received: the receipt of what was handed in.
+        received: the receipt of what was handed in last.
+        again: what one more hand-in would mean now; None before the first one.
         points: what counts, as feedback says; None before there is feedback.
         most: what it is of.
         final: whether all of it is marked.
@@ -34,6 +35,7 @@ class LabState:
     points: float | None = None
     most: float | None = None
     final: bool = False
+    again: Again | None = None
 
 
 def is_out(rules: CourseFile | None, lab: str, now: datetime) -> bool:
@@ -66,7 +68,8 @@ def lab_state(
 ) -> LabState:
     """Return a lab as a learner sees it. Marks are shown when there is a page of feedback."""
     due = rules.due(lab, learner) if rules and lab in rules.labs else None
-    state = LabState(lab, due, inbox.newest(rules, learner, lab))
+    again = inbox.again(rules, learner, lab, datetime.now(UTC))
+    state = LabState(lab, due, inbox.newest(rules, learner, lab), again=again)
     if feedback_page(course, learner, lab) is None:
         return state
     try:
@@ -78,4 +81,5 @@ def lab_state(
             found = one.points, most, not (one.waiting or one.lost or one.unmarked)
     except (UserError, ValueError):  # the grades were taken away after the page was made
         return state
-    return LabState(lab, due, state.received, *found)
+    points, most, final = found
+    return replace(state, points=points, most=most, final=final)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from grader.service import inbox as inbox_module
-from grader.service.inbox import Inbox, TooManyError
+from grader.submission import hand_ins as inbox_module
+from grader.service.inbox import Inbox
+from grader.submission.hand_ins import TooManyError
 from tests.grader.batch.small import make_small
 from tests.grader.tiny import LAB
 

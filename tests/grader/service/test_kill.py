@@ -19,9 +19,10 @@ from nbgrader.api import Gradebook
 
 from grader.batch import command
 from grader.course import open_course
-from grader.service import inbox as inbox_module
-from grader.service.inbox import STALE, STAMP, Inbox
+from grader.submission import hand_ins as inbox_module
+from grader.service.inbox import Inbox
 from grader.service.queue import Queue, State
+from grader.submission.hand_ins import STALE, STAMP, HandIns
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
 from tests.grader.tiny import LAB
@@ -88,7 +89,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
     course, monkeypatch
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
-    modules = ("service/inbox.py", "grader/whole_file.py", "shutil.py")
+    modules = ("submission/hand_ins.py", "grader/whole_file.py", "shutil.py")
     old, new = b"old" * 1000, b"new" * 1000
     inbox = Inbox(course)
     before = inbox.take(None, "ana", LAB, arrived(inbox, old))
