@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from datetime import UTC
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -391,7 +392,7 @@ class _Run:
                 continue
             if changed := changes(before.job_id, self.lab.digest_in(self.sandbox)):
                 with suppress(OutOfReach):  # the run says why
-                    found = self.choice.entries(student, self.students[student])
+                    found = self.choice.contest(student, self.students[student]).entries
                     if any(before.is_of(one.submission) for one in found):
                         who.append(printable(student))
                         why |= dict.fromkeys(changed)
@@ -455,22 +456,25 @@ class _Run:
 
     def _jobs(self, student: str, before: GradeRecord | None) -> list[Job]:
         """Return the jobs that are needed to know which hand-in counts, and to record it."""
-        entries = self.choice.entries(student, self.students[student])
-        newest = max(one.came.name for one in entries)
+        contest = self.choice.contest(student, self.students[student])
+        entries = contest.entries
         if self.preview:
             if before and before.job_id:
                 entries = [one for one in entries if before.is_of(one.submission)][:1]
-            if not (entries and before and before.job_id):
+            else:
+                entries = []
+            if not entries:
                 self.preview.leave_out(before)
                 return []
-        recorded = self.choice.recorded(student, entries, before)
-        contest = Contest(student, entries, recorded, newest=newest)
+        contest.recorded = self.choice.recorded(contest, before)
         wanted = [one for one in entries if self._is_wanted(contest, one, before)]
         if self.choice.chooses and not self.preview:
             if not wanted:
                 entry = self.choice.decide(contest, {}).entry
                 self._say(contest, entry)
                 if entry.came.name == contest.recorded:
+                    if seen := self.choice.unseen(contest):
+                        self.writer.note(self.lab.name, student, seen)
                     return []
                 contest.chosen, wanted = entry, [entry]
             contest.wanted = wanted
@@ -559,7 +563,7 @@ class _Run:
         if contest.failed or any(one.result is None for one in wanted):
             return
         earlier = {
-            one.came.name: time
+            one.came.name: time.replace(tzinfo=UTC)
             for one in contest.entries
             if one.job and one.result and one.came.name != contest.recorded
             if (time := self.writer.earlier_time(one.job, one.result))

@@ -59,8 +59,8 @@ class Contest:
     """The hand-ins of one learner of which one is to be recorded.
 
     Attributes:
-        recorded: the name of the one that the gradebook has; empty where it has none of them.
-        newest: the name of the one that came last.
+        times: when each hand-in that is kept came, by name, the newest last.
+        recorded: the name of the one that the gradebook has; empty where it has none.
         wanted: those that this run grades to know which counts.
         failed: whether one of them could not be graded, so that nobody knows which counts.
         chosen: the one that is to be recorded, once that is known and it has to be graded again.
@@ -68,10 +68,10 @@ class Contest:
 
     student: str
     entries: list[Entry]
+    times: Mapping[str, datetime | None]
     recorded: str = ""
     failed: bool = False
     chosen: Entry | None = None
-    newest: str = ""
     wanted: Sequence[Entry] = ()
 
     def of(self, job: Job) -> Entry:
@@ -85,7 +85,7 @@ class Decision:
 
     Attributes:
         entry: the hand-in that counts.
-        tried: what was found of all that were graded in this run.
+        tried: what is new of all hand-ins: that they were seen, and what was graded.
     """
 
     entry: Entry
@@ -108,7 +108,7 @@ class Choice:
         self._results: Results | None = None
         self._points: dict[str, float] = {}
 
-    def entries(self, student: str, folders: Sequence[Path]) -> list[Entry]:
+    def contest(self, student: str, folders: Sequence[Path]) -> Contest:
         """Return what of a learner's may count, the last first; read just then.
 
         Where the newest counts, as without a due date, it is read from ``submitted/`` alone.
@@ -120,7 +120,7 @@ class Choice:
         if not self.chooses or len(folders) != 1:
             with self.store.at_rest():
                 found = read_submission_of(self.course, self.lab, folders)
-            return [Entry(Came("", _time(found.timestamp)), found)]
+            return _alone(student, found)
         try:
             lying = self.store.keep(self.file, student, lab, folders[0])
             kept = {one.name: one for one in self.store.of(student, lab)}
@@ -131,17 +131,18 @@ class Choice:
             ) from error
         if lying is None:
             found = read_submission_of(self.course, self.lab, folders)
-            return [Entry(Came("", _time(found.timestamp)), found)]
+            return _alone(student, found)
         known = self.rows.get(student, {})
         came = [replace(one.came, at=_of(known, one)) for one in kept.values()]
         chosen = may_count(self.file, lab, student, came, self.others(student))
         entries = [Entry(one, self._read(kept[one.name], lying, folders)) for one in chosen]
         last = max(came, key=lambda one: one.name)
-        if last not in chosen and last.name not in known:
+        asked = known.get(last.name)
+        if last not in chosen and not (asked and asked.tried.key):
             submission = self._read(kept[last.name], lying, folders)
             if any(isinstance(n, bytes) and may_ask(n) for n in submission.notebooks.values()):
                 entries.insert(0, Entry(last, submission, asks=True))
-        return entries
+        return Contest(student, entries, {name: one.at for name, one in kept.items()})
 
     def _read(self, one: HandIn, lying: HandIn, folders: Sequence[Path]) -> Submission:
         with self.store.at_rest():
@@ -157,18 +158,18 @@ class Choice:
         labs = [lab for lab in self.file.labs if lab != self.lab.name]
         return times_by_student(self.course, labs, student).get(student, {})
 
-    def recorded(self, student: str, entries: Sequence[Entry], before: GradeRecord | None) -> str:
-        """Return the name of the hand-in that the gradebook has; empty for none of these."""
+    def recorded(self, contest: Contest, before: GradeRecord | None) -> str:
+        """Return the name of the hand-in that the gradebook has; empty for none that is known."""
         if not (before and before.job_id):
             return ""
+        entries, student = contest.entries, contest.student
         standing = [name for name, row in self.rows.get(student, {}).items() if row.stands]
         if standing:
             same = [one for one in entries if one.came.name in standing]
             return standing[0] if not same or before.is_of(same[0].submission) else ""
-        own = [one for one in entries if before.digest == one.submission.digest]
+        own = [one for one in entries if before.is_of(one.submission)]
         then = times_by_student(self.course, [self.lab.name], student).get(student, {})
-        at = then.get(self.lab.name)
-        exact = [one for one in own if one.came.at == at]
+        exact = [one for one in own if one.came.at == then.get(self.lab.name)]
         return next((one.came.name for one in exact or own), "")
 
     def known(self, student: str, entry: Entry) -> Row | None:
@@ -203,11 +204,17 @@ class Choice:
         left = [
             by_name[one.name] for one in may_count(self.file, self.lab.name, student, every, others)
         ]
-        tried = tuple(_tried(one) for one in contest.entries if one.result and one.job)
+        found = (_tried(one) for one in contest.entries if one.result and one.job)
+        tried = (*self.unseen(contest), *found)
         if len(left) == 1:
             return Decision(left[0], tried)
         best = max(left, key=lambda one: self._rank(contest, one, others))
         return Decision(best, tried)
+
+    def unseen(self, contest: Contest) -> tuple[Tried, ...]:
+        """Return entries for the hand-ins that no earlier run has seen, graded or not."""
+        seen = self.rows.get(contest.student, {})
+        return tuple(Tried(name) for name in contest.times if name not in seen)
 
     def _rank(self, contest: Contest, one: Entry, others: Times) -> tuple[float, int, str]:
         assert self.file is not None
@@ -260,18 +267,23 @@ class Choice:
 
     def said(self, contest: Contest, entry: Entry) -> str:
         """Return which hand-in is recorded where that is not the newest, or has changed."""
-        before = next((o for o in contest.entries if o.came.name == contest.recorded), None)
-        if not contest.recorded or entry.came.name == contest.recorded:
-            return f"{self._named(entry)} counts" if entry.came.name != contest.newest else ""
-        if entry.came.name == contest.newest:
+        chosen, before = entry.came.name, contest.recorded
+        newest = max(contest.times, default=chosen)
+        is_new = chosen not in self.rows.get(contest.student, {})
+        if chosen == newest and (is_new or before in ("", chosen)):
             return ""
-        than = f", in place of {self._named(before)}" if before else ""
-        return f"{self._named(entry)} counts now{than}"
+        if before in ("", chosen):
+            return f"{self._named(contest, chosen)} counts"
+        than = f", in place of {self._named(contest, before)}" if before in contest.times else ""
+        return f"{self._named(contest, chosen)} counts now{than}"
 
-    def _named(self, entry: Entry) -> str:
-        own = _time(entry.submission.timestamp)
-        at = in_zone(self.file, own)
+    def _named(self, contest: Contest, name: str) -> str:
+        at = in_zone(self.file, contest.times.get(name))
         return f"the hand-in of {moment(at)}" if at else "a hand-in of an unknown time"
+
+
+def _alone(student: str, found: Submission) -> Contest:
+    return Contest(student, [Entry(Came("", _time(found.timestamp)), found)], {})
 
 
 def _time(iso: str | None) -> datetime | None:

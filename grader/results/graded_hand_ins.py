@@ -33,11 +33,12 @@ TABLE = Table(
 
 @dataclass(frozen=True)
 class Tried:
-    """A hand-in that was graded.
+    """A hand-in as a run found it.
 
     Attributes:
         name: under which it is kept.
-        key: the id of its job, from which :func:`grader.batch.version.changes` tells what changed.
+        key: the id of its job, from which :func:`grader.batch.version.changes` tells what changed;
+            empty where it was not graded.
         digest: of the submission.
         seeds: of its cases, by notebook.
         scores: that its verdicts gave, by notebook and cell; None without one.
@@ -47,8 +48,8 @@ class Tried:
     """
 
     name: str
-    key: str
-    digest: str
+    key: str = ""
+    digest: str = ""
     seeds: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     blank: Mapping[str, list[str]] = field(default_factory=dict)

@@ -151,7 +151,7 @@ def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monke
 
 
 def test_a_submission_is_read_while_none_is_put_in_its_place(course):
-    inbox, other = Inbox(course), Inbox(course)  # as of two processes
+    inbox, other = Inbox(course), HandIns(course)  # as of two processes
     path = arrived(inbox, b"{}")
     with ThreadPoolExecutor() as threads:
         with other.at_rest():
