@@ -20,7 +20,7 @@ from grader.course import Course
 from grader.results.coursefile.counting import count
 from grader.results.coursefile.marks import raw_marks, times_by_student
 from grader.results.coursefile.reading import exercises_of, read_course_file
-from grader.results.coursefile.schema import CourseFile
+from grader.results.coursefile.schema import CourseFile, HandInRule
 from grader.results.coursefile.sentences import moment
 from grader.results.coursefile.standing import (
     Came,
@@ -104,6 +104,8 @@ class Choice:
         self.file: CourseFile | None = read_course_file(course.root)
         self.store = HandIns(course)
         self.chooses = choosing(self.file, lab.name)
+        rule = self.file.hand_in_rule(lab.name) if self.file and self.chooses else None
+        self._last = rule is HandInRule.LAST
         self.rows: dict[str, dict[str, Row]] = {}  # by learner and name
         self._results: Results | None = None
         self._points: dict[str, float] = {}
@@ -134,7 +136,8 @@ class Choice:
             return _alone(student, found)
         known = self.rows.get(student, {})
         came = [replace(one.came, at=_of(known, one)) for one in kept.values()]
-        chosen = may_count(self.file, lab, student, came, self.others(student))
+        every = [lying.came] if self._last else came
+        chosen = may_count(self.file, lab, student, every, self.others(student))
         entries = [Entry(one, self._read(kept[one.name], lying, folders)) for one in chosen]
         last = max(came, key=lambda one: one.name)
         asked = known.get(last.name)
@@ -225,45 +228,19 @@ class Choice:
         return round(counted.counts, 9), -late.free, one.came.name
 
     def _marks(self, contest: Contest, one: Entry) -> tuple[Graded, Mapping[str, float]]:
-        """Return a hand-in's marks and what was withheld, as if it had been recorded.
-
-        A person's mark is taken over, as recording does, unless the answer is blank.
-        """
+        """Return a hand-in's marks and what was withheld, as if it had been recorded."""
         if self._results is None:
             self._results = Results(self.course, self.lab.name)
             self._points = exercises_of(self.course.root, self.lab.name) or {}
         results, student = self._results, contest.student
-        cells = {cell.name: cell for cell in results.cells}
         base = next(results.read(only=[student], runs=False), None)
-        base = base or Graded(student, student, {}, cells)
-        row = self.known(student, one)
-        if one.result is None and one.came.name == contest.recorded:
+        if base and one.result is None and one.came.name == contest.recorded:
             return base, results.withheld(student)
-        if one.result is not None:
-            tried = _tried(one)
-        else:
-            assert row is not None
-            tried = row.tried
+        base = base or Graded(student, student, {}, {cell.name: cell for cell in results.cells})
+        row = Row(_tried(one), stands=False) if one.result else self.known(student, one)
+        assert row is not None
         own = self.rows.get(student, {}).get(one.came.name)
-        marked = own.by_person if own else {}
-        scores: dict[str, float | None] = {}
-        for notebook, found in tried.scores.items():
-            for cell, score in found.items():
-                name = results.cell_name(notebook, cell)
-                saved = marked.get(notebook, {}).get(cell)
-                blank = cell in tried.blank.get(notebook, ())
-                if saved and saved["score"] is not None:
-                    score = saved["score"]
-                elif name in base.by_person and not blank:
-                    score = base.scores[name]
-                if name in cells:
-                    scores[name] = score
-        withheld = {
-            results.cell_name(notebook, cell): points
-            for notebook, found in tried.withheld.items()
-            for cell, points in found.items()
-        }
-        return replace(base, scores=scores, cells=cells), withheld
+        return replace(row, by_person=own.by_person if own else {}).marks(base)
 
     def said(self, contest: Contest, entry: Entry) -> str:
         """Return which hand-in is recorded where that is not the newest, or has changed."""

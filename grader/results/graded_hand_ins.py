@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import nbformat
@@ -18,6 +18,7 @@ from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, Text, i
 from sqlalchemy.orm import Session
 
 from grader.judging.graded_cell import read_verdicts
+from grader.results.gradebook import Graded
 
 # There is no foreign key, because nbgrader deletes submissions without knowing this table.
 TABLE = Table(
@@ -69,6 +70,34 @@ class Row:
     tried: Tried
     stands: bool
     by_person: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def marks(self, base: Graded) -> tuple[Graded, dict[str, float]]:
+        """Return its marks and what was withheld, as if it had been recorded.
+
+        A person's mark is taken over from the recorded one, ``base``, as recording does, unless the
+        answer is blank here.
+        """
+        scores: dict[str, float | None] = {}
+        for notebook, found in self.tried.scores.items():
+            for cell, score in found.items():
+                name = _name(base, notebook, cell)
+                saved = self.by_person.get(notebook, {}).get(cell)
+                if saved and saved["score"] is not None:
+                    score = saved["score"] + (saved["extra"] or 0.0)
+                elif name in base.by_person and cell not in self.tried.blank.get(notebook, ()):
+                    score = base.scores[name]
+                if name in base.cells:
+                    scores[name] = score
+        withheld = {
+            _name(base, notebook, cell): points
+            for notebook, found in self.tried.withheld.items()
+            for cell, points in found.items()
+        }
+        return replace(base, scores=scores), withheld
+
+
+def _name(base: Graded, notebook: str, cell: str) -> str:
+    return cell if cell in base.cells else f"{notebook}/{cell}"
 
 
 def prepare(engine: Engine) -> None:

@@ -41,12 +41,14 @@ class Known:
         lateness: what that costs.
         stands: whether it is the one that counts.
         counts: the points that count of it, or would; None where it was not graded.
+        seen: whether it had been handed in when the lab was graded last.
     """
 
     at: datetime | None
     lateness: Lateness
     stands: bool = False
     counts: float | None = None
+    seen: bool = True
 
 
 def lateness_at(
@@ -61,10 +63,8 @@ def lateness_at(
 
 
 def choosing(file: CourseFile | None, lab: str) -> bool:
-    """Return whether another hand-in than the newest may count in a lab."""
-    if file is None or lab not in file.labs or file.labs[lab].due is None:
-        return False
-    return file.hand_in_rule(lab) is not HandInRule.LAST
+    """Return whether rules say which hand-in counts; without a due date the newest one does."""
+    return file is not None and lab in file.labs and file.labs[lab].due is not None
 
 
 def may_count(
@@ -76,7 +76,7 @@ def may_count(
     its lateness is left out where another one may count something.
     """
     found = sorted(found, key=lambda one: one.name, reverse=True)
-    if file is None or not choosing(file, lab):
+    if file is None or not choosing(file, lab) or file.hand_in_rule(lab) is HandInRule.LAST:
         return found[:1]
     late = {one.name: lateness_at(file, lab, student, one.at, others) for one in found}
     if file.hand_in_rule(lab) is HandInRule.LAST_IN_TIME:
@@ -119,7 +119,7 @@ def told(found: Sequence[Known], rule: HandInRule, you: bool = True) -> str:
     often = TIMES.get(len(found), f"{len(found)} times")
     handed = f"You handed in {often}" if you else f"Handed in {often}"
     [one] = [one for one in found if one.stands]
-    if rule is HandInRule.LAST:
+    if rule is HandInRule.LAST and one is found[-1]:
         return f"{handed}: {_named(one)} counts; in this class the last one does."
     others = [_other(other, one, rule) for other in found if other is not one]
     if more := len(others[:-NAMED]):
@@ -134,6 +134,8 @@ def _named(one: Known) -> str:
 
 def _other(one: Known, chosen: Known, rule: HandInRule) -> str:
     late, named = one.lateness, _named(one).removesuffix(",")
+    if not one.seen:
+        return f"{named} is not graded yet"
     if late.days:
         named += f" came {days(late.days)} late and"
     if (late.kept, late.free) == (chosen.lateness.kept, chosen.lateness.free):
@@ -166,7 +168,7 @@ def would_be(
     own = f"This one comes {days(late.days)} late" if late.days else "This one comes in time"
     if not late.days or (late.kept, late.free) == (then.kept, then.free):
         return f"{own}, and takes its place."
-    if not choosing(file, lab):
+    if file.hand_in_rule(lab) is HandInRule.LAST:
         return f"{own}, {_share(late)}, and takes its place: in this class the last one counts."
     if file.hand_in_rule(lab) is HandInRule.LAST_IN_TIME:
         place = "the last one counts" if then.days else "the last one in time counts"

@@ -127,7 +127,8 @@ def _whole(about: About) -> list[str]:
         return list(about.remarks)
     _, *missing = sum_sentences(counted)
     late = lateness_sentence(counted)
-    return [*missing, *([late, about.told.policy] if late else [])]
+    said = [late, about.told.policy] if late else []
+    return [*missing, *said, *filter(None, [about.told.hand_ins])]
 
 
 def _exercise(
