@@ -150,7 +150,9 @@ class Choice:
     def _read(self, one: HandIn, lying: HandIn, folders: Sequence[Path]) -> Submission:
         with self.store.at_rest():
             if one.name == lying.name:
-                return read_submission_of(self.course, self.lab, folders)
+                found = read_submission_of(self.course, self.lab, folders)
+                if _time(found.timestamp) == one.at:
+                    return found
             with one.folder(self.lab.name) as folder:
                 return read_submission_of(self.course, self.lab, [folder])
 

@@ -66,7 +66,7 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
     directory = course.directory
     steps = ("source", "submitted", "autograded", "feedback")
     named = [getattr(directory, f"{step}_directory") for step in steps]
-    inside = dict.fromkeys([*ANSWERS, ".git", "course.yml", "downloaded", *named])
+    inside = dict.fromkeys([*ANSWERS, ".git", "course.yml", "downloaded", "received", *named])
     places = [root / one for one in inside]
     places += [course.database] if course.database else []
     for place in places:

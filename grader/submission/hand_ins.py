@@ -263,8 +263,9 @@ class HandIns:
     ) -> HandIn | None:
         """Keep what lies in ``submitted/`` now, unless it is kept already, and return it.
 
-        Every step that puts another hand-in in its place calls this before and after. It returns
-        None where nothing lies there.
+        Every step that puts another hand-in in its place calls this before. Of two with the same
+        work one is kept where the time of the other is not known. It returns None where nothing
+        lies there.
 
         Args:
             folder: the learner's, where its name has other code points than the id.
@@ -308,8 +309,12 @@ class HandIns:
             return None
         at = came and came.replace(tzinfo=UTC)
         for one in reversed(self.of(learner, lab)):
-            if one.at == at and _work(self._contents(one.path, lab)) == _work(files):
-                return one
+            if None not in (one.at, at) and one.at != at:
+                continue
+            if _work(self._contents(one.path, lab)) == _work(files):
+                if one.at or not at:
+                    return one
+                shutil.rmtree(one.path)  # the same, whose time is known now
         stored = self._store(learner, lab, at, files)
         self._make_room(rules, learner, lab)
         return stored
