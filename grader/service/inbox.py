@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.course import Course
 from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import moment
-from grader.results.coursefile.standing import in_zone, is_late, would_be
+from grader.results.coursefile.standing import in_zone, is_late, so_far, would_be
 from grader.submission.hand_ins import HandIns, Taken
 
 # What stands in an answer that nobody has begun, as JSON writes it; see nbgrader_config.py.
@@ -68,8 +68,8 @@ class Inbox:
         if taken.again:
             said = f"It is the same as what you handed in {_on(rules, taken.at)}, which stands."
         elif before:
-            means = would_be(rules, lab, learner, before.at, taken.at)
-            said = f"You had handed it in {_on(rules, before.at)}. {means}"
+            said = self.so_far(rules, learner, lab)
+            said = said or f"It takes the place of the one {_on(rules, before.at)}."
         return _receipt(rules, learner, lab, taken, blank, said)
 
     def newest(self, rules: CourseFile | None, learner: str, lab: str) -> Receipt | None:
@@ -78,6 +78,11 @@ class Inbox:
             path = self._course.folder("submitted", learner, lab) / f"{lab}.ipynb"
             return _receipt(rules, learner, lab, taken, _blank(path))
         return None
+
+    def so_far(self, rules: CourseFile | None, learner: str, lab: str) -> str:
+        """Return which of several hand-ins counts before they are graded; else nothing."""
+        came = [one.came for one in self._store.of(learner, lab)]
+        return so_far(rules, lab, learner, came)
 
     def again(
         self, rules: CourseFile | None, learner: str, lab: str, now: datetime

@@ -23,6 +23,7 @@ class LabState:
     Attributes:
         due: until when this learner may hand it in; None where there is no such time.
         received: the receipt of what was handed in last.
+        hand_ins: which of several hand-ins counts, in a sentence; else empty.
         again: what one more hand-in would mean now; None before the first one.
         points: what counts, as feedback says; None before there is feedback.
         most: what it is of.
@@ -36,6 +37,7 @@ class LabState:
     most: float | None = None
     final: bool = False
     again: Again | None = None
+    hand_ins: str = ""
 
 
 def is_out(rules: CourseFile | None, lab: str, now: datetime) -> bool:
@@ -70,10 +72,13 @@ def lab_state(
     due = rules.due(lab, learner) if rules and lab in rules.labs else None
     again = inbox.again(rules, learner, lab, datetime.now(UTC))
     state = LabState(lab, due, inbox.newest(rules, learner, lab), again=again)
+    state = replace(state, hand_ins=inbox.so_far(rules, learner, lab))
     if feedback_page(course, learner, lab) is None:
         return state
     try:
-        if counted := told_of(course.root, lab, learner, datetime.now(UTC)).counted:
+        said = told_of(course.root, lab, learner, datetime.now(UTC))
+        if counted := said.counted:
+            state = replace(state, hand_ins=said.hand_ins)
             found = counted.counts, counted.most, counted.is_final
         else:
             [one] = Results(course, lab).read(only=[nfc(learner)])

@@ -354,8 +354,11 @@ class HandIns:
             one = found[came.name]
             left -= one.size
             if number and (number >= MOST or left < 0):
-                why = f"of one learner and lab {MOST} hand-ins or {MOST_BYTES / 1e6:g} MB are kept"
-                LOG.warning("%s is removed, which was replaced long ago: %s", one.path, why)
+                LOG.warning(
+                    "%s is removed: of one learner and lab %s hand-ins and %g MB are kept, and "
+                    "first those that may count",
+                    *(one.path, MOST, MOST_BYTES / 1e6),
+                )
                 shutil.rmtree(one.path) if one.path.is_dir() else one.path.unlink()
 
 

@@ -101,15 +101,16 @@ def show_solution(name: str) -> None:
 @_says_why
 def labs() -> None:
     """Show which labs are out, when each is due, what you handed in, and its points."""
-    rows = ["| lab | due | handed in | points |", "|---|---|---|---|"]
-    for lab in _json("labs"):
+    rows, found = ["| lab | due | handed in | points |", "|---|---|---|---|"], _json("labs")
+    for lab in found:
         came = lab["received"]
         late = ", late" if came and came["late"] else ""
         handed_in = f"{_moment(came['received'])}{late}" if came else "not yet"
         points = "" if lab["points"] is None else f"{lab['points']:g} of {lab['most']:g}"
         so_far = "" if lab["final"] or not points else " so far"
         rows.append(f"| {lab['name']} | {_moment(lab['due'])} | {handed_in} | {points}{so_far} |")
-    display(Markdown("\n".join(rows)))
+    said = [f"{lab['name']}: {lab['hand_ins']}" for lab in found if lab["hand_ins"]]
+    display(Markdown("\n\n".join(["\n".join(rows), *said])))
 
 
 @_says_why
@@ -181,10 +182,8 @@ def _why_not_again(lab: str, data: bytes, texts: list[str]) -> str:
         return f"You handed in the same on {on}. Nothing was sent: that one holds."
     blank = sum(stub in text for text in texts for stub in STUBS)
     doubts = [means["said"]]
-    if blank > before["blank"]:
-        doubts.append(
-            f"{blank} answers of this one are empty; of the earlier one {before['blank']}."
-        )
+    if blank > (earlier := before["blank"]):
+        doubts.append(f"{blank} of its answers are empty, and {earlier} of the earlier one.")
     if _can_ask() and not (means["late"] or len(doubts) > 1):
         return ""
     print(*doubts)

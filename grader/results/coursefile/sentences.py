@@ -24,7 +24,7 @@ WITHHELD = {
     Withheld.CREDIT: "Points that the grading machine could not ask for are given.",
 }
 HAND_INS = {
-    HandInRule.BEST: "Of several hand-ins the one that counts most after lateness counts.",
+    HandInRule.BEST: "Of several hand-ins the one that is worth most after lateness counts.",
     HandInRule.LAST: "Of several hand-ins the last one counts.",
     HandInRule.LAST_IN_TIME: "Of several hand-ins the last one in time counts.",
 }

@@ -149,6 +149,23 @@ def _other(one: Known, chosen: Known, rule: HandInRule) -> str:
     return f"{named} was replaced by a later one"
 
 
+def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Came]) -> str:
+    """Return which of several hand-ins counts before they are graded, for the learner; or nothing.
+
+    It is empty where there is one, or no rules say which counts.
+    """
+    if file is None or len(found) < 2 or not choosing(file, lab):
+        return ""
+    often = TIMES.get(len(found), f"{len(found)} times")
+    left = may_count(file, lab, student, found, {})
+    named = [_named(Known(in_zone(file, one.at), Lateness())) for one in reversed(left)]
+    if len(named) == 1:
+        return f"You handed in {often}: {named[0]} counts."
+    *some, last = [one.removesuffix(",") for one in named]
+    which = f"{', '.join(some)} or {last}"
+    return f"You handed in {often}: {which} counts: grading shows which is worth more."
+
+
 def would_be(
     file: CourseFile | None,
     lab: str,

@@ -4,8 +4,8 @@ import secrets
 
 import pytest
 
-from grader.submission import hand_ins as inbox_module
 from grader.service.inbox import Inbox
+from grader.submission import hand_ins as inbox_module
 from grader.submission.hand_ins import TooManyError
 from tests.grader.batch.small import make_small
 from tests.grader.tiny import LAB

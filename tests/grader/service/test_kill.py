@@ -19,9 +19,9 @@ from nbgrader.api import Gradebook
 
 from grader.batch import command
 from grader.course import open_course
-from grader.submission import hand_ins as inbox_module
 from grader.service.inbox import Inbox
 from grader.service.queue import Queue, State
+from grader.submission import hand_ins as inbox_module
 from grader.submission.hand_ins import STALE, STAMP, HandIns
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
