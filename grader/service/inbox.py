@@ -11,6 +11,7 @@ from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import moment
 from grader.results.coursefile.standing import in_zone, is_late, so_far, would_be
 from grader.submission.hand_ins import HandIns, Taken
+from grader.submission.notebook import MAX_BYTES
 
 # What stands in an answer that nobody has begun, as JSON writes it; see nbgrader_config.py.
 STUBS = (b'NotImplementedError(\\"write your answer here\\")', b"*Write your answer here.*")
@@ -84,17 +85,13 @@ class Inbox:
         came = [one.came for one in self._store.of(learner, lab)]
         return so_far(rules, lab, learner, came)
 
-    def again(
-        self, rules: CourseFile | None, learner: str, lab: str, now: datetime
-    ) -> Again | None:
-        """Return what one more hand-in would mean at a time; None where it is the first one."""
-        before = self._store.newest(learner, lab)
-        if before is None:
-            return None
-        late = " (late)" if is_late(rules, lab, learner, before.at) else ""
-        means = would_be(rules, lab, learner, before.at, now)
-        said = f"You handed in {lab} {_on(rules, before.at)}{late}. {means}"
-        return Again(said, is_late(rules, lab, learner, now))
+
+def again(rules: CourseFile | None, learner: str, newest: Receipt, now: datetime) -> Again:
+    """Return what one more hand-in than the newest one would mean at a time."""
+    lab, late = newest.lab, ", late" if newest.late else ""
+    means = would_be(rules, lab, learner, newest.received, now)
+    said = f"You handed in {lab} {_on(rules, newest.received)}{late}. {means}"
+    return Again(said, is_late(rules, lab, learner, now))
 
 
 def _receipt(
@@ -110,5 +107,6 @@ def _on(rules: CourseFile | None, at: datetime) -> str:
 
 
 def _blank(path: Path) -> int:
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES)
     return sum(data.count(stub) for stub in STUBS)

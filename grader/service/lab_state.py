@@ -12,7 +12,7 @@ from grader.course import Course
 from grader.results.coursefile.marks import told as told_of
 from grader.results.coursefile.schema import CourseFile
 from grader.results.gradebook import Graded, Request, Results
-from grader.service.inbox import Again, Inbox, Receipt
+from grader.service.inbox import Again, Inbox, Receipt, again
 from grader.submission.names import nfc
 
 
@@ -70,9 +70,10 @@ def lab_state(
 ) -> LabState:
     """Return a lab as a learner sees it. Marks are shown when there is a page of feedback."""
     due = rules.due(lab, learner) if rules and lab in rules.labs else None
-    again = inbox.again(rules, learner, lab, datetime.now(UTC))
-    state = LabState(lab, due, inbox.newest(rules, learner, lab), again=again)
-    state = replace(state, hand_ins=inbox.so_far(rules, learner, lab))
+    state = LabState(lab, due, hand_ins=inbox.so_far(rules, learner, lab))
+    if newest := inbox.newest(rules, learner, lab):
+        more = again(rules, learner, newest, datetime.now(UTC))
+        state = replace(state, received=newest, again=more)
     if feedback_page(course, learner, lab) is None:
         return state
     try:
