@@ -1,6 +1,8 @@
 """Which of several hand-ins `grade` records, by the rules of the class."""
 
+import os
 import shutil
+import signal
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +11,8 @@ from nbgrader.api import Gradebook
 
 from grader.batch import contest as contest_module
 from grader.batch.grading import grade
+from grader.batch.writer import Writer
+from grader.results import graded_hand_ins
 from grader.results.coursefile.marks import counts_of
 from grader.submission.hand_ins import STAMP, HandIns
 from tests.grader.batch.running import run
@@ -165,7 +169,6 @@ def test_a_later_one_does_not_spend_free_days_for_nothing(course, graded):
     hand_in(course, 2, "score 2", why="because of that")
     assert run(course)[0] == 0
     assert recorded(course) == (0, 2.0)
-    hand_in(course, 1, "score 1")
 
 
 def test_an_extension_lets_another_one_count_and_that_is_said(course, graded):
@@ -289,3 +292,74 @@ def test_what_can_not_be_read_is_said_before_anything_counts(course, graded, mon
     monkeypatch.setattr(contest_module.HandIns, "of", closed)
     with pytest.raises(Exception, match="can't be read by this account"):
         run(course)
+
+
+def killed(course, monkeypatch, owner, name):
+    """Run the command in a process that is killed where it would call a function."""
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(owner, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        run(course)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+KILLS = {
+    "before it decides": (contest_module.Choice, "decide"),
+    "before it replaces files": (Writer, "record"),
+    "with the new files, before the gradebook": (Writer, "_write"),
+    "within the transaction": (graded_hand_ins, "stand"),
+}
+
+
+@pytest.mark.parametrize("where", KILLS)
+def test_whatever_kills_a_run_the_next_one_records_the_one_that_counts(
+    course, graded, monkeypatch, where
+):
+    hand_in(course, 0, "score 1", why="a good reason")
+    run(course)
+    mark(course, 0.5)
+    hand_in(course, 1, "score 2", why="another reason")
+    killed(course, monkeypatch, *KILLS[where])
+    assert recorded(course) == (0, 1.5)
+    assert manual(course) == (0.5, False)
+    assert run(course)[0] == 0
+    assert recorded(course) == (1, 2.5)
+    assert manual(course) == (0.5, True)
+    rules(course, top="hand_ins: last in time")
+    assert run(course)[0] == 0
+    assert recorded(course) == (0, 1.5)
+    assert manual(course) == (0.5, False)
+
+
+def test_a_change_of_the_rule_is_taken_back_without_a_trace(course, graded):
+    hand_in(course, 0, "score 2")
+    hand_in(course, 22, "score 1")
+    for rule, expected in (("best", (0, 2.0)), ("last", (22, 1.0)), ("best", (0, 2.0))):
+        rules(course, top=f"hand_ins: {rule}")
+        assert run(course)[0] == 0
+        assert recorded(course) == expected
+
+
+def test_of_two_learners_each_has_their_own(course, graded):
+    for student in ("bo", "cy"):
+        write(answered("score 1"), course.root / "submitted" / student / HW / f"{HW}.ipynb")
+    hand_in(course, 0, "score 2")
+    hand_in(course, 22, "score 0")
+    status, said = run(course)
+    assert status == 0
+    assert "graded                     3" in said
+    assert recorded(course) == (0, 2.0)
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert {gradebook.find_submission(HW, who).score for who in ("bo", "cy")} == {1.0}
+
+
+def test_a_preview_compares_the_recorded_one(course, graded):
+    hand_in(course, 0, "score 1")
+    hand_in(course, 2, "score 1")
+    run(course)
+    status, said = run(course, "--preview")
+    assert status == 0
+    assert recorded(course) == (0, 1.0)
+    assert "in the whole lab" in said
