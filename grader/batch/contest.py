@@ -118,25 +118,27 @@ class Choice:
         Raises:
             OutOfReach: when it can't be read, by no fault of the learner.
         """
-        lab = self.lab.name
         if not self.chooses or len(folders) != 1:
             with self.store.at_rest():
                 found = read_submission_of(self.course, self.lab, folders)
             return _alone(student, found)
         try:
-            lying = self.store.keep(self.file, student, lab, folders[0])
-            kept = {one.name: one for one in self.store.of(student, lab)}
+            return self._contest(student, folders)
         except PermissionError as error:
             raise UserError(
                 f"{error.filename} can't be read by this account, and without it nobody knows "
                 f"which hand-in counts: give this account the right to {self.store.place}"
             ) from error
+
+    def _contest(self, student: str, folders: Sequence[Path]) -> Contest:
+        lab = self.lab.name
+        lying = self.store.keep(self.file, student, lab, folders[0])
         if lying is None:
-            found = read_submission_of(self.course, self.lab, folders)
-            return _alone(student, found)
+            return _alone(student, read_submission_of(self.course, self.lab, folders))
+        kept = {one.name: one for one in (*self.store.of(student, lab), lying)}
         known = self.rows.get(student, {})
         came = [replace(one.came, at=_of(known, one)) for one in kept.values()]
-        every = [lying.came] if self._last else came
+        every = [one for one in came if one.name == lying.name or not self._last]
         chosen = may_count(self.file, lab, student, every, self.others(student))
         entries = [Entry(one, self._read(kept[one.name], lying, folders)) for one in chosen]
         last = max(came, key=lambda one: one.name)
