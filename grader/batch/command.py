@@ -552,7 +552,7 @@ class _Run:
     def _settle(self, job: Job, result: Result) -> None:
         """Record a result, or, of several hand-ins of a learner, the one that counts."""
         contest = self.contests.get(job.student)
-        if contest is None or not result.judged:
+        if contest is None or result.retryable or result.hopeless:
             if contest is None or not contest.failed:
                 self._record(job, result)
             if contest:  # nobody knows which one counts: what is recorded stays

@@ -14,6 +14,7 @@ from grader.results.coursefile.counting import Lateness, lateness_of
 from grader.results.coursefile.schema import CourseFile, HandInRule
 from grader.results.coursefile.sentences import days, moment, number, percent
 
+MOST = 10  # hand-ins of one learner to one lab that are compared; each has to be graded
 NAMED = 4  # hand-ins that a sentence names
 TIMES = {2: "twice", 3: "three times", 4: "four times"}
 Times = Mapping[str, datetime | None]
@@ -73,7 +74,8 @@ def may_count(
     """Return those of a learner's hand-ins of which one counts, the last first.
 
     Of those that lateness costs the same the last one replaced the others. What counts nothing for
-    its lateness is left out where another one may count something.
+    its lateness is left out where another one may count something. Of more than :data:`MOST` those
+    are the last ones, and the one that lateness costs least.
     """
     found = sorted(found, key=lambda one: one.name, reverse=True)
     if file is None or not choosing(file, lab) or file.hand_in_rule(lab) is HandInRule.LAST:
@@ -84,7 +86,11 @@ def may_count(
         return (in_time or found)[:1]
     last = {(late[one.name].kept, late[one.name].free): one for one in reversed(found)}
     worth = [one for one in last.values() if late[one.name].kept]
-    return sorted(worth or found[:1], key=lambda one: one.name, reverse=True)
+    worth = sorted(worth or found[:1], key=lambda one: one.name, reverse=True)
+    if len(worth) > MOST:
+        cheapest = max(worth, key=lambda one: (late[one.name].kept, -late[one.name].free))
+        worth = [*(one for one in worth if one is not cheapest)][: MOST - 1] + [cheapest]
+    return worth
 
 
 def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[Came]) -> list[Came]:

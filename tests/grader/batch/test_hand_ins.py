@@ -11,6 +11,7 @@ from nbgrader.api import Gradebook
 
 from grader.batch import contest as contest_module
 from grader.batch.grading import grade
+from grader.batch.job import given_up
 from grader.batch.writer import Writer
 from grader.results import graded_hand_ins
 from grader.results.coursefile.marks import counts_of
@@ -284,6 +285,21 @@ def test_where_one_could_not_be_graded_nothing_is_decided(course, graded):
     assert recorded(course) == (0, 1.0)
 
 
+def test_one_that_takes_too_much_work_costs_no_mark_of_another(course, monkeypatch):
+    class Bounded(Here):
+        def run(self, jobs):
+            for job in jobs:
+                heavy = any(b"toil" in data for data in job.submission.notebooks.values())
+                yield job, given_up(job, "it takes too much work") if heavy else grade(job)
+
+    monkeypatch.setattr("grader.batch.command._executor", lambda *_: Bounded())
+    hand_in(course, 0, "score 1")
+    hand_in(course, 1, "toil")
+    assert run(course)[0] == 0
+    assert recorded(course) == (0, 1.0)
+    assert "skipped   1" in run(course)[1]
+
+
 def test_what_can_not_be_read_is_said_before_anything_counts(course, graded, monkeypatch):
     def closed(*_):
         raise PermissionError(13, "Permission denied", "received/hw")
@@ -340,6 +356,19 @@ def test_a_change_of_the_rule_is_taken_back_without_a_trace(course, graded):
         rules(course, top=f"hand_ins: {rule}")
         assert run(course)[0] == 0
         assert recorded(course) == expected
+
+
+def test_a_due_date_that_comes_after_grading_brings_back_what_came_in_time(course, graded):
+    (course.root / "course.yml").unlink()
+    hand_in(course, 0, "score 2")
+    hand_in(course, 22, "score 0")
+    run(course)
+    assert recorded(course) == (22, 0.0)
+    rules(course)
+    status, said = run(course)
+    assert status == 0
+    assert recorded(course) == (0, 2.0)
+    assert "ann: the hand-in of 25 September 2026, 17:59 counts" in said
 
 
 def test_of_two_learners_each_has_their_own(course, graded):

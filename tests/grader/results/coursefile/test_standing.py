@@ -58,6 +58,7 @@ def chosen(file, *days):
         (rules(per_day="0%"), (-1, 3), [1]),  # lateness costs nothing
         (rules(per_day="10%", floor="80%"), (-1, 1, 2, 3, 4), [4, 1, 0]),
         (rules(per_day="10%", free_days=2), (-1, 1, 2), [2, 1, 0]),
+        (rules(per_day="1%"), (-2, -1, *range(1, 31)), [*range(31, 22, -1), 1]),
     ],
 )
 def test_which_may_count(file, days, expected):
