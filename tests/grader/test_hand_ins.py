@@ -1,6 +1,9 @@
 """Hand-ins through the exchange and the service: each is kept, and none destroys another one."""
 
+import csv
 import json
+import subprocess
+import sys
 from datetime import datetime, timedelta
 
 import pytest
@@ -107,6 +110,14 @@ def test_an_untouched_notebook_that_comes_22_days_late_leaves_all_points(course)
     assert done.returncode == 0, done.stdout + done.stderr
     assert points() == {"ana": 7.0, "bo": 7.0}
     assert path.read_bytes() == before  # nobody's code ran again
+
+    command = [sys.executable, "-m", "grader", "report", LAB]
+    subprocess.run(command, cwd=course, env=environment(course), check=True)
+    with (course / "reports" / LAB / "counts.csv").open(encoding="utf-8-sig") as file:
+        [row] = [row for row in csv.DictReader(file) if row["student"] == "bo"]
+    assert "Handed in twice: the one of 25 September 2026, 18:02, counts;" in row["why"]
+    page = words((course / "reports" / LAB / "index.html").read_text())
+    assert "2 handed in more than once; of 2 of them an earlier one counts." in page
 
     step(course, "generate_feedback", LAB)
     page = words((course / "feedback" / "bo" / LAB / f"{LAB}.html").read_text())

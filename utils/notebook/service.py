@@ -46,6 +46,7 @@ SECONDS = 30.0  # for one request
 MOST_CELLS = 500
 # What stands in an answer that nobody has begun.
 STUBS = (f'NotImplementedError("{STUB}")', "*Write your answer here.*")
+REQUEST = "regrade:"  # begins a text cell that asks for one
 FILE = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
 P = ParamSpec("P")
 
@@ -186,6 +187,8 @@ def _why_not_again(lab: str, data: bytes, texts: list[str]) -> str:
         doubts.append(f"{blank} of its answers are empty, and {earlier} of the earlier one.")
     if _can_ask() and not (means["late"] or len(doubts) > 1):
         return ""
+    if any(text.lstrip(" *_").lower().startswith(REQUEST) for text in texts):
+        doubts.append("Where a request for a regrade is all that is new, the earlier time counts.")
     print(*doubts)
     if _can_ask() and input("Hand it in? [y/N] ").strip().lower() in ("y", "yes"):
         return ""

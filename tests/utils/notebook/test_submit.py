@@ -92,6 +92,14 @@ def test_where_nobody_can_answer_nothing_is_handed_in_again(asked, capsys, late)
     assert asked.questions == []
 
 
+def test_a_request_for_a_regrade_keeps_its_time_and_that_is_said(asked, capsys):
+    asked.before(late=True)
+    asked.answer = "y"
+    for source, known in (("**Regrade:** it is right", True), ("regrades", False)):
+        asked.submit("x = 1", source)
+        assert ("the earlier time counts" in capsys.readouterr().out) == known
+
+
 def test_the_same_is_not_sent_again(asked, capsys):
     asked.submit("x = 1")
     asked.before(late=True, sha256=hashlib.sha256(asked.sent[0]).hexdigest())
