@@ -5,7 +5,7 @@ import secrets
 import pytest
 
 from grader.service.inbox import Inbox
-from grader.submission import hand_ins as inbox_module
+from grader.submission import hand_ins as store_module
 from grader.submission.hand_ins import TooManyError
 from tests.grader.batch.small import make_small
 from tests.grader.tiny import LAB
@@ -14,7 +14,7 @@ from tests.grader.tiny import LAB
 def test_a_learner_hands_in_so_often_a_day_and_hears_when_the_next_one_begins(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(inbox_module, "MOST_A_DAY", 2)
+    monkeypatch.setattr(store_module, "MOST_A_DAY", 2)
     inbox = Inbox(make_small(tmp_path))
 
     def take(learner):

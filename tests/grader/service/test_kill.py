@@ -21,7 +21,7 @@ from grader.batch import command
 from grader.course import open_course
 from grader.service.inbox import Inbox
 from grader.service.queue import Queue, State
-from grader.submission import hand_ins as inbox_module
+from grader.submission import hand_ins as store_module
 from grader.submission.hand_ins import STALE, STAMP, HandIns
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
@@ -118,7 +118,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
 
 
 def time_of(path):
-    return datetime.strptime(path.stem, inbox_module.FILE_STAMP).replace(tzinfo=UTC)
+    return datetime.strptime(path.stem, store_module.FILE_STAMP).replace(tzinfo=UTC)
 
 
 def test_what_never_arrived_as_a_whole_is_deleted_when_nothing_more_can_come(course):
@@ -139,7 +139,7 @@ def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monke
 
     take("score 1")
     with monkeypatch.context() as killed:
-        killed.setattr(inbox_module.shutil, "copyfile", None)
+        killed.setattr(store_module.shutil, "copyfile", None)
         with pytest.raises(TypeError):  # the new time stands beside the old notebook
             take("score 2")
     monkeypatch.setattr(command, "_executor", lambda *_: Here())
