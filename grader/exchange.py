@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,12 @@ from grader import UserError
 from grader.course import Course
 from grader.lesson_links import lesson_url, settled_file
 from grader.results.coursefile.reading import other_id, read_course_file
+from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import why_not_out
+from grader.results.coursefile.standing import Came, by_weight, is_late
 from grader.submission.companions import place
-from grader.submission.files import files_in, why_no_folder
+from grader.submission.files import files_in, read_timestamp, why_no_folder
+from grader.submission.hand_ins import FILE_STAMP, MOST, MOST_BYTES, HandIns
 from grader.submission.literal_paths import found
 from grader.submission.names import id_problem, lab_problem, nfc
 from grader.submission.notebook import Unreadable
@@ -59,15 +63,50 @@ class Collect(OfClass, ExchangeCollect):
     """nbgrader's step, which follows no link, as to the instructor's notebook.
 
     A submission that is not a folder is collected as an empty one, and one with a malformed name is
-    passed over. Each case is logged.
+    passed over. Each case is logged. What is replaced in ``submitted/`` is kept, and so are, in a
+    class with a ``course.yml``, the older submissions that the exchange has: another one than the
+    newest may count.
     """
 
     src_records: list[dict[str, Any]]
+    duedate: datetime | None
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._every: dict[str, list[dict[str, Any]]] = {}  # by learner, the newest first
 
     def init_src(self) -> None:
-        """Find the newest submission of each learner. nbgrader calls this."""
+        """Find the submission of each learner that is collected. nbgrader calls this.
+
+        It is the newest one; with ``--before-duedate`` the newest that came until the learner's own
+        due date with its grace, by ``course.yml`` where it names the lab, if there is one.
+        """
         super().init_src()
         self.src_records = [one for one in self.src_records if not one.get("problem")]
+        if not self.before_duedate:
+            return
+        file, lab = self._rules(), self.coursedir.assignment_id
+        if file is None or file.labs[lab].due is None:
+            if file or self.duedate is None:
+                self.log.warning(
+                    "%s has no due date, so the newest submissions are collected: give it one, "
+                    "`due` in course.yml",
+                    lab,
+                )
+            return
+        for number, record in enumerate(self.src_records):
+            own = self._every[record["username"]]
+            in_time = [one for one in own if not self._is_late(file, one)]
+            self.src_records[number] = (in_time or own)[0]
+
+    def _rules(self) -> CourseFile | None:
+        """Return the rules of the class, if it has some for this lab."""
+        file = read_course_file(Path(self.coursedir.root))
+        return file if file and self.coursedir.assignment_id in file.labs else None
+
+    def _is_late(self, file: CourseFile, record: dict[str, Any]) -> bool:
+        came = record["timestamp"].replace(tzinfo=UTC)
+        return is_late(file, self.coursedir.assignment_id, record["username"], came)
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
         name = os.path.basename(path)
@@ -97,7 +136,10 @@ class Collect(OfClass, ExchangeCollect):
                     name = one["filename"]
                     self.log.warning("%r was passed over: it belongs to another user", name)
             records = own
-        return super()._sort_by_timestamp(records)
+        found: list[dict[str, Any]] = super()._sort_by_timestamp(records)
+        if found:
+            self._every[found[0]["username"]] = found
+        return found
 
     def _owner(self, record: dict[str, Any]) -> str | None:
         try:
@@ -109,6 +151,8 @@ class Collect(OfClass, ExchangeCollect):
     def copy_files(self) -> None:
         """Collect each submission; make an empty folder for one that is not a readable folder."""
         sound = []
+        lab, file = self.coursedir.assignment_id, self._rules()
+        store = HandIns(Course(Path(self.coursedir.root), self.config, self.coursedir))
         for record in self.src_records:
             where = self.coursedir.submitted_directory, record["username"]
             here = Path(self.coursedir.format_path(*where, self.coursedir.assignment_id))
@@ -122,9 +166,12 @@ class Collect(OfClass, ExchangeCollect):
                 before = Path(aside) / "before"
                 try:
                     # nbgrader removes an older submission before it copies the newer one
-                    if self.update and here.is_dir():
+                    if here.is_dir() and (self.update or self.before_duedate):
+                        store.keep(file, record["username"], lab, here)
                         shutil.copytree(here, before, symlinks=True)
                     super().copy_files()
+                    if file:
+                        self._keep_older(store, file, record["username"], here)
                 except Exception as error:
                     self.log.error("%s: nothing is collected: %s", record["username"], error)
                     if before.exists():
@@ -134,16 +181,44 @@ class Collect(OfClass, ExchangeCollect):
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
 
+    def _keep_older(self, store: HandIns, file: CourseFile, learner: str, here: Path) -> None:
+        """Keep a learner's submissions in the exchange that are older than the collected one."""
+        collected, _ = read_timestamp(here)
+        if collected is None:
+            return
+        lab, left = self.coursedir.assignment_id, MOST_BYTES
+        older = {
+            one["timestamp"].strftime(FILE_STAMP): one
+            for one in self._every.get(learner, ())
+            if one["timestamp"] < collected
+        }
+        came = [Came(n, one["timestamp"].replace(tzinfo=UTC)) for n, one in older.items()]
+        for one in by_weight(file, lab, learner, came)[: MOST - 1]:
+            record = older[one.name]
+            source = Path(self.inbound_path) / record["filename"]
+            if store.knows(learner, lab, record["timestamp"]) or why_no_folder(source):
+                continue
+            files = dict(self._ordinary(source))
+            left -= sum(map(len, files.values()))
+            if left < 0:
+                break
+            store.keep_other(file, learner, lab, record["timestamp"], files)
+
+    def _ordinary(self, source: Path) -> Iterator[tuple[str, bytes]]:
+        """Yield a submission's ordinary files, and log what is left out."""
+        for name, data in files_in(source, self.coursedir.ignore):
+            if isinstance(data, Unreadable):
+                self.log.warning("%s: %r was left out: %s", source, name, data)
+            else:
+                yield name, data
+
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         """Copy one submission: read its ordinary files first, then let nbgrader copy those."""
         with tempfile.TemporaryDirectory(prefix="collected-") as folder:
             read = Path(folder) / "submission"
             read.mkdir()
-            for name, data in files_in(Path(src), self.coursedir.ignore):
-                if isinstance(data, Unreadable):
-                    self.log.warning("%s: %r was left out: %s", src, name, data)
-                else:
-                    place({name: data}, read)
+            for name, data in self._ordinary(Path(src)):
+                place({name: data}, read)
             super().do_copy(str(read), dest, log)
 
 

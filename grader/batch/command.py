@@ -10,8 +10,9 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from datetime import UTC
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +21,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader import UserError
-from grader.batch.intake import read_lab, read_submission_of
+from grader.batch.contest import Choice, Contest, Entry
+from grader.batch.intake import read_lab
 from grader.batch.job import Job, LabFiles, Result, Submission, failed, read_source
 from grader.batch.pool import Pool, lasting_pool
 from grader.batch.preview import Preview
@@ -34,9 +36,10 @@ from grader.results.coursefile.reading import FILE, read_course_file
 from grader.results.coursefile.rename import require_no_renaming
 from grader.results.coursefile.sentences import no_time_sentence
 from grader.results.gradebook import Results
+from grader.results.graded_hand_ins import Tried
 from grader.run_record import RunRecord, typed_seed
-from grader.service.inbox import Inbox
 from grader.submission.files import misplaced
+from grader.submission.hand_ins import HandIns
 from grader.submission.names import id_problem, look_alikes, nfc, printable, shown_id
 from grader.submission.notebook import OutOfReach
 from grader.submission.rebuild import released_texts
@@ -205,7 +208,7 @@ def grade_labs(
             console.print(escape(str(error)), highlight=False)
 
     require_no_renaming(course.root)
-    Inbox(course).finish()
+    HandIns(course).finish()
     for name in asked:
         with told(name):
             runs[name] = _Run(course, read_lab(course, name), args)
@@ -261,10 +264,10 @@ def grade_labs(
                 with closing(executor.run(jobs)) as results:
                     for job, result in results:
                         runs[job.lab.name].take(job, result)
-                own = [job for one in runs.values() for job in one.own_source()]
-                if not own:
+                more = [job for one in runs.values() for job in one.more()]
+                if not more:
                     break
-                jobs = iter(own)
+                jobs = iter(more)
         for name, run_of_lab in runs.items():
             if refused := run_of_lab.refused:
                 with told(name):
@@ -383,6 +386,9 @@ class _Run:
             which = f" that matches {' or '.join(args.students)}" if args.students else ""
             raise UserError(f"no submission{which} in {where}")
         self.sandbox = not args.unsafe_no_sandbox
+        self.choice = Choice(course, lab)
+        self.contests: dict[str, Contest] = {}  # by student, where something is graded
+        self.chosen: list[Job] = []  # of hand-ins that count, and have to be graded to be recorded
         # One seed for the whole run: everyone gets the same cases, so the answer key is computed
         # once.
         drawn = args.seed in (None, NEW)
@@ -403,6 +409,7 @@ class _Run:
         """Call learners by the ids that the gradebook has."""
         self.writer, known = writer, writer.spelled()
         self.students = {known.get(name, name): found for name, found in self.students.items()}
+        self.choice.rows = writer.hand_ins(self.lab.name) if self.choice.chooses else {}
 
     def would_be_redone(self) -> str:
         """Return in a sentence which recorded grades of unchanged submissions would be redone.
@@ -416,7 +423,8 @@ class _Run:
                 continue
             if changed := changes(before.job_id, self.lab.digest_in(self.sandbox)):
                 with suppress(OutOfReach):  # the run says why
-                    if before.is_of(self._read(student)):
+                    found = self.choice.contest(student, self.students[student]).entries
+                    if any(before.is_of(one.submission) for one in found):
                         who.append(printable(student))
                         why |= dict.fromkeys(changed)
         if not who:
@@ -443,15 +451,13 @@ class _Run:
                 self._fail(printable(student), f"{problem}: rename the student's folder")
                 continue
             try:
-                job = self._job(student, before)
+                jobs = self._jobs(student, before)
             except OutOfReach as reason:  # whatever was recorded stays
                 self._fail(student, str(reason))
                 continue
-            if job is None:
-                self.recorded.add(student)
-                self.progress.count(graded=False)
-            else:
-                yield job
+            if not jobs:
+                self._skip(student)
+            yield from jobs
             yield from self.own_source()
 
     def own_source(self) -> Iterator[Job]:
@@ -460,37 +466,72 @@ class _Run:
             self.own_sent = True
             yield self.own
 
+    def more(self) -> Iterator[Job]:
+        """Yield what has to be graded after the results that were taken so far."""
+        yield from self.own_source()
+        jobs, self.chosen = self.chosen, []
+        yield from jobs
+
     def _in_order(self) -> list[tuple[str, GradeRecord | None]]:
         records = self.writer.records(self.lab.name)
         found = [(student, records.get(student)) for student in self.students]
         return sorted(found, key=lambda one: one[1] is not None and not one[1].job_id)
 
-    def _read(self, student: str) -> Submission:
-        with Inbox(self.course).at_rest():
-            return read_submission_of(self.course, self.lab, self.students[student])
-
     def _fail(self, student: str, problem: str) -> None:
         self.summary.failures[student] = problem
         self.progress.count(graded=False, failed=True)
 
-    def _job(self, student: str, before: GradeRecord | None) -> Job | None:
-        lab = self.lab
-        submission = self._read(student)
+    def _skip(self, student: str) -> None:
+        self.recorded.add(student)
+        self.progress.count(graded=False)
+
+    def _jobs(self, student: str, before: GradeRecord | None) -> list[Job]:
+        """Return the jobs that are needed to know which hand-in counts, and to record it."""
+        contest = self.choice.contest(student, self.students[student])
+        entries = contest.entries
+        if self.preview:
+            if before and before.job_id:
+                entries = [one for one in entries if before.is_of(one.submission)][:1]
+            else:
+                entries = []
+            if not entries:
+                self.preview.leave_out(before)
+                return []
+        contest.recorded = self.choice.recorded(contest, before)
+        wanted = [one for one in entries if self._is_wanted(contest, one, before)]
+        if self.choice.chooses and not self.preview:
+            if not wanted:
+                entry = self.choice.decide(contest, {}).entry
+                self._say(contest, entry)
+                if entry.came.name == contest.recorded:
+                    if seen := self.choice.unseen(contest):
+                        self.writer.note(self.lab.name, student, seen)
+                    return []
+                contest.chosen, wanted = entry, [entry]
+            contest.wanted = wanted
+            self.contests[student] = contest
+        return [one.job for one in wanted if one.job]
+
+    def _is_wanted(self, contest: Contest, entry: Entry, before: GradeRecord | None) -> bool:
+        """Make a hand-in's job, and return whether nobody knows yet what comes of it."""
+        lab, submission, student = self.lab, entry.submission, contest.student
         job_id = submission.job_id(lab, self.sandbox)
         same = before is not None and before.is_of(submission)
-        if self.preview and not (before and before.job_id and same):
-            self.preview.leave_out(before)
-            return None
-        if before and before.job_id and same and not (self.args.regrade or self.preview):
-            if changes(before.job_id, job_id):  # then args.only_new
-                return None
-            folder = self.course.folder("autograded", student, lab.name)
-            there = {RunRecord.read(folder / f"{name}.ipynb").job_id for name in lab.notebooks}
-            if {before.job_id, *there} == {job_id}:
-                return None
         # A submission that has changed could answer what an earlier one has printed.
-        seeds = before.seeds if before and same and not self.args.seed else {}
-        return Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
+        seeds = before.seeds if before and same else self.choice.seeds(student, submission)
+        seeds = {} if self.args.seed else seeds
+        entry.job = Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
+        if self.args.regrade or self.preview:
+            return True
+        if self.choice.chooses and entry.came.name != contest.recorded:
+            return self.choice.known(student, entry) is None
+        if not (before and before.job_id and same):
+            return True
+        if changes(before.job_id, job_id):  # then args.only_new
+            return False
+        folder = self.course.folder("autograded", student, lab.name)
+        there = {RunRecord.read(folder / f"{name}.ipynb").job_id for name in lab.notebooks}
+        return {before.job_id, *there} != {job_id}
 
     def take(self, job: Job, result: Result) -> None:
         """Record a result. A hopeless one waits until the lab's source has been graded."""
@@ -501,7 +542,7 @@ class _Run:
             if result.hopeless:
                 self.in_doubt.append((job, result.problem))
             elif result.judged or not self.refused:
-                self._record(job, result)
+                self._settle(job, result)
         elif result.hopeless:
             self.refused = UserError(result.problem)
         elif result.retryable:
@@ -513,7 +554,7 @@ class _Run:
             self.failures, self.own_wanted, self.own_sent = 0, False, False
             while self.in_doubt:
                 doubted, why = self.in_doubt.pop()
-                self._record(doubted, failed(doubted, why))
+                self._settle(doubted, failed(doubted, why))
 
     def finish(self) -> None:
         """Read what is recorded now, and let the lab's maximum be what could be earned."""
@@ -541,13 +582,59 @@ class _Run:
         without = set(map(nfc, summary.failures))
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
-    def _record(self, job: Job, result: Result) -> None:
+    def _settle(self, job: Job, result: Result) -> None:
+        """Record a result, or, of several hand-ins of a learner, the one that counts."""
+        contest = self.contests.get(job.student)
+        if contest is None or result.retryable or result.hopeless:
+            if contest is None or not contest.failed:
+                self._record(job, result)
+            if contest:  # nobody knows which one counts: what is recorded stays
+                contest.failed = True
+            return
+        contest.of(job).result = result
+        wanted = [contest.chosen] if contest.chosen else contest.wanted
+        if contest.failed or any(one.result is None for one in wanted):
+            return
+        earlier = {
+            one.came.name: time.replace(tzinfo=UTC)
+            for one in contest.entries
+            if one.job and one.result and one.came.name != contest.recorded
+            if (time := self.writer.earlier_time(one.job, one.result))
+        }
+        decision = self.choice.decide(contest, earlier)
+        entry = contest.chosen or decision.entry
+        self._say(contest, entry)
+        if entry.job and entry.result:
+            self._record(entry.job, entry.result, entry, decision.tried)
+            return
+        self.writer.note(self.lab.name, job.student, decision.tried)
+        if entry.came.name == contest.recorded:
+            self._skip(job.student)
+        elif entry.job:
+            contest.chosen = entry
+            self.chosen.append(entry.job)
+
+    def _say(self, contest: Contest, entry: Entry) -> None:
+        if said := self.choice.said(contest, entry):
+            self.summary.earlier[contest.student] = said
+
+    def _record(
+        self,
+        job: Job,
+        result: Result,
+        entry: Entry | None = None,
+        tried: Sequence[Tried] = (),
+    ) -> None:
         summary = self.summary
         summary.unsafe = summary.unsafe or not job.sandbox
         problem = result.problem if result.retryable else ""
-        record = self.preview.compare if self.preview else self.writer.record
         try:
-            if record(job, result):
+            if self.preview:
+                recorded = self.preview.compare(job, result)
+            else:
+                came = entry.came if entry else None
+                recorded = self.writer.record(job, result, came, tried)
+            if recorded:
                 self.seen.add(job.student)
             else:
                 problem = f"{result.problem}; the earlier grade stays"

@@ -82,6 +82,7 @@ class RunSummary:
     failures: dict[str, str] = field(default_factory=dict)
     late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
     no_time: str = ""  # how many have no time, and what holds for them, in a sentence
+    earlier: dict[str, str] = field(default_factory=dict)  # which hand-in counts, if an older one
     to_mark: int = 0
     not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
@@ -113,6 +114,7 @@ class RunSummary:
             ("Without a verdict; the same command tries again", in_lines(self.failures)),
             ("Handed in late", [late]),
             ("Without a time", [self.no_time]),
+            ("Another hand-in than the newest counts", in_lines(self.earlier)),
             (absent, [", ".join(self.not_entered)]),
         ):
             if any(lines):

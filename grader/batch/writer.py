@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
@@ -52,6 +53,9 @@ from grader.batch.book_age import (
 from grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from grader.course import Course, other_version
 from grader.judging.graded_cell import is_verified, split_hidden
+from grader.results import graded_hand_ins
+from grader.results.coursefile.standing import Came
+from grader.results.graded_hand_ins import Row, Tried
 from grader.results.marks import set_maxima
 from grader.results.regrade import marked_as_asking, may_ask, only_asks, with_earlier_verdicts
 from grader.run_record import RunRecord
@@ -130,6 +134,7 @@ class Writer:
     def _prepare(self) -> None:
         RECORDS.metadata.create_all(self._engine)
         BOOK.metadata.create_all(self._engine)
+        graded_hand_ins.prepare(self._engine)
         with self._engine.begin() as connection:
             for table, column in INDEXES.items():
                 name = f"open_the_hood_{table}"
@@ -233,8 +238,24 @@ class Writer:
                 for row in connection.execute(query)
             }
 
-    def record(self, job: Job, result: Result) -> bool:
+    def hand_ins(self, lab: str) -> dict[str, dict[str, Row]]:
+        """Return what is known of a lab's hand-ins, by student and name."""
+        with self._said_clearly():
+            return graded_hand_ins.rows(self._engine, lab)
+
+    def note(self, lab: str, student: str, tried: Sequence[Tried]) -> None:
+        """Keep what was found of a learner's hand-ins; the recorded one stays."""
+        with self._said_clearly(), self._transaction() as session:
+            submission = self.gradebook.find_submission(lab, student)
+            graded_hand_ins.enter(session, submission.id, tried)
+
+    def record(
+        self, job: Job, result: Result, came: Came | None = None, tried: Sequence[Tried] = ()
+    ) -> bool:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
+
+        ``came`` is the hand-in, where several are kept, with the time that counts; ``tried`` what
+        was found of it and of the learner's others.
 
         If this process is killed in between, the record has the old job's id, and the next run
         notices. It returns False where the grader failed for somebody who has a grade: all stays as
@@ -248,7 +269,11 @@ class Writer:
             put_back(folder, before.job_id if before else "")
         if before and before.job_id and not result.judged:
             return False
-        time = self._earlier_time(job, result)
+        time = self.earlier_time(job, result)
+        own = job.submission.timestamp
+        if time is None and own and came and came.at:
+            at = came.at.astimezone(UTC).replace(tzinfo=None)
+            time = at if at < datetime.fromisoformat(own) else None
         if time:
             asking = (replace(n, data=marked_as_asking(n.data)) for n in result.notebooks)
             result = replace(result, notebooks=tuple(asking))
@@ -259,7 +284,8 @@ class Writer:
         ):
             for left in reversed(range(ATTEMPTS)):
                 try:
-                    count = self._write(job, result, time or job.submission.timestamp)
+                    counts = time.isoformat() if time else own
+                    count = self._write(job, result, counts, came.name if came else "", tried)
                     break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
@@ -268,11 +294,12 @@ class Writer:
         write_count(self.course, count)
         return True
 
-    def _earlier_time(self, job: Job, result: Result) -> str | None:
+    def earlier_time(self, job: Job, result: Result) -> datetime | None:
         """Return when the work was first handed in, if a request for a regrade is all that is new.
 
-        What was graded before must still be there as it was recorded, and the learner's code must
-        not read files: nobody could say whether those are the same.
+        The time is in UTC and has no zone. What was graded before must still be there as it was
+        recorded, and the learner's code must not read files: nobody could say whether those are the
+        same.
         """
         student, lab, came = job.student, job.lab, job.submission.timestamp
         if not came or not any(may_ask(notebook.data) for notebook in result.notebooks):
@@ -293,25 +320,34 @@ class Writer:
                 return None
         with self._said_clearly(), self._transaction():
             earlier = self.gradebook.find_submission(lab.name, student).timestamp
-        return earlier.isoformat() if earlier and earlier.isoformat() < came else None
+        return earlier if earlier and earlier.isoformat() < came else None
 
-    def _write(self, job: Job, result: Result, time: str | None) -> Count:
+    def _write(
+        self, job: Job, result: Result, time: str | None, name: str, tried: Sequence[Tried]
+    ) -> Count:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
             if self._creates_students:
                 self.gradebook.update_or_create_student(student)
             else:
                 self.gradebook.find_student(student)
-            given = {"timestamp": time} if time else {}
+            given = {"timestamp": time} if time or name else {}
             submission = self.gradebook.update_or_create_submission(lab, student, **given)
             of_this = RECORDS.c.submission_id == submission.id
             before = session.execute(select(RECORDS).where(of_this)).one_or_none()
             again = before is not None and handed_in.digest == before.digest
+            graded_hand_ins.keep_marks(session, submission.id, name)
+            written: list[SubmittedNotebook] = []
             for notebook in result.notebooks:
                 submitted = self.gradebook.find_submission_notebook(notebook.name, lab, student)
                 _set_marks(session, submitted, notebook, again)
-                if self._late is not None:
-                    self._set_penalty(session, submission, submitted)
+                written.append(submitted)
+            graded_hand_ins.enter(session, submission.id, tried)
+            if name:
+                session.flush()
+                graded_hand_ins.stand(session, submission.id, name)
+            for submitted in written if self._late is not None else ():
+                self._set_penalty(session, submission, submitted)
             drawn = {n.name: n.seed for n in result.notebooks if n.seed}
             new = RECORDS.insert().values(
                 submission_id=submission.id,

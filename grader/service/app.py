@@ -26,7 +26,7 @@ from grader.lesson_links import lesson_url, settled_file
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
-from grader.service.inbox import Inbox, Receipt, TooManyError
+from grader.service.inbox import Inbox, Receipt
 from grader.service.lab_state import (
     LabState,
     by_clock,
@@ -39,6 +39,7 @@ from grader.service.marking import NOT_YOURS, marking_pages
 from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
+from grader.submission.hand_ins import TooManyError
 from grader.submission.names import id_problem, nfc
 from grader.submission.released import remember_release
 

@@ -1,47 +1,20 @@
-"""Take in submissions: the bytes are on the disk, twice, before their receipt is given.
-
-What came stays as it came in ``received/LAB/LEARNER/``, each under its time. The newest is the
-learner's folder in ``submitted/``, where nbgrader and ``grade`` look for it. Until it and its time
-stand there, what came has another ending: so a service that starts again after it was killed
-meanwhile, and ``grade``, know what they have to finish.
-"""
+"""Receipts for what learners hand in to the service, and what one more hand-in would mean."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import logging
-import os
-import secrets
-import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from grader.course import Course
 from grader.results.coursefile.schema import CourseFile
-from grader.submission.files import TIMESTAMP, read_timestamp
-from grader.submission.names import nfc
-from grader.whole_file import replacing
+from grader.results.coursefile.sentences import moment
+from grader.results.coursefile.standing import in_zone, is_late, so_far, would_be
+from grader.submission.hand_ins import HandIns, Taken
+from grader.submission.notebook import MAX_BYTES
 
-RECEIVED = "received"
-MOST_A_DAY = 20  # hand-ins of one learner to one lab; they fill the disk
-STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's
-FILE_STAMP = "%Y%m%dT%H%M%S.%fZ"
-KEPT, BEGUN, PART = ".ipynb", ".begun", ".part"  # endings: taken in; not yet; not whole
-STALE = 600.0  # seconds after which nothing more arrives in a file
-LOG = logging.getLogger(__name__)
-
-
-class TooManyError(Exception):
-    """A learner hands in too often. ``seconds``: after which it is worth while to try again."""
-
-    def __init__(self, said: str, seconds: float):
-        super().__init__(said)
-        self.seconds = seconds
+# What stands in an answer that nobody has begun, as JSON writes it; see nbgrader_config.py.
+STUBS = (b'NotImplementedError(\\"write your answer here\\")', b"*Write your answer here.*")
 
 
 @dataclass(frozen=True)
@@ -51,6 +24,8 @@ class Receipt:
     Attributes:
         sha256: of the notebook's bytes, in hexadecimal.
         late: whether the class's due date, with its grace, was over.
+        said: what this hand-in means where there was one before, in a sentence; else empty.
+        blank: how many answers are as they were released.
     """
 
     lab: str
@@ -58,118 +33,80 @@ class Receipt:
     bytes: int
     sha256: str
     late: bool
+    said: str = ""
+    blank: int = 0
+
+
+@dataclass(frozen=True)
+class Again:
+    """What one more hand-in would mean now.
+
+    Attributes:
+        said: that there is one already and what would become of it, in sentences.
+        late: whether the new one would come late.
+    """
+
+    said: str
+    late: bool
 
 
 class Inbox:
-    """The submissions of a course that came by way of the service."""
+    """Takes in what comes by way of the service, and gives receipts."""
 
     def __init__(self, course: Course):
         self._course = course
-        self._received = course.root / RECEIVED
-
-    def arriving(self) -> Path:
-        """Return the name of a new file in which a request's bytes are written as they arrive."""
-        self._received.mkdir(mode=0o700, exist_ok=True)
-        return self._received / f".{secrets.token_hex(8)}{PART}"
-
-    @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """Have no process put anything into ``submitted/`` meanwhile.
-
-        Else the time of one submission could stand beside the notebook of another. It holds nobody
-        up where no service has taken anything in, or where one of another account does.
-        """
-        try:
-            held = os.open(self._received, os.O_RDONLY | os.O_CLOEXEC)
-        except (FileNotFoundError, PermissionError):
-            yield
-            return
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # it ends with the process
-            yield
-        finally:
-            os.close(held)
-
-    def finish(self) -> None:
-        """Finish what a service that was killed had begun to take in; one may be running.
-
-        The service calls it before it takes anything in, and ``grade`` before it looks for what was
-        handed in. What had not arrived as a whole is deleted.
-        """
-        with self.at_rest():
-            for begun in sorted(self._received.glob(f"*/*/*{BEGUN}")):
-                LOG.warning("%s was not taken in to its end; it is now", begun)
-                self._place(begun, begun.parent.name, begun.parent.parent.name)
-        for part in self._received.glob(f".*{PART}"):
-            with suppress(FileNotFoundError):  # a service may be taking it in
-                if time.time() - part.stat().st_mtime > STALE:
-                    LOG.warning("%s never arrived as a whole, and is deleted", part)
-                    part.unlink()
+        self._store = HandIns(course)
+        self.arriving, self.finish = self._store.arriving, self._store.finish
 
     def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
-        """Store a notebook, which is moved from ``arrived``, as a learner's newest submission.
+        """Store a notebook, which is moved from ``arrived``, as a learner's newest hand-in.
 
         Raises TooManyError.
         """
-        with self.at_rest():
-            return self._take(rules, learner, lab, arrived)
-
-    def _take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
-        now = datetime.now(UTC)
-        folder = self._received / lab / nfc(learner)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        today = f"{now:%Y%m%d}T"
-        if sum(one.name.startswith(today) for one in folder.iterdir()) >= MOST_A_DAY:
-            said = f"you have handed in {lab} {MOST_A_DAY} times today (by UTC), which is all"
-            tomorrow = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
-            raise TooManyError(said, (tomorrow - now).total_seconds())
-        begun = folder / f"{now.strftime(FILE_STAMP)}{BEGUN}"
-        with arrived.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            os.fsync(file.fileno())
-        arrived.rename(begun)
-        _fsync(folder)
-        self._place(begun, nfc(learner), lab)
-        return Receipt(lab, now, size, digest, _is_late(rules, learner, lab, now))
-
-    def _place(self, begun: Path, learner: str, lab: str) -> None:
-        """Put what came into ``submitted/``, with the time that its name says."""
-        came = datetime.strptime(begun.stem, FILE_STAMP).replace(tzinfo=UTC)
-        target = self._course.folder("submitted", learner, lab)
-        with replacing(target / TIMESTAMP) as fresh:
-            fresh.write_text(came.strftime(STAMP))
-            _fsync(fresh)
-        with replacing(target / f"{lab}.ipynb") as fresh:
-            shutil.copyfile(begun, fresh)
-            _fsync(fresh)
-        _fsync(target)
-        self._course.share(target.parent, target)
-        begun.rename(begun.with_suffix(KEPT))
-        _fsync(begun.parent)
+        before, blank = self._store.newest(learner, lab), _blank(arrived)
+        taken = self._store.take(rules, learner, lab, arrived)
+        said = ""
+        if taken.again:
+            said = f"It is the same as what you handed in {_on(rules, taken.at)}, which stands."
+        elif before:
+            said = self.so_far(rules, learner, lab)
+            said = said or f"It takes the place of the one {_on(rules, before.at)}."
+        return _receipt(rules, learner, lab, taken, blank, said)
 
     def newest(self, rules: CourseFile | None, learner: str, lab: str) -> Receipt | None:
-        """Return the receipt of a learner's submission, however it came; None without one."""
-        folder = self._course.folder("submitted", nfc(learner), lab)
-        path = folder / f"{lab}.ipynb"
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        came, _ = read_timestamp(folder)
-        when = (came or datetime.fromtimestamp(path.stat().st_mtime, UTC)).replace(tzinfo=UTC)
-        return Receipt(lab, when, size, digest, _is_late(rules, learner, lab, when))
+        """Return the receipt of a learner's newest submission; None without one."""
+        if taken := self._store.newest(learner, lab):
+            path = self._course.folder("submitted", learner, lab) / f"{lab}.ipynb"
+            return _receipt(rules, learner, lab, taken, _blank(path))
+        return None
+
+    def so_far(self, rules: CourseFile | None, learner: str, lab: str) -> str:
+        """Return which of several hand-ins counts before they are graded; else nothing."""
+        came = [one.came for one in self._store.of(learner, lab)]
+        return so_far(rules, lab, learner, came)
 
 
-def _is_late(rules: CourseFile | None, learner: str, lab: str, when: datetime) -> bool:
-    deadline = rules.deadline(lab, learner) if rules else None
-    return deadline is not None and deadline.is_late(when)
+def again(rules: CourseFile | None, learner: str, newest: Receipt, now: datetime) -> Again:
+    """Return what one more hand-in than the newest one would mean at a time."""
+    lab, late = newest.lab, ", late" if newest.late else ""
+    means = would_be(rules, lab, learner, newest.received, now)
+    said = f"You handed in {lab} {_on(rules, newest.received)}{late}. {means}"
+    return Again(said, is_late(rules, lab, learner, now))
 
 
-def _fsync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+def _receipt(
+    rules: CourseFile | None, learner: str, lab: str, one: Taken, blank: int, said: str = ""
+) -> Receipt:
+    late = is_late(rules, lab, learner, one.at)
+    return Receipt(lab, one.at, one.bytes, one.sha256, late, said, blank)
+
+
+def _on(rules: CourseFile | None, at: datetime) -> str:
+    shown = in_zone(rules, at) or at
+    return f"on {moment(shown)} ({rules.course.time_zone if rules else 'UTC'})"
+
+
+def _blank(path: Path) -> int:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES)
+    return sum(data.count(stub) for stub in STUBS)

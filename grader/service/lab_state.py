@@ -12,8 +12,9 @@ from grader import UserError
 from grader.course import Course
 from grader.results.coursefile.marks import CountedMarks
 from grader.results.coursefile.schema import CourseFile
+from grader.results.coursefile.standing import told
 from grader.results.gradebook import Graded, Request, Results
-from grader.service.inbox import Inbox, Receipt
+from grader.service.inbox import Again, Inbox, Receipt, again
 from grader.submission.names import nfc
 
 
@@ -25,7 +26,9 @@ class LabState:
         due: until when this learner may hand it in, without the grace; None where there is no such
             time.
         zone: the class's time zone, in which all times are told.
-        received: the receipt of what was handed in.
+        received: the receipt of what was handed in last.
+        hand_ins: which of several hand-ins counts, in a sentence; else empty.
+        again: what one more hand-in would mean now; None before the first one.
         points: what counts, as feedback says; None before there is feedback.
         most: what it is of.
         final: whether all of it is marked.
@@ -38,6 +41,8 @@ class LabState:
     points: float | None = None
     most: float | None = None
     final: bool = False
+    again: Again | None = None
+    hand_ins: str = ""
 
 
 def is_out(rules: CourseFile | None, lab: str, now: datetime) -> bool:
@@ -92,15 +97,19 @@ def _lab_state(
     marks: Callable[[], CountedMarks | None],
 ) -> LabState:
     deadline, zone = (rules.deadline(lab, learner), rules.zone.key) if rules else (None, "UTC")
-    receipt = inbox.newest(rules, learner, lab)
-    received = receipt and by_clock(rules, receipt)
-    state = LabState(lab, deadline.due if deadline else None, zone, received)
+    so_far = inbox.so_far(rules, learner, lab)
+    state = LabState(lab, deadline.due if deadline else None, zone, hand_ins=so_far)
+    if newest := inbox.newest(rules, learner, lab):
+        more = again(rules, learner, newest, datetime.now(UTC))
+        state = replace(state, received=by_clock(rules, newest), again=more)
     if feedback_page(course, learner, lab) is None:
         return state
     try:
         counts = marks()
         if counts and lab in counts.file.labs:
-            [(_, counted)] = counts.read(lab, [nfc(learner)])
+            [(one, counted)] = counts.read(lab, [nfc(learner)])
+            said = told(counts.hand_ins(lab, one), counts.file.hand_in_rule(lab))
+            state = replace(state, hand_ins=said)
             found = counted.counts, counted.most, counted.is_final
         else:
             [one] = Results(course, lab).read(only=[nfc(learner)])

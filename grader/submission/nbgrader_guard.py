@@ -36,6 +36,7 @@ from grader.results.coursefile.reading import FILE, deadlines, read_course_file
 from grader.results.coursefile.sentences import sum_sentences, why_not_out
 from grader.results.marks import averages, duration, handed_in, seconds_late
 from grader.submission.files import read_timestamp
+from grader.submission.hand_ins import HandIns
 from grader.submission.literal_paths import find_literal_paths
 from grader.submission.names import lab_problem, nfc, printable, spelled
 from grader.submission.released import remember_release
@@ -78,7 +79,7 @@ def guard() -> None:
       removes the whole folder, before it generates and when that fails. A lab that the class does
       not have, or not yet, is said before.
       One that nbgrader can't work with is refused by its name.
-    - ``zip_collect`` ends with a list of what it has not collected.
+    - ``zip_collect`` keeps what it replaces, and ends with a list of what it has not collected.
     - Formgrader's list of submissions shows which came late, also where that costs nothing, and
       what counts where the class has a ``course.yml``. There, all its lists say that other numbers
       are points as they were earned.
@@ -211,6 +212,15 @@ def _collect_and_say(app: ZipCollectApp) -> None:
         collector.prepare()
     except UserError as error:
         app.fail(str(error))
+    if app.force:  # what lies there gives way
+        course, lab = (
+            Course(Path(app.coursedir.root), app.config, app.coursedir),
+            app.coursedir.assignment_id,
+        )
+        store, file = HandIns(course), read_course_file(course.root)
+        for learner, folders in submissions(app.coursedir, lab).items():
+            for folder in folders:
+                store.keep(file, learner, lab, folder)
     try:
         _process_extracted(app)
     finally:  # nbgrader ends the command where a folder of submitted/ is not empty

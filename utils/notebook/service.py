@@ -6,6 +6,7 @@ that this kernel has run and shows the card that comes back. In a notebook, lear
 - `labs()`: which labs are out, when each is due, what was handed in, and its points;
 - `fetch("01_tensors")`: get a lab's notebook;
 - `submit()`: hand in the notebook in which it is called, or `submit("01_tensors")` that of a lab;
+  where something was handed in before and the new one comes late or has fewer answers, it asks;
 - `feedback("01_tensors")`: get the page of feedback;
 - `requests()`: which regrades were asked for, and whether each has been answered.
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -29,10 +31,12 @@ from pathlib import Path
 from typing import Any, ParamSpec
 from urllib.parse import quote
 
+from IPython import get_ipython
 from IPython.display import Markdown, display
 
 from utils.notebook import cell_clock, history
 from utils.notebook.course import ROOT, WORK
+from utils.notebook.one_line import STUB
 
 ADDRESS = "OPEN_THE_HOOD_SERVICE"
 TOKENS = ("OPEN_THE_HOOD_TOKEN", "JUPYTERHUB_API_TOKEN")
@@ -40,6 +44,9 @@ HELD = 20  # seconds that the service holds a question open
 PATIENCE = 600.0  # seconds until a verdict is given up
 SECONDS = 30.0  # for one request
 MOST_CELLS = 500
+# What stands in an answer that nobody has begun.
+STUBS = (f'NotImplementedError("{STUB}")', "*Write your answer here.*")
+REQUEST = "regrade:"  # begins a text cell that asks for one
 FILE = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
 P = ParamSpec("P")
 
@@ -95,8 +102,7 @@ def show_solution(name: str) -> None:
 @_says_why
 def labs() -> None:
     """Show which labs are out, when each is due, what you handed in, and its points."""
-    rows = ["| lab | due | handed in | points |", "|---|---|---|---|"]
-    found = _json("labs")
+    rows, found = ["| lab | due | handed in | points |", "|---|---|---|---|"], _json("labs")
     for lab in found:
         came = lab["received"]
         late = ", late" if came and came["late"] else ""
@@ -104,8 +110,9 @@ def labs() -> None:
         points = "" if lab["points"] is None else f"{lab['points']:g} of {lab['most']:g}"
         so_far = "" if lab["final"] or not points else " so far"
         rows.append(f"| {lab['name']} | {_moment(lab['due'])} | {handed_in} | {points}{so_far} |")
-    rows += [f"\nTimes are those of {zone}." for zone in {lab["zone"] for lab in found}]
-    display(Markdown("\n".join(rows)))
+    said = [f"{lab['name']}: {lab['hand_ins']}" for lab in found if lab["hand_ins"]]
+    said += [f"Times are those of {zone}." for zone in {lab["zone"] for lab in found}]
+    display(Markdown("\n\n".join(["\n".join(rows), *said])))
 
 
 @_says_why
@@ -120,12 +127,17 @@ def fetch(lab: str) -> None:
 
 
 @_says_why
-def submit(notebook: str = "") -> None:
+def submit(notebook: str = "", again: bool = False) -> None:
     """Hand in a notebook, by default the one in which this is called; show the receipt.
 
-    `notebook` is a lab such as `"01_tensors"`, whose notebook lies in `work/`, or a path. What is
-    handed in is the file, so save it first: where cells that were run are not in the file as they
-    were run, nothing is sent.
+    What is handed in is the file, so save it first: where cells that were run are not in the file
+    as they were run, nothing is sent. Where something was handed in before, and the new one comes
+    late or has more answers that nobody has begun, this says so and asks. Where nobody can answer,
+    as when a program runs the notebook, it hands in no second time.
+
+    Args:
+        notebook: a lab such as `"01_tensors"`, whose notebook lies in `work/`, or a path.
+        again: whether to hand in a second time without being asked.
     """
     here = Path(os.environ.get(FILE, ""))
     path = _notebook(notebook) if notebook else here
@@ -147,12 +159,17 @@ def submit(notebook: str = "") -> None:
             "them. Save the notebook (Ctrl+S) and run this cell again."
         )
     lab = path.stem
+    if not again and (why := _why_not_again(lab, data, list(texts.values()))):
+        print(why)
+        return
     said = _json(f"labs/{quote(lab, safe='')}/notebook", data, "PUT")
     if said["sha256"] != hashlib.sha256(data).hexdigest():
         raise ServiceError("The service received other bytes than were sent: hand it in again.")
     late = ", which is after the due date" if said["late"] else ""
     zone = datetime.fromisoformat(said["received"]).tzname()
     print(f"{lab} was handed in on {_moment(said['received'])} ({zone}){late}.")
+    if said["said"]:
+        print(said["said"])
     print(f"Receipt: {said['bytes']:,} bytes, SHA-256 {said['sha256']}")
 
 
@@ -172,6 +189,38 @@ def _keep(path: Path, data: bytes) -> None:
     except OSError as error:
         why = f"{path} can't be written: {error.strerror}. Nothing has changed there."
         raise ServiceError(why) from None
+
+
+def _why_not_again(lab: str, data: bytes, texts: list[str]) -> str:
+    """Return why a notebook is not handed in a second time; empty where it is.
+
+    It asks whoever sits there, where the new notebook comes late or has fewer answers.
+    """
+    known = [one for one in _json("labs") if one["name"] == lab]
+    if not (known and known[0]["again"] and known[0]["received"]):
+        return ""
+    before, means = known[0]["received"], known[0]["again"]
+    if before["sha256"] == hashlib.sha256(data).hexdigest():
+        on = _moment(before["received"])
+        return f"You handed in the same on {on}. Nothing was sent: that one holds."
+    blank = sum(stub in text for text in texts for stub in STUBS)
+    doubts = [means["said"]]
+    if blank > (earlier := before["blank"]):
+        doubts.append(f"{blank} of its answers are empty, and {earlier} of the earlier one.")
+    if _can_ask() and not (means["late"] or len(doubts) > 1):
+        return ""
+    if any(text.lstrip(" *_").lower().startswith(REQUEST) for text in texts):
+        doubts.append("Where a request for a regrade is all that is new, the earlier time counts.")
+    print(*doubts)
+    if _can_ask() and input("Hand it in? [y/N] ").strip().lower() in ("y", "yes"):
+        return ""
+    return "Nothing was sent. To hand it in all the same: submit(again=True)"
+
+
+def _can_ask() -> bool:
+    """Return whether somebody can answer a question; a program that runs a notebook can't."""
+    kernel = getattr(get_ipython(), "kernel", None)
+    return bool(getattr(kernel, "_allow_stdin", kernel is None and sys.stdin.isatty()))
 
 
 @_says_why

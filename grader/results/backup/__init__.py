@@ -18,7 +18,7 @@ from grader import UserError
 from grader.course import Course
 from grader.results.class_report.names import KEY_FILE
 from grader.results.coursefile.reading import FILE
-from grader.service.inbox import RECEIVED
+from grader.submission.hand_ins import RECEIVED
 from grader.submission.released import FOLDER
 
 FORMAT = 1

@@ -31,7 +31,7 @@ from grader.course import Course, open_course
 from grader.phase_paths import ROOT
 from grader.results.backup import BOOK, FORMAT, MANIFEST, README, alone, places
 from grader.results.coursefile.reading import FILE, read_course_file
-from grader.service.inbox import RECEIVED, Inbox
+from grader.submission.hand_ins import RECEIVED, HandIns
 from grader.submission.names import nfc, printable
 from grader.whole_file import replacing, why_not_written
 
@@ -119,7 +119,7 @@ def _stage(course: Course, staged: Path) -> list[str]:
         _settle(staged)
     else:
         _copy_folder(graded, staged / "autograded", left, BESIDE)
-    with Inbox(course).at_rest():
+    with HandIns(course).at_rest():
         for name in ("submitted", RECEIVED):
             _copy_folder(here.pop(name), staged / name, left)
     for name, path in here.items():

@@ -20,6 +20,7 @@ from grader.results.coursefile.sentences import (
     no_time_sentence,
     rounded,
 )
+from grader.results.coursefile.standing import told
 from grader.results.gradebook import Graded
 
 COLUMNS = (
@@ -67,6 +68,7 @@ class ClassCounts:
         self._seen: set[str] = set()
         self._late: list[Counted] = []
         self._lateness: list[Lateness] = []
+        self._several = self._earlier = 0  # learners who handed in more than once; of whom not last
         self.whole = Reached()
         self.sections: dict[str, Reached] = {
             name: Reached(", ".join(section.graders)) for name, section in file.sections.items()
@@ -90,7 +92,12 @@ class ClassCounts:
         self._lateness.append(late)
         row = [self._names.of(one), section, rounded(one.points), rounded(counted.counts)]
         row += [rounded(counted.most), late.days if late.known else "", late.free, late.kept]
-        row += ["yes" if counted.is_final else "", " ".join(counted_sentences(counted))]
+        hand_ins = self._marks.hand_ins(self._lab, one)
+        self._several += len(hand_ins) > 1
+        self._earlier += bool(hand_ins) and hand_ins[-1].seen and not hand_ins[-1].stands
+        which = told(hand_ins, self._marks.file.hand_in_rule(self._lab), you=False)
+        why = filter(None, [*counted_sentences(counted), which])
+        row += ["yes" if counted.is_final else "", " ".join(why)]
         self.rows.append(row if self._names.hidden else [one.student, *row])
 
     @property
@@ -112,6 +119,14 @@ class ClassCounts:
         if nothing:
             said.append(f"{nothing} came too late to count")
         return "; ".join(said) + "."
+
+    @property
+    def several(self) -> str:
+        """How many handed in more than once, in a sentence; empty if nobody did."""
+        if not self._several:
+            return ""
+        of = f"of {self._earlier} of them an earlier one counts" if self._earlier else ""
+        return f"{self._several} handed in more than once{of and f'; {of}'}."
 
     @property
     def without(self) -> list[str]:

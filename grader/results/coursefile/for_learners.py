@@ -12,6 +12,7 @@ from pathlib import Path
 from grader.results.coursefile.reading import exercises_of, worths
 from grader.results.coursefile.schema import CourseFile, LabRules, Withheld
 from grader.results.coursefile.sentences import (
+    HAND_INS,
     counting_sentences,
     day_or_moment,
     due_words,
@@ -46,6 +47,7 @@ def _about(root: Path, file: CourseFile) -> Iterator[str]:
     yield f"Times are those of {file.course.time_zone}."
     if any(rules.due for rules in file.labs.values()):
         yield late_sentence(file.late)
+        yield HAND_INS[file.hand_ins]
     yield from free_sentences(file)
     yield from total_sentences(file, weights_of(file, worths(root, file)))
 
@@ -53,6 +55,8 @@ def _about(root: Path, file: CourseFile) -> Iterator[str]:
 def _rules(root: Path, file: CourseFile, lab: str, rules: LabRules) -> Iterator[str]:
     if rules.due and rules.late is not None:
         yield late_sentence(file.policy(lab))
+    if rules.due and rules.hand_ins is not None:
+        yield HAND_INS[rules.hand_ins]
     other = rules.drop or rules.points or rules.bonus or rules.withheld is not Withheld.EXCLUDE
     if other:
         yield from counting_sentences(rules, exercises_of(root, lab) or {})

@@ -24,7 +24,11 @@ from grader.results.coursefile.counting import (
 from grader.results.coursefile.reading import exercises_of, read_course_file
 from grader.results.coursefile.schema import CourseFile, Withheld
 from grader.results.coursefile.sentences import dates_sentence, policy_sentences
+from grader.results.coursefile.standing import Known, choosing, in_zone, lateness_at
+from grader.results.coursefile.standing import told as told_of_hand_ins
 from grader.results.gradebook import Graded, Results, withheld_by
+from grader.results.graded_hand_ins import Row, rows
+from grader.submission.hand_ins import HandIns
 
 
 class CountedMarks:
@@ -39,6 +43,7 @@ class CountedMarks:
         self._times = times_by_student(course, list(file.labs), student)
         self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
         self._earned = self._earned_elsewhere()
+        self._rows: dict[str, dict[str, dict[str, Row]]] = {}  # of each lab's hand-ins
 
     def of(self, lab: str, one: Graded, withheld: Mapping[str, float] | None = None) -> Counted:
         """Return what counts of one graded submission of a lab that the file names.
@@ -78,6 +83,50 @@ class CountedMarks:
     def came(self, lab: str, student: str) -> datetime | None:
         """Return when a learner's submission of a lab came, in UTC; None where it is not known."""
         return self._times.get(student, {}).get(lab)
+
+    def hand_ins(self, lab: str, one: Graded) -> list[Known]:
+        """Return what is known of all hand-ins of a learner to a lab, in the order of time.
+
+        Args:
+            one: the submission that the gradebook has. One of the hand-ins is it.
+        """
+        if not choosing(self.file, lab):
+            return []
+        try:
+            kept = HandIns(self.course).of(one.student, lab)
+        except PermissionError:  # `grade` says it
+            return []
+        if len(kept) < 2:
+            return []
+        if lab not in self._rows:
+            engine = create_engine(self.course.directory.db_url, poolclass=NullPool)
+            self._rows[lab] = rows(engine, lab)
+        known, times = self._rows[lab].get(one.student, {}), self._times.get(one.student, {})
+        names = [each.name for each in kept]
+        same = [each.name for each in kept if each.at == times.get(lab)]
+        stands = next((name for name in names if name in known and known[name].stands), "")
+        stands = stands or next(iter(same), names[-1])
+        others = {other: at for other, at in times.items() if other != lab}
+        found = []
+        for each in kept:
+            row = known.get(each.name)
+            counts_from = datetime.fromisoformat(row.tried.came) if row and row.tried.came else None
+            at = counts_from.replace(tzinfo=UTC) if counts_from else each.at
+            late = lateness_at(self.file, lab, one.student, at, others)
+            points = None
+            if row and row.tried.key and each.name != stands:
+                marks = raw_marks(*self._as_recorded(lab, row, one))
+                points = count(self.file.labs[lab], marks, late).counts
+            seen = row is not None or not known or each.name < max(known)
+            when = in_zone(self.file, each.at)
+            found.append(Known(when, late, each.name == stands, points, seen))
+        return found
+
+    def _as_recorded(
+        self, lab: str, row: Row, one: Graded
+    ) -> tuple[Graded, Mapping[str, float], Mapping[str, float]]:
+        graded, withheld = row.marks(one)
+        return graded, exercises_of(self.course.root, lab) or {}, withheld
 
     def read(
         self, lab: str, only: Collection[str] | None = None
@@ -154,6 +203,7 @@ class Told:
         dates: until when the learner could hand in, and when that was done, in a sentence.
         policy: what lateness costs in this lab, in sentences.
         shows: whether ``misconceptions``, ``examples`` and ``rubrics`` are shown.
+        hand_ins: which of several hand-ins counts, in a sentence; empty where there was one.
     """
 
     course: str = ""
@@ -163,6 +213,7 @@ class Told:
     shows: Mapping[str, bool] = field(
         default_factory=lambda: {"misconceptions": True, "examples": True, "rubrics": False}
     )
+    hand_ins: str = ""
 
 
 def told(root: Path, lab: str, student: str, now: datetime) -> Told:
@@ -178,8 +229,10 @@ def told(root: Path, lab: str, student: str, now: datetime) -> Told:
     if file is None or lab not in file.labs:
         return Told(file.course.title if file else "")
     marks = CountedMarks(open_course(root), file, student)
-    counted = next((what for _, what in marks.read(lab, [student])), None)
+    one, counted = next(marks.read(lab, [student]), (None, None))
+    found = marks.hand_ins(lab, one) if one else []
+    hand_ins = told_of_hand_ins(found, file.hand_in_rule(lab))
     shows = {what: file.shows(what, lab, student, now) for what in Told().shows}
     dates = dates_sentence(file.deadline(lab, student), marks.came(lab, student), file.zone)
     policy = tuple(policy_sentences(file, lab, counted.lateness)) if counted else ()
-    return Told(file.course.title, counted, dates, policy, shows)
+    return Told(file.course.title, counted, dates, policy, shows, hand_ins)

@@ -22,8 +22,8 @@ from grader import UserError
 from grader.course import Course, no_gradebook, submissions
 from grader.results.coursefile.reading import FILE, read_course_file
 from grader.results.coursefile.roster import roster_table
-from grader.service.inbox import RECEIVED, Inbox
 from grader.service.queue import JOBS
+from grader.submission.hand_ins import RECEIVED, HandIns
 from grader.submission.names import id_problem, nfc
 from grader.whole_file import write_whole
 
@@ -57,7 +57,7 @@ def rename(course: Course, old: str, new: str) -> Iterator[str]:
     begun = _begun(course.root)
     if begun and begun != (old, new):
         require_no_renaming(course.root)
-    with Inbox(course).at_rest():
+    with HandIns(course).at_rest():
         theirs, taken = _folders(course, old), _folders(course, new)
         known = _ids(course)
         if begun is None and (taken or new in known):

@@ -28,6 +28,14 @@ class Withheld(StrEnum):
     CREDIT = "credit"  # they are given
 
 
+class HandInRule(StrEnum):
+    """Which hand-in of a learner to a lab counts, of several."""
+
+    BEST = "best"  # the one that counts most after lateness
+    LAST = "last"
+    LAST_IN_TIME = "last in time"  # and the last one where none came in time
+
+
 class Shown(StrEnum):
     """When feedback shows something."""
 
@@ -267,6 +275,7 @@ class LabRules(Part):
         drop: exercises that do not count; they stay in the lab.
         points: what an exercise counts, in place of its points.
         bonus: exercises that add points and are no part of the maximum.
+        hand_ins: which of several hand-ins counts, in place of what the top of the file says.
     """
 
     release: Beginning | None = None
@@ -278,6 +287,7 @@ class LabRules(Part):
     bonus: Names = ()
     withheld: Withheld = Withheld.EXCLUDE
     feedback: Feedback = Feedback()
+    hand_ins: HandInRule | None = None
 
 
 class Extension(Part):
@@ -323,6 +333,7 @@ class CourseFile(Part):
     roster: Roster | None = None
     left: Names = ()
     late: TermPolicy = TermPolicy()
+    hand_ins: HandInRule = HandInRule.BEST
     labs: dict[Name, LabRules] = Field(default_factory=dict)
     extensions: tuple[Extension, ...] = ()
     total: TotalPolicy | None = None
@@ -336,6 +347,10 @@ class CourseFile(Part):
     def policy(self, lab: str) -> LatePolicy:
         """Return what lateness costs in a lab."""
         return self.labs[lab].late or self.late
+
+    def hand_in_rule(self, lab: str) -> HandInRule:
+        """Return which of several hand-ins to a lab counts."""
+        return self.labs[lab].hand_ins or self.hand_ins
 
     def deadline(self, lab: str, student: str) -> Deadline | None:
         """Return until when a learner may hand a lab in; None: for ever.

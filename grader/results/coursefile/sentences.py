@@ -13,6 +13,7 @@ from grader.results.coursefile.reading import FILE
 from grader.results.coursefile.schema import (
     CourseFile,
     Feedback,
+    HandInRule,
     LabRules,
     LatePolicy,
     Shown,
@@ -24,6 +25,11 @@ from grader.verdict import in_points
 WITHHELD = {
     Withheld.COUNT: "Points that the grading machine could not ask for are lost until it can.",
     Withheld.CREDIT: "Points that the grading machine could not ask for are given.",
+}
+HAND_INS = {
+    HandInRule.BEST: "Of several hand-ins the one that is worth most after lateness counts.",
+    HandInRule.LAST: "Of several hand-ins the last one counts.",
+    HandInRule.LAST_IN_TIME: "Of several hand-ins the last one in time counts.",
 }
 
 
@@ -94,6 +100,7 @@ def lab_sentences(
         yield "It has no due date."
     if rules.due:
         yield late_sentence(file.policy(lab))
+        yield HAND_INS[file.hand_in_rule(lab)]
     yield from counting_sentences(rules, points)
     yield from _feedback(rules.feedback)
     for one in file.extensions:

@@ -133,7 +133,8 @@ def _whole(about: About) -> list[str]:
     _, *missing = sum_sentences(counted)
     late = lateness_sentence(counted)
     dates = [about.told.dates] if about.told.dates else []
-    return [*missing, *dates, *([late, *about.told.policy] if late else [])]
+    said = [late, *about.told.policy] if late else []
+    return [*missing, *dates, *said, *filter(None, [about.told.hand_ins])]
 
 
 def _exercise(

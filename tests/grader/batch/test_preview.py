@@ -165,14 +165,14 @@ def test_a_failure_of_one_is_said_and_the_status_tells(course, here, monkeypatch
     hand_in(course, "ann", "score 1")
     hand_in(course, "bob", "score 2")
     run(course)
-    real = command._Run._read
+    real = command.Choice.contest
 
-    def read(self, student):
+    def contest(self, student, folders):
         if student == "ann":
             raise command.OutOfReach("its folder can't be read")
-        return real(self, student)
+        return real(self, student, folders)
 
-    monkeypatch.setattr(command._Run, "_read", read)
+    monkeypatch.setattr(command.Choice, "contest", contest)
     status, said = run(course, "--preview")
     assert status == 1
     assert "ann: its folder can't be read" in said

@@ -1,9 +1,12 @@
 """What a learner hands in to the service; test_kill.py asks what a kill leaves of it."""
 
+import secrets
+
 import pytest
 
-from grader.service import inbox as inbox_module
-from grader.service.inbox import Inbox, TooManyError
+from grader.service.inbox import Inbox
+from grader.submission import hand_ins as store_module
+from grader.submission.hand_ins import TooManyError
 from tests.grader.batch.small import make_small
 from tests.grader.tiny import LAB
 
@@ -11,12 +14,12 @@ from tests.grader.tiny import LAB
 def test_a_learner_hands_in_so_often_a_day_and_hears_when_the_next_one_begins(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(inbox_module, "MOST_A_DAY", 2)
+    monkeypatch.setattr(store_module, "MOST_A_DAY", 2)
     inbox = Inbox(make_small(tmp_path))
 
     def take(learner):
         path = inbox.arriving()
-        path.write_bytes(b"{}")
+        path.write_bytes(secrets.token_bytes(8))
         return inbox.take(None, learner, LAB, path)
 
     take("ana")

@@ -19,9 +19,10 @@ from nbgrader.api import Gradebook
 
 from grader.batch import command
 from grader.course import open_course
-from grader.service import inbox as inbox_module
-from grader.service.inbox import STALE, STAMP, Inbox
+from grader.service.inbox import Inbox
 from grader.service.queue import Queue, State
+from grader.submission import hand_ins as store_module
+from grader.submission.hand_ins import STALE, STAMP, HandIns
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
 from tests.grader.tiny import LAB
@@ -88,7 +89,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
     course, monkeypatch
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
-    modules = ("service/inbox.py", "grader/whole_file.py", "shutil.py")
+    modules = ("submission/hand_ins.py", "grader/whole_file.py", "shutil.py")
     old, new = b"old" * 1000, b"new" * 1000
     inbox = Inbox(course)
     before = inbox.take(None, "ana", LAB, arrived(inbox, old))
@@ -117,7 +118,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
 
 
 def time_of(path):
-    return datetime.strptime(path.stem, inbox_module.FILE_STAMP).replace(tzinfo=UTC)
+    return datetime.strptime(path.stem, store_module.FILE_STAMP).replace(tzinfo=UTC)
 
 
 def test_what_never_arrived_as_a_whole_is_deleted_when_nothing_more_can_come(course):
@@ -138,7 +139,7 @@ def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monke
 
     take("score 1")
     with monkeypatch.context() as killed:
-        killed.setattr(inbox_module.shutil, "copyfile", None)
+        killed.setattr(store_module.shutil, "copyfile", None)
         with pytest.raises(TypeError):  # the new time stands beside the old notebook
             take("score 2")
     monkeypatch.setattr(command, "_executor", lambda *_: Here())
@@ -150,7 +151,7 @@ def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monke
 
 
 def test_a_submission_is_read_while_none_is_put_in_its_place(course):
-    inbox, other = Inbox(course), Inbox(course)  # as of two processes
+    inbox, other = Inbox(course), HandIns(course)  # as of two processes
     path = arrived(inbox, b"{}")
     with ThreadPoolExecutor() as threads:
         with other.at_rest():

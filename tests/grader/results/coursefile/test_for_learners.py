@@ -38,6 +38,7 @@ def test_the_data_says_dates_and_what_counts_and_names_nobody(tmp_path):
         "Inside PyTorch.",
         "Times are those of Europe/Madrid.",
         "Late: each day begun takes 10 % of what was earned; after 6 days nothing counts.",
+        "Of several hand-ins the one that is worth most after lateness counts.",
         "In the whole term 3 days of lateness are free, where they save most points.",
     ]
     assert found["labs"]["01_one"] == {
