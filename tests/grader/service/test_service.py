@@ -14,7 +14,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.service.app import BODY_SECONDS, MAX_BODY
+from grader.service.app import MAX_BODY
+from grader.service.door import BODY_SECONDS
 from grader.service.queue import Queue
 from tests.grader.service.serving import ENDLESS, Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB, nbgrader, released, solved, source_notebook
@@ -126,8 +127,10 @@ def test_hostile_answers_get_their_verdict_and_bodies_that_do_not_come_hold_up_n
     began, slow = time.monotonic(), []
     for _ in range(40):
         connection = socket.create_connection(("127.0.0.1", service.port))
-        head = "POST /jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
-        connection.sendall(head.encode())
+        head = (
+            f"POST /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token('slow')}\r\n"
+        )
+        connection.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
         slow.append(connection)
     ids = []
     for number, answer in enumerate(hostile):
