@@ -64,6 +64,13 @@ def test_an_answer_that_is_not_there_is_asked_for(service):
     assert status == 404
 
 
+def test_what_is_too_long_to_be_judged_is_refused_and_not_called_unattempted(service):
+    long = [{"id": str(k), "source": "#" * 100_000} for k in range(2)]
+    body = asked(RIGHT)
+    status, said, _ = service.ask("POST", "jobs", "ana", body | {"cells": long + body["cells"]})
+    assert (status, "and at most 150,000 are judged" in said["detail"]) == (422, True)
+
+
 def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
     body = asked(RIGHT, learner="bo", user="bo", name="bo")
     _, said, _ = service.ask("POST", "jobs", "ana", body)
