@@ -169,6 +169,8 @@ def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
     assert queue.since("ana", "twice", before) == 1
     assert queue.since("ana", "row_sums", before) == queue.since("bo", "twice", before) == 0
     assert queue.since("ana", "twice", time.time() + 1) == 0
+    with create_engine(url).connect() as db:
+        assert db.scalar(text("SELECT cells FROM service_job")) == ""
 
 
 def test_a_verdict_that_is_being_made_counts_as_had(queue):
@@ -179,5 +181,3 @@ def test_a_verdict_that_is_being_made_counts_as_had(queue):
     assert queue.since("ana", "twice", 0.0) == 1
     end(queue, running)
     assert queue.since("ana", "twice", 0.0) == 1
-    with create_engine(url).connect() as db:
-        assert db.scalar(text("SELECT cells FROM service_job")) == ""
