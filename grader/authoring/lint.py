@@ -46,7 +46,8 @@ NEEDED = ("title", "points", "cell_seconds")
 # Those that a lab may have. `compile`: true if exercises compile C++, so that grading
 # needs prepared headers; "trace" if they only trace (Dynamo, AOTAutograd, fake tensors), which
 # needs no compiler. `examples`: false if learners get no failing examples. `preload`: groups of
-# modules that its kernels start with; see grader/inside/preload.py.
+# modules that its kernels start with; see grader/inside/preload.py. `loopback`: true if processes
+# of a sandbox reach each other over TCP, as gloo's do.
 LAB_SETTINGS: Expected = {
     **PAGE_SETTINGS,
     "points": (lambda value: is_points(value), "a number above 0"),
@@ -56,6 +57,7 @@ LAB_SETTINGS: Expected = {
         'true, false or "trace"',
     ),
     "examples": TRUTH,
+    "loopback": TRUTH,
     "preload": (
         lambda value: isinstance(value, list) and set(map(str, value)) <= set(ON_DEMAND),
         f"a list of {', '.join(ON_DEMAND)}",

@@ -74,7 +74,7 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
     linux.drop_capabilities()
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # changing the user id has cleared it
-    seccomp.forbid()
+    seccomp.forbid(sandbox["loopback"])
     os.chdir(WORK)
 
 

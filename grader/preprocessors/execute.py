@@ -177,6 +177,7 @@ class Execute(NbGraderExecute):
             files=folder,
             headers=prepared_headers() if compiles else None,
             preload=[*ours.get("preload", ()), *(["tracer"] if traces else [])],
+            loopback=ours.get("loopback") is True,
         )
 
     def _start(self, kernel: UnsafeKernel | SandboxedKernel) -> None:

@@ -239,8 +239,9 @@ class SandboxedKernel(Kernel):
 
     The plain files of ``files`` are copied into its working folder. A lab that compiles has
     ``headers``, of :mod:`grader.sandbox.compiled_headers`; ``preload`` are "tracer" and groups of
-    :data:`grader.inside.preload.ON_DEMAND`. After the start ``connection`` is this side of a socket
-    pair, whose other side is :data:`grader.inside.rpc_server.connection`.
+    :data:`grader.inside.preload.ON_DEMAND`; ``loopback`` is whether its processes may reach each
+    other over TCP and UDP. After the start ``connection`` is this side of a socket pair, whose
+    other side is :data:`grader.inside.rpc_server.connection`.
     """
 
     def __init__(
@@ -251,12 +252,14 @@ class SandboxedKernel(Kernel):
         files: Path | None = None,
         headers: Path | None = None,
         preload: Sequence[str] = (),
+        loopback: bool = False,
     ) -> None:
         super().__init__(name)
         self.limits = limits or Limits()
         self.files = files
         self.headers = headers
         self.preload = preload
+        self.loopback = loopback
         self.connection: socket.socket
         self._lease: socket.socket | None = None
         self._own_time = -1
@@ -277,6 +280,7 @@ class SandboxedKernel(Kernel):
             **asdict(self.limits),
             "headers": str(self.headers) if self.headers else None,
             "preload": list(self.preload),
+            "loopback": self.loopback,
         }
         with ExitStack() as given, ExitStack() as kept:
 

@@ -18,14 +18,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, Field
+from starlette.middleware.body_limit import MAX_BODY_SIZE_SCOPE_KEY
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grader import UserError
 from grader.lesson_links import lesson_url, settled_file
 from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
+from grader.service.door import Door, ask_again
 from grader.service.inbox import Inbox, Receipt
 from grader.service.lab_state import (
     LabState,
@@ -35,7 +36,7 @@ from grader.service.lab_state import (
     lab_states,
     requests_in,
 )
-from grader.service.marking import NOT_YOURS, marking_pages
+from grader.service.marking import NAME, NOT_YOURS, marking_pages
 from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
@@ -45,10 +46,8 @@ from grader.submission.released import remember_release
 
 LOG = logging.getLogger(__name__)
 MAX_BODY = 1 << 20  # bytes of a request
-BODY_SECONDS = 10.0  # in which a request's body has to arrive
 MAX_NOTEBOOK = 20_000_000  # bytes
 NOTEBOOK = "application/x-ipynb+json"
-NOTEBOOK_SECONDS = 60.0
 MOST_ARRIVING = 2  # notebooks of one learner at a time; they fill the disk
 AGAIN = 5.0  # seconds after which one of them has probably arrived
 # Feedback has no script; a browser that opens it from here gives it no rights at all.
@@ -203,8 +202,15 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         finally:
             await asyncio.to_thread(dispatcher.__exit__)
 
-    app = FastAPI(title="Open the Hood: verdicts", lifespan=lifespan)
-    app.add_middleware(Bounded)
+    # its pages of documentation load scripts from elsewhere
+    app = FastAPI(
+        title="Open the Hood: verdicts",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=MAX_BODY,
+    )
+    app.add_middleware(Door, people=people, marking=f"{prefix}/{NAME}/")
 
     @app.exception_handler(RequestValidationError)
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -222,20 +228,25 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
 
     @app.exception_handler(AskAgainError)
     def unknown(_: Request, error: AskAgainError) -> JSONResponse:
-        LOG.error("%s", error)
-        said = "the hub could not be asked who you are; try again in a minute"
-        return JSONResponse({"detail": said}, 503, {"Retry-After": "60"})
+        return ask_again(error)
 
     @app.exception_handler(TooManyError)
     def too_many(_: Request, error: TooManyError) -> JSONResponse:
         after = {"Retry-After": str(math.ceil(error.seconds))}
         return JSONResponse({"detail": str(error)}, 429, after)
 
+    @app.exception_handler(413)
+    def too_large(request: Request, _: Exception) -> JSONResponse:
+        most = request.scope[MAX_BODY_SIZE_SCOPE_KEY]
+        return JSONResponse({"detail": f"the body is too large: at most {most:,} bytes"}, 413)
+
     app.include_router(marking_pages(dispatcher.course.root, people, prefix))
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
-    def who(given: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> Person:
-        person = people.whose(given.credentials)
+    def who(
+        request: Request, _: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]
+    ) -> Person:
+        person: Person | None = request.state.person
         if person is None:
             raise HTTPException(403, "this token is not one of this course's")
         if problem := id_problem(nfc(person.name)):  # it names folders
@@ -310,7 +321,12 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         data, url = path.read_bytes(), lesson_url(course.root)
         return Response(settled_file(data, url) if url else data, media_type=NOTEBOOK)
 
-    @app.put(f"{prefix}/labs/{{lab}}/notebook", status_code=201, responses=REFUSALS)
+    @app.put(
+        f"{prefix}/labs/{{lab}}/notebook",
+        status_code=201,
+        responses=REFUSALS,
+        max_body_size=MAX_NOTEBOOK,
+    )
     async def hand_in(lab: str, person: Who, request: Request) -> Receipt:
         """Take in a notebook as one's newest submission; the receipt says that it is stored."""
         nonlocal arriving
@@ -404,67 +420,14 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
     return app
 
 
-class Bounded:
-    """Refuses a request whose body is too large, or does not arrive in time."""
-
-    def __init__(self, app: ASGIApp):
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handed_in = scope.get("method") == "PUT" and scope["path"].endswith("/notebook")
-        if scope["type"] != "http" or handed_in:  # `hand_in` sees to its own
-            await self._app(scope, receive, send)
-            return
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await _whole(receive)
-        except TimeoutError:
-            await Response("the request's body took too long", 408)(scope, receive, send)
-            return
-        if body is None:
-            said = f"a request has at most {MAX_BODY} bytes"
-            await Response(said, 413, {"Connection": "close"})(scope, receive, send)
-            return
-        given = False
-
-        async def again() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self._app(scope, again, send)
-
-
-async def _whole(receive: Receive) -> bytes | None:
-    """Return a request's body; None when it has more than ``MAX_BODY`` bytes."""
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message: dict[str, Any] = dict(await receive())
-        part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
-        more = message.get("more_body", False)
-        if size > MAX_BODY:
-            return None
-    return b"".join(parts)
-
-
 async def _save(request: Request, path: Path) -> None:
-    """Write a request's body into a file as it arrives, within limits of bytes and time."""
+    """Write a request's body into a file as it arrives."""
     size = 0
     try:
-        async with asyncio.timeout(NOTEBOOK_SECONDS):
-            with path.open("xb") as file:
-                async for part in request.stream():
-                    size += len(part)
-                    if size > MAX_NOTEBOOK:
-                        raise HTTPException(413, f"a notebook has at most {MAX_NOTEBOOK:,} bytes")
-                    file.write(part)
-    except TimeoutError:
-        raise HTTPException(408, "the notebook took too long to arrive") from None
+        with path.open("xb") as file:
+            async for part in request.stream():
+                size += len(part)
+                file.write(part)
     except ClientDisconnect:
         raise HTTPException(400, "the connection ended before the notebook had arrived") from None
     if not size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -14,6 +15,8 @@ from grader.service.people import OfFile, OfHub, People
 
 TEACHERS = "instructors"  # the hub's group, where none is named
 KEEP_ALIVE = 75  # seconds; longer than a proxy's
+MOST_CONNECTIONS = 20_000  # each takes some 50 kB
+OWN_FILES = 200  # of the database, the workers and notebooks that arrive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _connections() -> int:
+    """Allow this process all the files that it may have, and return how many may be connections."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return max(1, min(most - OWN_FILES, MOST_CONNECTIONS))
+
+
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Serve until the process is told to end; or print tokens. Raises UserError."""
     if args.token:
@@ -53,6 +63,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 
         from grader.service.app import make_app
         from grader.service.dispatcher import Dispatcher
+        from grader.service.door import Connection
 
         people: People = OfHub(args.teachers) if args.hub else OfFile(root, args.teachers)
     except ModuleNotFoundError as error:
@@ -65,5 +76,14 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     dispatcher = Dispatcher(open_course(root), args.workers, sandbox=not args.unsafe_no_sandbox)
     dispatcher.prepare()
     app = make_app(dispatcher, people, prefix)
-    uvicorn.run(app, host=host, port=port, timeout_keep_alive=KEEP_ALIVE, log_level="warning")
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        http=Connection,
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
+        limit_concurrency=_connections(),
+        log_level="warning",
+    )
     return 0

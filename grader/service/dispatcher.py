@@ -29,6 +29,7 @@ from grader.service.alone import (
 from grader.service.lab_state import is_out
 from grader.service.people import Person, service_key
 from grader.service.queue import SHORT_TURN, Look, Queue, QueuedJob
+from grader.submission.notebook import MAX_TEXT
 from grader.verdict import FULL, Cause
 
 LOG = logging.getLogger(__name__)
@@ -121,6 +122,12 @@ class Dispatcher:
         alone = exercise_alone(lab, exercise)
         if not alone.asks & {name for name, _ in cells}:
             raise RefusedError(422, "run the cell with your answer first, then ask for its verdict")
+        if (size := sum(len(source) for _, source in cells)) > MAX_TEXT:
+            raise RefusedError(
+                422,
+                f"the cells that you have run hold {size:,} characters, and at most {MAX_TEXT:,} "
+                "are judged: shorten the largest, restart the kernel, and run your cells again",
+            )
         most = rules.labs[lab.name].feedback.attempts if rules and lab.name in rules.labs else None
         if most is not None and not person.teaches:
             midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)

@@ -20,10 +20,11 @@ from starlette.concurrency import run_in_threadpool
 from grader.marking import page
 from grader.marking.book import Marker
 from grader.marking.routes import Marking, RefusedError, Reply, Visitor
+from grader.service.door import COOKIE, LOG_IN
 from grader.service.people import People, Person, service_key
 
 NAME, CALLBACK = "marking", "oauth_callback"
-TOKEN, STATE = "open-the-hood-marking", "open-the-hood-login"  # cookies
+STATE = "open-the-hood-login"  # a cookie, until the hub has answered
 SECONDS_TO_LOG_IN = 600
 LASTS = 14 * 24 * 3600  # seconds that a browser keeps a token; whether it holds is asked anew
 MAX_FORM = 4096  # bytes
@@ -46,7 +47,7 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
 
     def with_cookie(reply: Response, request: Request, name: str, value: str) -> Response:
         secure = request.url.scheme == "https"
-        path, age = (base, LASTS) if name == TOKEN else (f"{prefix}/{CALLBACK}", SECONDS_TO_LOG_IN)
+        path, age = (base, LASTS) if name == COOKIE else (f"{prefix}/{CALLBACK}", SECONDS_TO_LOG_IN)
         reply.set_cookie(name, value, age, path=path, secure=secure, httponly=True, samesite="lax")
         return reply
 
@@ -60,8 +61,8 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
         return reply
 
     def answered(request: Request, path: str, body: bytes) -> Response:
-        token = request.cookies.get(TOKEN, "")
-        person: Person | None = people.whose(token) if token else None
+        token = request.cookies.get(COOKIE, "")
+        person: Person | None = request.state.person
         is_page = not path.startswith("api/")
         if path not in ASSETS:
             if person is None:
@@ -83,15 +84,15 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
     def index() -> Response:
         return RedirectResponse(base, 308)
 
-    @router.post(f"{base}login")
+    @router.post(f"{base}{LOG_IN}", max_body_size=MAX_FORM)
     async def log_in(request: Request) -> Response:
-        said = parse_qs((await request.body())[:MAX_FORM].decode(errors="replace"))
+        said = parse_qs((await request.body()).decode(errors="replace"))
         token = said.get("token", [""])[0].rpartition(",")[2].strip()  # perhaps `NAME,TOKEN`
         person = await run_in_threadpool(people.whose, token)
         if person is None or not person.teaches:
             problem = NOT_YOURS if person else "This is no token of this course."
             return to_login(request, problem)
-        return with_cookie(RedirectResponse(base, 303), request, TOKEN, token)
+        return with_cookie(RedirectResponse(base, 303), request, COOKIE, token)
 
     @router.get(f"{prefix}/{CALLBACK}")
     def come_back(request: Request, code: str = "", state: str = "") -> Response:
@@ -99,7 +100,7 @@ def marking_pages(root: Path, people: People, prefix: str) -> APIRouter:
         if not (code and known and hmac.compare_digest(known.encode(), state.encode())):
             return _refused(403, f"this login was not begun here: begin again at {base}", True)
         token = people.end_login(code, state)
-        return with_cookie(RedirectResponse(base, 303), request, TOKEN, token)
+        return with_cookie(RedirectResponse(base, 303), request, COOKIE, token)
 
     @router.api_route(f"{base}{{path:path}}", methods=["GET", "PUT", "POST"])
     async def marking_page(path: str, request: Request) -> Response:

@@ -175,9 +175,12 @@ class Queue:
         return new
 
     def since(self, learner: str, exercise: str, moment: float) -> int:
-        """Return how many verdicts on an exercise a learner has had since a moment."""
+        """Return how many verdicts on an exercise a learner has had since a moment.
+
+        One that is being made counts: else a check that is sent meanwhile would be one too many.
+        """
         mine = (JOBS.c.learner == learner, JOBS.c.exercise == exercise)
-        had = (JOBS.c.state == State.DONE, JOBS.c.received >= moment)
+        had = (JOBS.c.state.in_([State.DONE, State.RUNNING]), JOBS.c.received >= moment)
         with self._engine.connect() as db:
             return db.scalar(select(func.count()).select_from(JOBS).where(*mine, *had)) or 0
 

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 10: Distributed", points: 40, cell_seconds: 90, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 10: Distributed", points: 40, cell_seconds: 90, preload: [optimizers], loopback: true}
 # ---
 
 # %% [markdown]

@@ -46,7 +46,8 @@ def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureR
         preload.append("tracer")
     if compiles or preload:  # a zygote forgets nothing that it imported for one lab
         request.addfinalizer(shut_down)
-    with Inmate(headers=headers, preload=preload) as inmate:
+    loopback = nb.metadata.open_the_hood.get("loopback", False)
+    with Inmate(headers=headers, preload=preload, loopback=loopback) as inmate:
         before = set(inmate.value("import sys\nlist(sys.modules)"))
         for cell in nb.cells:
             if cell.cell_type == "code":

@@ -17,11 +17,13 @@ X32 = 0x40000000
 UNKNOWN = -1  # to libseccomp, because it is older than the call
 
 
-def verdict(machine: str, number: int, *arguments: int, architecture: int = 0) -> str | int:
+def verdict(
+    machine: str, number: int, *arguments: int, architecture: int = 0, loopback: bool = False
+) -> str | int:
     """What the filter says of a call: one of the words above, or the error that it fails with."""
     data = struct.pack("IIQ", number, architecture or seccomp.MACHINES[machine][1], 0)
     data += struct.pack("6Q", *(*arguments, *[0] * 6)[:6])
-    steps = list(struct.iter_unpack("HBBI", seccomp.program(machine)))
+    steps = list(struct.iter_unpack("HBBI", seccomp.program(machine, loopback)))
     at = loaded = 0
     while True:
         code, if_true, if_false, value = steps[at]
@@ -85,7 +87,8 @@ def test_what_is_listed_is_allowed_and_nothing_else(machine: str) -> None:
 NEVER = (
     "landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_create memfd_secret "
     "shmget semget msgget mq_open add_key request_key keyctl io_setup io_uring_setup fanotify_init "
-    "inotify_init1 vmsplice tee userfaultfd bpf perf_event_open seccomp mbind set_mempolicy "
+    "inotify_init1 vmsplice splice sendfile tee userfaultfd bpf perf_event_open seccomp mbind "
+    "set_mempolicy "
     "process_madvise process_vm_readv process_vm_writev ptrace kcmp pidfd_getfd mincore cachestat "
     "mount umount2 move_mount open_tree fsopen mount_setattr unshare setns pivot_root chroot "
     "name_to_handle_at open_by_handle_at setpriority ioprio_set sched_setattr sched_setscheduler "
@@ -139,10 +142,11 @@ def test_what_no_lab_needs_is_refused(machine: str, name: str) -> None:
         ("socketpair", (1, 1), ALLOW),
         ("socketpair", (2, 1), errno.EAFNOSUPPORT),
         ("socket", (1, 1), ALLOW),
-        ("socket", (2, 1 | 0x80000), ALLOW),
+        ("socket", (2, 1 | 0x80000), errno.ENETUNREACH),
+        ("socket", (10, 2), errno.ENETUNREACH),
         ("socket", (16, 3, 0), ALLOW),
         ("socket", (40, 1), errno.EAFNOSUPPORT),
-        ("socket", (2, 3, 255), errno.EPROTONOSUPPORT),
+        ("socket", (2, 3, 255), errno.ENETUNREACH),
     ],
 )
 def test_arguments_decide(
@@ -150,3 +154,20 @@ def test_arguments_decide(
 ) -> None:
     asked = seccomp.ALLOWED[name][seccomp.MACHINES[machine][0]]
     assert verdict(machine, asked, *arguments) == said
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((2, 1 | 0x80000), ALLOW),
+        ((10, 2, 17), ALLOW),
+        ((2, 3, 255), errno.EPROTONOSUPPORT),
+        ((40, 1), errno.EAFNOSUPPORT),
+    ],
+)
+def test_a_lab_may_ask_for_tcp_and_udp_and_gets_nothing_else(
+    machine: str, arguments: tuple[int, ...], said: str | int
+) -> None:
+    asked = seccomp.ALLOWED["socket"][seccomp.MACHINES[machine][0]]
+    assert verdict(machine, asked, *arguments, loopback=True) == said

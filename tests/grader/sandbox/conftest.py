@@ -20,6 +20,14 @@ def shared(problems: list[str]) -> Iterator[Inmate]:
 
 
 @pytest.fixture(scope="module")
+def connected(problems: list[str]) -> Iterator[Inmate]:
+    """A kernel like `shared`, of a lab whose processes may reach each other over TCP and UDP."""
+    demand_sandboxes(problems)
+    with Inmate(loopback=True) as inmate:
+        yield inmate
+
+
+@pytest.fixture(scope="module")
 def own_zygote() -> Iterator[None]:
     """A zygote for a module that counts on a new one, or lets it import what others don't expect.
 

@@ -78,7 +78,7 @@ def test_ranks_find_each_other_though_no_file_can_be_locked(full: bool) -> None:
             return (yield "all_reduce", tensor, "sum")
         came = [over_gloo(summed, 4, torch.tensor([float(k)])) for k in range({rounds})]
         """
-    with Inmate() as inmate:
+    with Inmate(loopback=True) as inmate:
         assert "Error" not in inmate.run(textwrap.dedent(code))
         summed = inmate.value("[[tensor.item() for tensor in each] for each in came]")
     assert summed == [[4.0 * k] * 4 for k in range(rounds)]
@@ -103,7 +103,7 @@ def test_what_was_traced_starts_no_thread_that_a_fork_would_lack() -> None:
         names = {open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")}
         print([n for n in names if "autograd" in n], [g.item() for g in over_gloo(program, 2)])
         """
-    with Inmate() as inmate:
+    with Inmate(loopback=True) as inmate:
         assert inmate.run(textwrap.dedent(code)) == "[] [2.0, 2.0]\n"
 
 
@@ -347,7 +347,7 @@ HOGS = {
 @pytest.mark.parametrize("how", HOGS)
 def test_more_memory_than_the_limit_ends_the_sandbox(how: str) -> None:
     limit = 60 if how == "empty files" else 400
-    with Inmate(limits=Limits(memory=limit * MIB)) as inmate:
+    with Inmate(limits=Limits(memory=limit * MIB), loopback=how == "TCP") as inmate:
         inmate.begin(HOGS[how])
         assert inmate.ends() == f"it used more than {limit} MiB of memory"
     assert not descendants()

@@ -11,7 +11,10 @@ terminals                               a sandbox has none
 epoll sets                              counted: half of a process's descriptors watch the others;
                                         what others add to inherited sets is bounded by 256
                                         descriptors of 64 processes, to 256 MiB
-UNIX, TCP, UDP and netlink sockets      counted: buffers that can't be enlarged
+UNIX and netlink sockets                counted: buffers that can't be enlarged
+TCP and UDP sockets                     refused, unless a lab asks for them: one byte that is not
+                                        read can keep 32 KiB
+pages of files in sockets and pipes     refused: splice, vmsplice, tee, sendfile
 memfd, System V, shared anonymous       refused by the filter
 Landlock, keys, BPF, io_uring, AIO      refused by the filter
 inotify, fanotify, leases, locks        refused, or without effect
@@ -48,14 +51,29 @@ MIB = 2**20
         ("c.prctl(78, 1, 1 << 20, 0, 0)", errno.EINVAL),
         ("c.setsockopt(held.fileno(), 1, 26, filter, 16)", errno.ENOPROTOOPT),
         ("c.mmap(None, 1 << 21, 3, 0x40022, -1, 0)", errno.ENOMEM),
+        ("c.splice(file, None, ends[1], None, 1, 0)", errno.EPERM),
+        ("c.sendfile(held.fileno(), file, None, 1)", errno.EPERM),
+        ("c.socket(2, 1, 0)", errno.ENETUNREACH),
+        ("c.socket(10, 2, 0)", errno.ENETUNREACH),
     ],
-    ids=["rule sets of Landlock", "a table of futexes", "a filter on a socket", "huge pages"],
+    ids=[
+        "rule sets of Landlock",
+        "a table of futexes",
+        "a filter on a socket",
+        "huge pages",
+        "a page of a file in a pipe",
+        "a page of a file in a socket",
+        "TCP",
+        "UDP over IPv6",
+    ],
 )
 def test_what_would_not_be_counted_is_refused(shared: Inmate, code: str, error: int) -> None:
     before = (
-        "import ctypes, socket, struct\n"
+        "import ctypes, os, socket, struct\n"
         "c = ctypes.CDLL(None, use_errno=True)\n"
-        "held = socket.socket()\n"
+        "held, other = socket.socketpair()\n"
+        "open('file', 'w').write('x')\n"
+        "file, ends = os.open('file', os.O_RDONLY), os.pipe()\n"
         "steps = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0))\n"
         "filter = struct.pack('HxxxxxxP', 1, ctypes.addressof(steps))\n"
     )

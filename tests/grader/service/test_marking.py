@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from grader.marking.page import POLICY
 from grader.service.app import make_app
 from grader.service.dispatcher import Dispatcher
-from grader.service.marking import TOKEN
+from grader.service.door import COOKIE
 from grader.service.people import OfFile, OfHub
 from tests.grader.marking.classroom import recorded
 
@@ -74,7 +74,7 @@ def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app
     assert "form-action 'self'" in asked.headers["Content-Security-Policy"]
     for token, said in [("x.y", "no token of this course"), (people.token("ana"), "who teach")]:
         refused = someone.log_in(token)
-        assert (refused.status_code, TOKEN in refused.cookies) == (401, False)
+        assert (refused.status_code, COOKIE in refused.cookies) == (401, False)
         assert said in refused.text
     assert Browser(app).log_in(f"marta,{people.token('marta')}").status_code == 303  # as printed
     let_in = someone.log_in(people.token("marta"))
@@ -92,7 +92,7 @@ def test_a_learners_cookie_and_none_open_nothing(app, people, browser):
     paths = ["", f"question/{question}", f"api/names/{question}", f"api/answer/{grades['ana']}"]
     for token in ("", people.token("ana"), people.token("marta")[:-1] + "x"):
         other = Browser(app)
-        other.client.cookies.set(TOKEN, token)
+        other.client.cookies.set(COOKIE, token)
         for path in paths:
             reply = other.page(path)
             assert reply.status_code in (401, 403), path

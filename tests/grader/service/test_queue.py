@@ -171,3 +171,13 @@ def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
     assert queue.since("ana", "twice", time.time() + 1) == 0
     with create_engine(url).connect() as db:
         assert db.scalar(text("SELECT cells FROM service_job")) == ""
+
+
+def test_a_verdict_that_is_being_made_counts_as_had(queue):
+    """Else a learner with five verdicts a day gets a sixth, sent while the fifth is made."""
+    put(queue, "ana")
+    assert queue.since("ana", "twice", 0.0) == 0  # a newer one takes its place
+    running = queue.take()
+    assert queue.since("ana", "twice", 0.0) == 1
+    end(queue, running)
+    assert queue.since("ana", "twice", 0.0) == 1

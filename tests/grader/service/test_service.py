@@ -15,7 +15,8 @@ from zoneinfo import ZoneInfo
 import nbformat
 import pytest
 
-from grader.service.app import BODY_SECONDS, MAX_BODY
+from grader.service.app import MAX_BODY
+from grader.service.door import BODY_SECONDS
 from grader.service.queue import Queue
 from tests.grader.service.serving import ENDLESS, Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB, nbgrader, released, solved, source_notebook
@@ -62,6 +63,13 @@ def test_an_answer_that_is_not_there_is_asked_for(service):
     )
     status, said, _ = service.ask("POST", "jobs", "ana", asked(RIGHT, "thrice"))
     assert status == 404
+
+
+def test_what_is_too_long_to_be_judged_is_refused_and_not_called_unattempted(service):
+    long = [{"id": str(k), "source": "#" * 100_000} for k in range(2)]
+    body = asked(RIGHT)
+    status, said, _ = service.ask("POST", "jobs", "ana", body | {"cells": long + body["cells"]})
+    assert (status, "and at most 150,000 are judged" in said["detail"]) == (422, True)
 
 
 def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
@@ -127,8 +135,10 @@ def test_hostile_answers_get_their_verdict_and_bodies_that_do_not_come_hold_up_n
     began, slow = time.monotonic(), []
     for _ in range(40):
         connection = socket.create_connection(("127.0.0.1", service.port))
-        head = "POST /jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
-        connection.sendall(head.encode())
+        head = (
+            f"POST /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token('slow')}\r\n"
+        )
+        connection.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
         slow.append(connection)
     ids = []
     for number, answer in enumerate(hostile):

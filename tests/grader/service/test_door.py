@@ -1,0 +1,197 @@
+"""What comes in: who sends it is known before anything is read, and then there are bounds."""
+
+import asyncio
+import re
+import resource
+import socket
+import time
+
+import pytest
+
+from grader.course import open_course
+from grader.service import door
+from grader.service.app import MAX_BODY, MAX_NOTEBOOK, make_app
+from grader.service.dispatcher import Dispatcher
+from grader.service.marking import MAX_FORM
+from grader.service.people import OfFile
+from tests.grader.service.serving import Service, asked, make_served
+from tests.grader.tiny import ANSWERS, LAB
+from tests.patience import PATIENCE
+
+PREFIX = "/services/course"
+PART = b"x" * 65_536
+MOST = 64 << 20  # bytes that are sent, at most
+pytestmark = pytest.mark.slow(12)
+
+
+@pytest.fixture(scope="module")
+def people(root):
+    return OfFile(root, ["marta"])
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return make_served(tmp_path_factory.mktemp("door") / "course")
+
+
+@pytest.fixture(scope="module")
+def app(root, people):
+    return make_app(Dispatcher(open_course(root), workers=0), people, PREFIX)
+
+
+def requests(routes):
+    """All methods and paths of the application, and some that it has not."""
+    for route in routes:
+        inner = getattr(route, "original_router", None)
+        yield from requests(inner.routes) if inner else ()
+        path = getattr(route, "path", "")
+        for name, value in {"lab": LAB, "job": "0" * 32, "path:path": "notebook"}.items():
+            path = path.replace(f"{{{name}}}", value)
+        yield from ((method, path) for method in getattr(route, "methods", None) or ())
+
+
+@pytest.fixture(scope="module")
+def every(app):
+    found = set(requests(app.routes))
+    paths = {path for _, path in found}
+    assert not [path for path in paths if "{" in path], "give the test a value for this"
+    assert {f"{PREFIX}/jobs", f"{PREFIX}/marking/login", f"{PREFIX}/marking/notebook"} <= paths
+    other = {f"{PREFIX}{end}" for end in ("/x/notebook", "/marking/x/notebook", "/marking/login/")}
+    methods = ("GET", "POST", "PUT", "DELETE", "PATCH")
+    return sorted(found | {(method, path) for path in paths | other for method in methods})
+
+
+def send(app, method, path, headers, declared=None):
+    """Send a body that does not end by itself; return the status and how much of it was read."""
+    read = 0
+    statuses = []
+
+    async def receive():
+        nonlocal read
+        read += len(PART)
+        return {"type": "http.request", "body": PART, "more_body": read < MOST}
+
+    async def answer(message):
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    if declared:
+        headers = {**headers, "content-length": str(declared)}
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("x", 1),
+        "server": ("x", 1),
+        "state": {},
+    }
+    asyncio.run(app(scope, receive, answer))
+    return statuses[0], read
+
+
+@pytest.mark.parametrize("declared", [None, 500 << 20])
+def test_of_a_sender_whom_nobody_knows_nothing_is_read(app, people, every, declared):
+    forged = f"{people.token('ana')[:-1]}x"
+    heads = [{}, {"authorization": f"Bearer {forged}"}, {"cookie": f"{door.COOKIE}={forged}"}]
+    for method, path in every:
+        logs_in = (method, path) == ("POST", f"{PREFIX}/marking/login")
+        for headers in heads:
+            _, read = send(app, method, path, headers, declared)
+            assert read <= (MAX_FORM + len(PART) if logs_in else 0), (method, path, headers)
+
+
+def test_of_a_sender_who_is_known_no_more_is_read_than_the_route_takes(app, people, every):
+    refused = set()
+    for who in ("ana", "marta"):
+        token = people.token(who)
+        both = {"authorization": f"Bearer {token}", "cookie": f"{door.COOKIE}={token}"}
+        for method, path in every:
+            hands_in = (method, path) == ("PUT", f"{PREFIX}/labs/{LAB}/notebook")
+            status, read = send(app, method, path, both)
+            most = MAX_NOTEBOOK if hands_in else MAX_BODY
+            assert read <= most + len(PART), (method, path)
+            assert status >= 400 or read <= len(PART), (method, path)
+            refused |= {(method, path)} if status == 413 else set()
+    assert {("POST", f"{PREFIX}/jobs"), ("PUT", f"{PREFIX}/labs/{LAB}/notebook")} <= refused
+
+
+def test_a_token_counts_where_it_belongs_alone(app, people):
+    """Else a page that a browser opens elsewhere could send the cookie along to other routes."""
+    token = people.token("marta")
+    assert send(app, "GET", f"{PREFIX}/queue", {"authorization": f"Bearer {token}"})[0] == 200
+    assert send(app, "GET", f"{PREFIX}/queue", {"cookie": f"{door.COOKIE}={token}"})[0] == 401
+    page = f"{PREFIX}/marking/"
+    assert send(app, "GET", page, {"authorization": f"Bearer {token}"})[0] == 401
+    assert send(app, "GET", page, {"cookie": f"{door.COOKIE}={token}"})[0] == 200
+
+
+def test_a_body_that_comes_too_slowly_is_not_waited_for(app, people, monkeypatch):
+    monkeypatch.setattr(door, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(door, "LEAST_RATE", 1e6)
+    parts = iter([b"x" * 300_000, b"x" * 300_000])
+
+    async def receive():
+        await asyncio.sleep(0.1)
+        if part := next(parts, None):
+            return {"type": "http.request", "body": part, "more_body": True}
+        return await asyncio.sleep(PATIENCE)
+
+    async def read():
+        body = door._in_time(receive)
+        while True:
+            await body()
+
+    began = time.monotonic()
+    with pytest.raises(door.HTTPException) as refused:
+        asyncio.run(read())
+    assert refused.value.status_code == 408
+    assert time.monotonic() - began > 0.75  # 0.2 s, and 0.6 for what came
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_connections_that_say_nothing_deafen_nobody(root):
+    """There are more than the usual soft limit of descriptors; then each is closed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    service = Service(root, workers=1)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    silent = []
+    try:
+        for number in range(1100):
+            connection = socket.create_connection(("127.0.0.1", service.port))
+            connection.sendall([b"", b"GET /labs HTTP/1.1\r\nHost"][number % 2])
+            silent.append(connection)
+        began = time.monotonic()
+        assert "2 of 2" in service.check("ana", ANSWERS["twice"])["card"]["text/plain"]
+        for connection in (silent[0], silent[1], silent[-1]):
+            connection.settimeout(PATIENCE)
+            assert connection.recv(100) == b""
+        assert time.monotonic() - began < door.HEAD_SECONDS + PATIENCE / 2
+    finally:
+        for connection in silent:
+            connection.close()
+        service.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_an_answer_before_the_bodys_end_closes_the_connection(root):
+    service = Service(root, workers=1)
+    try:
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(
+                b"PUT /marking/notebook HTTP/1.1\r\nHost: x\r\nContent-Length: 500000000\r\n\r\nx"
+            )
+            connection.settimeout(PATIENCE)
+            said = b"".join(iter(lambda: connection.recv(1000), b""))
+        assert re.match(rb"HTTP/1.1 (403|413) ", said)
+        assert service.ask("POST", "jobs", "ana", asked(ANSWERS["twice"]))[0] == 202
+    finally:
+        service.close()
