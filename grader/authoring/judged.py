@@ -4,7 +4,7 @@ The instructor's notebook says of each exercise which version of it was judged, 
 that decides: its check, its answers, and the lab's code. Where that is another one now, the build
 draws one seed, and judges the lab's solution, an untouched stub, each alternate and each
 misconception against what they say they earn. The seed is the digest, so the same text gives the
-same cases. Prose decides nothing; whether the grader itself still judges as it did is for the tests.
+same cases. Prose decides nothing. Whether the grader itself still judges as it did, tests say.
 """
 
 from __future__ import annotations

@@ -8,17 +8,19 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.lesson_links import lesson_url, settle
-from grader.metadata import MAY_RAISE
+from grader.metadata import JUDGED, KEY, MAY_RAISE
 
 
 class Release(NbGraderPreprocessor):
     """Finish a release: links lead to the site, if ``lesson_url`` is set, and Run All goes on.
 
-    An exercise's check and its graded cell may raise, since a stub does.
+    An exercise's check and its graded cell may raise, since a stub does. What the instructor's
+    answers were judged with is nothing to a learner: a release is another only where its text is.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         url = lesson_url()
+        nb.metadata.get(KEY, {}).pop(JUDGED, None)
         for cell in nb.cells:
             if url:
                 settle(cell, url)
