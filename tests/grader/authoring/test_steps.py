@@ -8,6 +8,7 @@ import pytest
 from grader.authoring import execute, review, steps
 from grader.authoring.release import generate
 from grader.authoring.text import Refused
+from grader.metadata import JUDGED, KEY
 from grader.phase_paths import ROOT, pages
 from tests.grader.authoring.example import LAB
 
@@ -153,6 +154,9 @@ def test_with_an_address_of_the_site_the_release_links_it(built, monkeypatch):
     after = nbformat.reads(generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"].decode(), 4)
     there = "../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor"
     assert any(there in cell.source for cell in before.cells)
+    # nor does a release tell learners what the instructor's answers were judged with
+    assert JUDGED.encode() in built[SOURCE]
+    assert JUDGED not in before.metadata[KEY]
     for cell in before.cells:
         cell.source = cell.source.replace(
             there, "https://a.org/lessons/01_rows.html#bytes-under-a-tensor"
@@ -261,7 +265,7 @@ def bring_home(project):
 
 
 def test_an_edit_comes_home(course, no_kernel):
-    edit(course, SOURCE, set_source(3, "count = math.prod(shape)", "count = max(shape)"))
+    edit(course, SOURCE, set_source(3, "count = math.prod(shape)", "count = math.prod([*shape])"))
     edit(course, PAGE, set_source(0, "A fact", "A claim"))
     with pytest.raises(Refused, match="holds edits that phases/01_rows/lab.py does not"):
         build(course)
@@ -270,7 +274,7 @@ def test_an_edit_comes_home(course, no_kernel):
         "phases/01_rows/lab.py: written",
     ]
     assert (course.phase / "lab.py").read_text() == LAB.replace(
-        "count = math.prod(shape)", "count = max(shape)"
+        "count = math.prod(shape)", "count = math.prod([*shape])"
     )
     # A further edit, before any build, is told from the first.
     edit(course, SOURCE, set_source(4, "bytes", "B"))
