@@ -277,7 +277,7 @@ def test_an_edit_comes_home(course, no_kernel):
         "count = math.prod(shape)", "count = math.prod([*shape])"
     )
     # A further edit, before any build, is told from the first.
-    edit(course, SOURCE, set_source(4, "bytes", "B"))
+    edit(course, SOURCE, set_source(4, '"bytes"', '"B"'))
     assert bring_home(course) == ["phases/01_rows/lab.py: written"]
     build(course)
     assert check(course) == []
