@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from grader.authoring.quotes import introduction, questions
-from grader.authoring.text import Problem, Text
+from grader.authoring.text import Problem, Text, TextCell, at
 from grader.phase_paths import PhasePaths
 from utils.checks.answers import AnswersFile, WrongAnswers
 from utils.checks.answers_form import Place, line_of
@@ -37,10 +37,23 @@ def answer_problems(phase: PhasePaths, lab: Text, checks: Mapping[str, Check]) -
         found = [fault for rule in RULES for fault in rule(check, entries)]
         for place, message in (*found, *quote_faults(lab, path.stem, entries)):
             yield Problem(shown, line_of(content, place), message)
+        if found:
+            continue  # the reader would stop at the same
         try:
             check.read_answers()
         except WrongAnswers as wrong:
             yield Problem(shown, wrong.line, wrong.message)
+        except KeyError as error:
+            message = (
+                f"the lab's solution does not define {error.args[0]}, which the check asks for"
+            )
+            yield from (at(lab, one, message) for one in lab.cells if _solves(one, check))
+        except LookupError as error:  # the check has no reference
+            yield Problem(shown, 1, str(error))
+
+
+def _solves(cell: TextCell, check: Check) -> bool:
+    return cell.header.get("solution") == check.name
 
 
 def says_faults(_check: Check, entries: Entries) -> Faults:

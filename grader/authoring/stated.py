@@ -159,8 +159,7 @@ def time_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
     for words, chosen in [(plain, usual), *timed]:
         said = duration(words)
         minutes = sum(part.minutes or 0 for part in parts if part.number in chosen)
-        near = ROUNDED if minutes >= HOUR / 2 else 0
-        if said is not None and abs(said - minutes) > near:
+        if said is not None and abs(said - minutes) > (ROUNDED if said >= HOUR / 2 else 0):
             shown = TIME.search(words)
             which = f" of {', '.join(map(str, sorted(chosen)))}" if chosen != usual else ""
             message = (

@@ -172,13 +172,16 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
         return
     from grader.authoring.judged import digests  # here, because it imports torch
 
-    sources = {texts.phase.name: to_notebook(texts.lab) for texts in labs if texts.lab}
-    made = {name: to_bytes(notebook) for name, notebook in sources.items()}
-    releases = generate(made, labs[0].phase.root)
+    sources: dict[str, bytes] = {}
     for texts in labs:
-        phase, source = texts.phase, sources[texts.phase.name]
-        source.metadata[KEY] |= {JUDGED: digests(phase)}
-        say(write(phase, phase.source, to_bytes(source)))
+        if texts.lab:
+            notebook = to_notebook(texts.lab)
+            notebook.metadata[KEY] |= {JUDGED: digests(texts.phase)}
+            sources[texts.phase.name] = to_bytes(notebook)
+    releases = generate(sources, labs[0].phase.root)
+    for texts in labs:
+        phase = texts.phase
+        say(write(phase, phase.source, sources[phase.name]))
         if holds_work(phase.release) and not force:
             shown = phase.relative(phase.release)
             say(f"{shown}: kept, somebody has been working in it (`build --force` replaces it)")

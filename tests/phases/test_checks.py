@@ -39,10 +39,6 @@ def test_candidates_come_out_as_predicted(phase, check, seeds, full):
 def test_candidates_are_enough(phase, check):
     assert len(check.misconceptions) >= 3
     assert len(check.alternates) >= 1
-    assert all(m.explanation.endswith(".") for m in check.misconceptions)
-    assert len({c.name for c in check.misconceptions + check.alternates}) == len(
-        check.misconceptions
-    ) + len(check.alternates)
 
 
 @pytest.mark.parametrize(("phase", "check"), of_each(dear.TRAINS))

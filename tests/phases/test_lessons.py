@@ -11,11 +11,10 @@ import pytest
 
 from grader.authoring.folds import OPEN, fold_answers
 from grader.authoring.notebook import read
-from grader.phase_paths import anchor, phases
+from grader.phase_paths import phases
 from utils import views
 
 OPENING = ["Where we are", "Resumen en español", "The question"]
-LINK = re.compile(r"\]\((?:\.\./\.\./notebooks/)?(\d\d_\w+)\.ipynb#([^\s()]+)\)")
 CLOSING = ["What you can now do", "What this phase leaves out", "Sources"]
 LESSONS = [phase for phase in phases() if phase.lesson.exists()]
 
@@ -107,23 +106,3 @@ def test_the_lesson_does_not_solve_the_lab(phase, code):
     lines = {line.strip() for solution in solutions for line in solution.splitlines()}
     given_away = lines & {line.strip() for source in code for line in source.splitlines()}
     assert {line for line in given_away if len(line) > 24} == set()
-
-
-@pytest.fixture(scope="module")
-def anchors():
-    """Of each lesson, by name, what a link to a cell that begins with a heading ends in."""
-    found = {}
-    for phase in LESSONS:
-        cells = jupytext.read(phase.lesson, fmt="py:percent").cells
-        heads = [
-            re.match(r"#+ (.+)", cell.source) for cell in cells if cell.cell_type == "markdown"
-        ]
-        found[phase.name] = {anchor(head[1]) for head in heads if head}
-    return found
-
-
-def test_a_link_to_another_lesson_leads_to_a_heading(phase, anchors):
-    texts = [path.read_text() for path in (phase.lesson, phase.lab) if path.exists()]
-    links = [link for text in texts for link in LINK.findall(text)]
-    lost = [f"{name}.ipynb#{place}" for name, place in links if place not in anchors.get(name, ())]
-    assert not lost

@@ -46,10 +46,12 @@ FOR_ALL = {
 
 @pytest.mark.parametrize(("phase", "exercise"), EXERCISES)
 def test_every_sentence_is_quoted(phase, exercise):
-    """That the wrong answers lose points, and the right ones none, is what test_banks.py tests."""
+    """That the wrong answers lose points, and the right ones none, is what test_banks.py tests.
+
+    That what the files beside the checks quote is there, the build sees.
+    """
     question = questions(phase)[exercise]
     no_rules = told(phase, exercise)
-    assert [q for q in no_rules if q not in question] == []
     assert unquoted(question, [*no_rules, *quoted(phase, exercise)]) == []
 
 

@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.checks.answers_form import form_faults, line_of
-from utils.checks.lab_solution import lab_names, run
+from utils.checks.lab_solution import lab_names, phase_folder, run
 
 Edits = Sequence[Sequence[str]]  # pairs of a text and what stands there instead
 
@@ -129,8 +129,7 @@ class AnswersFile:
     @classmethod
     def beside(cls, module: str, exercise: str) -> AnswersFile:
         """Read the file beside a module of checks, as :meth:`at` does."""
-        here = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here")
-        return cls.at(here.parents[1] / "answers" / f"{exercise}.toml", module)
+        return cls.at(phase_folder(module) / "answers" / f"{exercise}.toml", module)
 
     @classmethod
     def at(cls, path: Path, module: str = "") -> AnswersFile:

@@ -17,15 +17,21 @@ def lab_solution(module: str, exercise: str, name: str = "") -> Any:
     """Return a function or class of the lab's own solution, without annotations and docstrings.
 
     It runs among the names that the lab's cells import, not among those of the check's file.
-    module: ``__name__`` of the check's file, which lies in ``checks`` beside ``lab.py``. exercise:
-    the exercise's name. name: of the function or class; by default the exercise's. Raises
+    module: ``__name__`` of the check's file, ``checks.py`` or one in ``checks``. exercise: the
+    exercise's name. name: of the function or class; by default the exercise's. Raises
     LookupError if the lab has no such solution.
     """
-    lab = Path(str(sys.modules[module].__file__)).parents[1] / "lab.py"
+    lab = phase_folder(module) / "lab.py"
     try:
         return lab_names(lab, exercise, module)[name or exercise]
     except KeyError:
         raise LookupError(f"{lab}: the solution {exercise!r} has no {name or exercise!r}") from None
+
+
+def phase_folder(module: str) -> Path:
+    """Return the folder of the phase whose checks a module is, or is one of, by its name."""
+    folder = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here").parent
+    return folder.parent if folder.name == "checks" else folder
 
 
 def supply(names: dict[str, Any], lab: Path, source: str) -> None:

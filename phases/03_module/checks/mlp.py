@@ -60,6 +60,16 @@ def _(draw):
         hidden = (x @ state["hidden.weight"].mT + state["hidden.bias"]).relu()
         return hidden @ state["output.weight"].mT + state["output.bias"]
 
+    def a_signed_state(x, *widths, **fitted):
+        """One with which outputs of x are negative and positive, so that a relu behind them shows."""
+        for _ in range(100):
+            state = a_state(*widths)
+            exact = {name: tensor.double() for name, tensor in state.items()} | fitted
+            out = computed(exact, x.double())
+            if out.min() < -0.1 and out.max() > 0.1:
+                break
+        return state
+
     def begun(*widths, many=False):
         upstream, x = torch.ones(3, widths[-1]), draw.tensor((3, widths[0]))
 
@@ -206,11 +216,11 @@ def _(draw):
         return Case(fits, play, shown="x is overwritten afterwards", places=places)
 
     def moved(*widths):
-        state = a_state(*widths)
         x = draw.tensor((2, 5, widths[0]), torch.float64) / 4  # of deviations below 1
         rows = x.flatten(0, 1)
-        exact = {name: tensor.double() for name, tensor in state.items()}
-        exact |= {"centre": rows.mean(0), "scale": rows.var(0, correction=0).sqrt()}
+        fitted = {"centre": rows.mean(0), "scale": rows.var(0, correction=0).sqrt()}
+        state = a_signed_state(x, *widths, **fitted)
+        exact = {name: tensor.double() for name, tensor in state.items()} | fitted
         want = computed(exact, x)
 
         def play(subject):
@@ -272,14 +282,16 @@ def _(draw):
     # where n is 1 the deviation is largest, and a bound that is far off elsewhere is near
     yield begun(1, draw.integer(40_000, 41_000), 1, many=True)
 
-    state = a_state(i, h, o)
+    rows = draw.tensor((4, i))
+    state = a_signed_state(rows, i, h, o)
+    yield through(rows, state, i, h, o)
     for layout in LAYOUTS:
         yield through(laid_out(draw, (4, i), layout), state, i, h, o)
         yield through(laid_out(draw, (3, 2, i), layout), state, i, h, o)
     for shape in ((i,), (2, 1, 3, i), (0, i), (1, i)):
         yield through(draw.tensor(shape), state, i, h, o)
     yield through(draw.tensor((3, 3)), a_state(3, 3, 3), 3, 3, 3)
-    narrow = a_state(i, h, o)
+    narrow = an_open_state(i, h, o)
     yield through(draw.tensor((4, i)) / 1e6, {**narrow, "centre": narrow["centre"] / 1e6, "scale": narrow["scale"] / 1e6}, i, h, o)
     yield through(draw.tensor((3, 1)), a_state(1, 1, 1), 1, 1, 1)
 

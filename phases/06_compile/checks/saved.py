@@ -82,6 +82,7 @@ def _(draw):
     yield asked(corners, "x needs no gradient", layers, shapes, fixed=(0,))
     yield asked(corners, "the first weight needs none", layers, shapes, fixed=(1,))
     yield asked(corners, "the last weight needs none", [("relu",), ("linear",)], shapes[:2], fixed=(1,))
+    yield asked(corners, "a node that is read twice", [("relu",), ("sin",)], [(a, b)])
     free = [("exp",), ("keep",), ("linear",), ("sin",)]
     yield asked(corners, "a result that needs no gradient", free, shapes[:2], fixed=(0,))
     yield asked(corners, "a result that nobody needs again", [("sin",), ("keep",), ("scale", 2.0)], [(a, b)])

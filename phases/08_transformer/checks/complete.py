@@ -72,6 +72,12 @@ def _cut(words, eos):
     return words[: words.index(eos) + 1] if eos in words else words
 
 
+def _inside(words):
+    """From where to where words other than PAD reach."""
+    said = [k for k, word in enumerate(words) if word != PAD]
+    return (said[0], said[-1]) if said else (0, 0)
+
+
 def _mistakes(model, rows, limit, says, eos):
     """What is said where a batch is not filled up as it should be, or a weight is left out."""
     width = max(map(len, rows))
@@ -156,7 +162,11 @@ def _(draw):
                 continue
             if within and not (BOS in heard[0][1:-1] and BOS not in heard[0][:: limit - 1]):
                 continue
-            if fills and PAD not in [words[-1] for words in heard]:  # which is a full stop here
+            # which is a full stop here: at the end of a text, and between the words of one
+            if fills and not (
+                any(words[-1] == PAD for words in heard)
+                and any(PAD in words[k:j] for words in heard for k, j in [_inside(words)])
+            ):
                 continue  # other mistakes are heard in other cases
             if says.get("half") and _lost(model, begun) < 1e-3:
                 continue

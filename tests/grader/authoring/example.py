@@ -75,11 +75,11 @@ LESSON = """\
 # ---
 
 # %% [markdown]
-# # Rows
-#
-# ## Bytes under a tensor
+# # Bytes under a tensor
 #
 # A fact.
+#
+# ## Rows
 
 # %%
 import os
@@ -93,9 +93,42 @@ raise ValueError("meant to be seen")
 """
 
 CHECKS = """\
-from utils.checks.exercise import Check
+from utils.checks.exercise import Check, case
 
 tensor_bytes = Check("tensor_bytes", parts={"any shape": 2}, reads="Bytes under a tensor")
+
+
+@tensor_bytes.reference
+def _(shape, itemsize):
+    count = itemsize
+    for size in shape:
+        count *= max(size, 1)
+    return count
+
+
+@tensor_bytes.cases
+def _(draw):
+    yield case("any shape", draw.shape(2), 4)
+    yield case("any shape", (), 8)
+"""
+
+ANSWERS = """\
+told = [
+  "bytes out",
+]
+
+[wrong."elements"]
+says = "elements are counted, and not their bytes."
+breaks = "shape in"
+edits = [['* itemsize', '* 1']]
+
+[right."a loop"]
+code = \'\'\'
+def tensor_bytes(shape, itemsize):
+    for size in shape:
+        itemsize *= size
+    return itemsize
+\'\'\'
 """
 
 CONFIG = """\
@@ -158,6 +191,7 @@ def make_project(root: Path) -> Project:
     made.write("phases/01_rows/lab.py", LAB)
     made.write("phases/01_rows/lesson.py", LESSON)
     made.write("phases/01_rows/checks.py", CHECKS)
+    made.write("phases/01_rows/answers/tensor_bytes.toml", ANSWERS)
     made.write("utils/__init__.py", 'WORD = "hello"\n')
     made.write("nbgrader_config.py", CONFIG)
     made.write("pyproject.toml", PYPROJECT)

@@ -6,8 +6,10 @@ import nbformat
 import pytest
 
 from grader.authoring import execute, review, steps
+from grader.authoring.release import generate
 from grader.authoring.text import Refused
-from grader.phase_paths import pages
+from grader.metadata import JUDGED
+from grader.phase_paths import ROOT, pages
 from tests.grader.authoring.example import LAB
 
 SOURCE = "source/01_rows/01_rows.ipynb"
@@ -146,6 +148,12 @@ def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch
     assert (course.root / RELEASE).read_bytes() == before
 
 
+def test_a_release_does_not_tell_what_the_answers_were_judged_with(built):
+    released = generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"]
+    assert JUDGED.encode() in built[SOURCE]
+    assert JUDGED.encode() not in released
+
+
 def test_changed_utils_or_force_execute_again(course, no_kernel):
     course.write("utils/__init__.py", 'WORD = "changed"\n')
     assert check(course) == [
@@ -247,7 +255,7 @@ def bring_home(project):
 
 
 def test_an_edit_comes_home(course, no_kernel):
-    edit(course, SOURCE, set_source(3, "count = math.prod(shape)", "count = max(shape)"))
+    edit(course, SOURCE, set_source(3, "count = math.prod(shape)", "count = math.prod([*shape])"))
     edit(course, PAGE, set_source(0, "A fact", "A claim"))
     with pytest.raises(Refused, match="holds edits that phases/01_rows/lab.py does not"):
         build(course)
@@ -256,10 +264,10 @@ def test_an_edit_comes_home(course, no_kernel):
         "phases/01_rows/lab.py: written",
     ]
     assert (course.phase / "lab.py").read_text() == LAB.replace(
-        "count = math.prod(shape)", "count = max(shape)"
+        "count = math.prod(shape)", "count = math.prod([*shape])"
     )
     # A further edit, before any build, is told from the first.
-    edit(course, SOURCE, set_source(4, "bytes", "B"))
+    edit(course, SOURCE, set_source(4, '"bytes"', '"B"'))
     assert bring_home(course) == ["phases/01_rows/lab.py: written"]
     build(course)
     assert check(course) == []
