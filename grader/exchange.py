@@ -176,8 +176,9 @@ class Collect(OfClass, ExchangeCollect):
                     if before.exists():
                         shutil.rmtree(here, ignore_errors=True)
                         shutil.copytree(before, here, symlinks=True)
-        for record in every if file else ():
-            assert file is not None
+        for record in every:
+            if file is None:
+                break
             try:
                 self._keep_older(store, file, record)
             except OSError as error:
