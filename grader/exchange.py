@@ -153,7 +153,8 @@ class Collect(OfClass, ExchangeCollect):
         sound = []
         lab, file = self.coursedir.assignment_id, self._rules()
         store = HandIns(Course(Path(self.coursedir.root), self.config, self.coursedir))
-        for record in self.src_records:
+        every = self.src_records
+        for record in every:
             where = self.coursedir.submitted_directory, record["username"]
             here = Path(self.coursedir.format_path(*where, self.coursedir.assignment_id))
             if problem := why_no_folder(Path(self.inbound_path) / record["filename"]):
@@ -170,39 +171,49 @@ class Collect(OfClass, ExchangeCollect):
                         store.keep(file, record["username"], lab, here)
                         shutil.copytree(here, before, symlinks=True)
                     super().copy_files()
-                    if file:
-                        self._keep_older(store, file, record["username"], here)
                 except Exception as error:
                     self.log.error("%s: nothing is collected: %s", record["username"], error)
                     if before.exists():
                         shutil.rmtree(here, ignore_errors=True)
                         shutil.copytree(before, here, symlinks=True)
+        for record in every:
+            if file is None:
+                break
+            try:
+                self._keep_older(store, file, record)
+            except OSError as error:
+                said = "%s: older submissions are not kept, and the exchange still has them: %s"
+                self.log.error(said, record["username"], error)
         self.src_records = sound
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
 
-    def _keep_older(self, store: HandIns, file: CourseFile, learner: str, here: Path) -> None:
-        """Keep a learner's submissions in the exchange that are older than the collected one."""
-        collected, _ = read_timestamp(here)
-        if collected is None:
-            return
-        lab, left = self.coursedir.assignment_id, MOST_BYTES
+    def _keep_older(self, store: HandIns, file: CourseFile, record: dict[str, Any]) -> None:
+        """Keep a learner's submissions in the exchange that are older than the collected one.
+
+        They are kept, too, where that one could not be collected.
+        """
+        learner, lab, left = record["username"], self.coursedir.assignment_id, MOST_BYTES
+        here = self.coursedir.format_path(self.coursedir.submitted_directory, learner, lab)
+        lying, _ = read_timestamp(Path(here))
+        stays = lying and not (self.update or self.before_duedate)
+        last = lying if stays else record["timestamp"]
         older = {
             one["timestamp"].strftime(FILE_STAMP): one
             for one in self._every.get(learner, ())
-            if one["timestamp"] < collected
+            if one["timestamp"] < last
         }
         came = [Came(n, one["timestamp"].replace(tzinfo=UTC)) for n, one in older.items()]
         for one in by_weight(file, lab, learner, came)[: MOST - 1]:
-            record = older[one.name]
-            source = Path(self.inbound_path) / record["filename"]
-            if store.knows(learner, lab, record["timestamp"]) or why_no_folder(source):
+            at, source = older[one.name]["timestamp"], older[one.name]["filename"]
+            source = Path(self.inbound_path) / source
+            if store.knows(learner, lab, at) or why_no_folder(source):
                 continue
             files = dict(self._ordinary(source))
             left -= sum(map(len, files.values()))
             if left < 0:
                 break
-            store.keep_other(file, learner, lab, record["timestamp"], files)
+            store.keep_other(file, learner, lab, at, files)
 
     def _ordinary(self, source: Path) -> Iterator[tuple[str, bytes]]:
         """Yield a submission's ordinary files, and log what is left out."""

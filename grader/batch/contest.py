@@ -133,12 +133,12 @@ class Choice:
     def _contest(self, student: str, folders: Sequence[Path]) -> Contest:
         lab = self.lab.name
         lying = self.store.keep(self.file, student, lab, folders[0])
-        if lying is None:
+        kept = {one.name: one for one in (*self.store.of(student, lab), lying) if one}
+        if lying is None and (self._last or not kept):
             return _alone(student, read_submission_of(self.course, self.lab, folders))
-        kept = {one.name: one for one in (*self.store.of(student, lab), lying)}
         known = self.rows.get(student, {})
         came = [replace(one.came, at=_of(known, one)) for one in kept.values()]
-        every = [one for one in came if one.name == lying.name or not self._last]
+        every = [one for one in came if not (self._last and lying) or one.name == lying.name]
         chosen = may_count(self.file, lab, student, every, self.others(student))
         entries = [Entry(one, self._read(kept[one.name], lying, folders)) for one in chosen]
         last = max(came, key=lambda one: one.name)
@@ -149,9 +149,9 @@ class Choice:
                 entries.insert(0, Entry(last, submission, asks=True))
         return Contest(student, entries, {name: one.at for name, one in kept.items()})
 
-    def _read(self, one: HandIn, lying: HandIn, folders: Sequence[Path]) -> Submission:
+    def _read(self, one: HandIn, lying: HandIn | None, folders: Sequence[Path]) -> Submission:
         with self.store.at_rest():
-            if one.name == lying.name:
+            if lying and one.name == lying.name:
                 found = read_submission_of(self.course, self.lab, folders)
                 if _time(found.timestamp) == one.at:
                     return found

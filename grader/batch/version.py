@@ -37,6 +37,7 @@ OTHERS = (
     "preprocessors/self_judged.py",
     "sandbox/doctor.py",
     "submission/files.py",
+    "submission/hand_ins.py",
     "submission/literal_paths.py",
     "submission/lms.py",
     "submission/nbgrader_guard.py",

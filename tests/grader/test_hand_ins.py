@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import shutil
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -160,6 +162,22 @@ def test_before_duedate_means_each_learners_own_date_with_its_grace(course):
     said = step(course, "collect", LAB, "--before-duedate")
     assert "99_tiny has no due date, so the newest submissions are collected" in said
     assert collected(course, "ana") == LATE
+
+
+@pytest.mark.slow(60)
+def test_where_the_newest_can_not_be_collected_an_older_one_counts(course):
+    hand_in(course, "ana", IN_TIME, RIGHT)
+    newest = hand_in(course, "ana", LATE, RIGHT)
+    shutil.rmtree(newest)
+    os.mkfifo(newest)
+    said = step(course, "collect", LAB)
+    assert "ana: nothing is collected" in said
+    assert kept(course, "ana") == [IN_TIME]
+    done = grade(course)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        found = gradebook.find_submission(LAB, "ana")
+        assert (found.score, found.timestamp) == (7.0, IN_TIME)
 
 
 @pytest.mark.slow(60)
