@@ -8,9 +8,9 @@
 `steps.build` goes through it: a text is parsed (`text`) and checked, all problems at once (`lint`,
 `stated`, `mentions`, `leaks`, `spelled_out`, and `answer_rules` for the answers beside its checks);
 to refuse something new, yield a `Problem` there. The answers of an exercise that changed are judged
-(`judged`). A cell's header becomes nbgrader's metadata (`notebook`). A lesson is executed (`execute`) where its text, the part
-of `utils` that it imports, or its saved outputs changed (`digest`), and gets what JupyterLab folds
-(`folds`). A lab goes through nbgrader's generate_assignment (`release`). Files are written whole,
+(`judged`). A cell's header becomes nbgrader's metadata (`notebook`). A lesson is executed
+(`execute`) where its text, the part of `utils` that it imports, or its saved outputs changed
+(`digest`), and gets what JupyterLab folds (`folds`). A lab goes through nbgrader's generate_assignment (`release`). Files are written whole,
 and only when their bytes change.
 
 The way back is `steps.bring_home`. `review` compares the committed notebooks with what the texts
