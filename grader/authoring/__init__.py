@@ -10,8 +10,8 @@
 to refuse something new, yield a `Problem` there. The answers of an exercise that changed are judged
 (`judged`). A cell's header becomes nbgrader's metadata (`notebook`). A lesson is executed
 (`execute`) where its text, the part of `utils` that it imports, or its saved outputs changed
-(`digest`), and gets what JupyterLab folds (`folds`). A lab goes through nbgrader's generate_assignment (`release`). Files are written whole,
-and only when their bytes change.
+(`digest`), and gets what JupyterLab folds (`folds`). A lab goes through nbgrader's
+generate_assignment (`release`). Files are written whole, and only when their bytes change.
 
 The way back is `steps.bring_home`. `review` compares the committed notebooks with what the texts
 build, and `bundle` packs the learner's archive.

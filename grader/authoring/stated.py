@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from grader.authoring.text import Problem, Text, TextCell, at
+from utils.notebook.course import FURTHER
 
 WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
@@ -36,7 +37,7 @@ TIME = re.compile(
 LIST = r"\d+(?:(?:, and |, | and | to )\d+)*"
 EXERCISES = re.compile(rf"\bexercises? ({LIST})", re.IGNORECASE)
 TAKES = re.compile(rf"\bexercises? ({LIST}),? which takes? ([^.;,]*)", re.IGNORECASE)
-FURTHER = re.compile(rf"\*further\*\s+exercises? ({LIST})")
+ARE_FURTHER = re.compile(rf"\*further\*\s+exercises? ({LIST})")
 NUMBERED = re.compile(r"## (\d+) ·")
 LABEL = re.compile(r"^\*(?!\*)([^*]*\bpoints?\b[^*]*)\*", re.MULTILINE)
 EARNED = re.compile(r"(?:^|[,;] (?:and )?)(one|two|three|four|five|six|seven)\b")
@@ -57,7 +58,7 @@ class Section:
 
     @property
     def further(self) -> bool:
-        return self.label.startswith("Further")
+        return FURTHER.search(self.question.source) is not None
 
 
 def stated_problems(lab: Text) -> Iterator[Problem]:
@@ -154,7 +155,7 @@ def time_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
     paragraph = first_paragraph(lab)
     timed = [(match[2], numbers(match[1])) for match in TAKES.finditer(paragraph)]
     plain = TAKES.sub("", paragraph)
-    without = FURTHER.search(paragraph)
+    without = ARE_FURTHER.search(paragraph)
     usual = {one.number for one in parts if one.number and not (without and one.further)}
     for words, chosen in [(plain, usual), *timed]:
         said = duration(words)
@@ -171,7 +172,7 @@ def time_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
 
 def further_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
     """The *further* exercises of the first paragraph are those whose labels say so."""
-    if match := FURTHER.search(first_paragraph(lab)):
+    if match := ARE_FURTHER.search(first_paragraph(lab)):
         said, labelled = (
             numbers(match[1]),
             {one.number for one in parts if one.further and one.number},

@@ -88,7 +88,7 @@ def test_what_is_only_read_or_told_changes_no_job(course):
     change(lambda nb: nb.metadata.setdefault("open_the_hood", NotebookNode()), title="A")
     before = job_id(course)
     change(lambda nb: nb.metadata, language_info={"name": "python", "version": "3.12"})
-    change(lambda nb: nb.metadata.open_the_hood, title="B", cells="0f")
+    change(lambda nb: nb.metadata.open_the_hood, title="B", cells="0f", judged={"a": "1c"})
     change(lambda nb: nb.cells[0], source="### BEGIN SOLUTION\nscore 1 + 1\n### END SOLUTION")
     change(lambda nb: nb.cells[1].metadata, collapsed=True)
     course.config.Application.log_level = 10
