@@ -63,9 +63,13 @@ def problem_page(problem: str, base: str) -> str:
     return render(TEMPLATES, "index.html.j2", labs=[], share=Share(), base=base, problem=problem)
 
 
-def login_page(problem: str, base: str) -> str:
-    """Return a page that asks for a token, and says why the last one was none."""
-    return render(TEMPLATES, "login.html.j2", problem=problem, base=base)
+def login_page(problem: str, base: str, to: str) -> str:
+    """Return a page that asks for a token, and says why the last one was none.
+
+    Args:
+        to: the name of the page for which somebody logs in; empty for that of all.
+    """
+    return render(TEMPLATES, "login.html.j2", problem=problem, base=base, to=to)
 
 
 def question_page(sheet: Sheet, share: Share, rendered: Sequence[str], base: str, xsrf: str) -> str:

@@ -27,6 +27,7 @@ from grader.results.coursefile.reading import read_course_file
 from grader.results.coursefile.schema import CourseFile
 from grader.service.dispatcher import Dispatcher, RefusedError
 from grader.service.door import Door, ask_again
+from grader.service.home import home_page, home_routes
 from grader.service.inbox import Inbox, Receipt
 from grader.service.lab_state import (
     LabState,
@@ -36,7 +37,8 @@ from grader.service.lab_state import (
     lab_states,
     requests_in,
 )
-from grader.service.marking import NAME, NOT_YOURS, marking_pages
+from grader.service.login import NOT_YOURS, Login
+from grader.service.marking import marking_pages
 from grader.service.people import AskAgainError, People, Person
 from grader.service.queue import ENDED, Look, State
 from grader.service.staff import Grading, Gradings
@@ -210,7 +212,8 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         redoc_url=None,
         max_body_size=MAX_BODY,
     )
-    app.add_middleware(Door, people=people, marking=f"{prefix}/{NAME}/")
+    login = Login(people, prefix)
+    app.add_middleware(Door, people=people, login=login)
 
     @app.exception_handler(RequestValidationError)
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -240,7 +243,13 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         most = request.scope[MAX_BODY_SIZE_SCOPE_KEY]
         return JSONResponse({"detail": f"the body is too large: at most {most:,} bytes"}, 413)
 
-    app.include_router(marking_pages(dispatcher.course.root, people, prefix))
+    def at_home(person: Person) -> dict[str, Any]:
+        rules = read_course_file(dispatcher.course.root)
+        return home_page(dispatcher.course, rules, inbox, person, _seen_by(person, rules))
+
+    app.include_router(login.routes())
+    app.include_router(home_routes(login, prefix, at_home))
+    app.include_router(marking_pages(dispatcher.course.root, login, prefix))
     bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
 
     def who(
@@ -303,8 +312,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
     def labs(person: Who) -> list[LabState]:
         """List the labs that are out: when each is due, what was handed in, and its points."""
         rules, course = read_course_file(dispatcher.course.root), dispatcher.course
-        found = [lab for lab in dispatcher.labs.names() if _may_see(person, lab, rules)]
-        return lab_states(course, rules, inbox, person.name, found)
+        return lab_states(course, rules, inbox, person.name, _seen_by(person, rules))
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
     def notebook(lab: str, person: Who) -> Response:
@@ -360,8 +368,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         rules = read_course_file(dispatcher.course.root)
         return [
             OwnRequest(lab=lab, exercise=one.exercise, why=one.why, answered=one.answered)
-            for lab in dispatcher.labs.names()
-            if _may_see(person, lab, rules)
+            for lab in _seen_by(person, rules)
             for _, one in requests_in(dispatcher.course, lab, only=[nfc(person.name)])
         ]
 
@@ -408,14 +415,15 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
 
     def _require(person: Person, lab: str) -> CourseFile | None:
         rules = read_course_file(dispatcher.course.root)
-        out = [name for name in dispatcher.labs.names() if _may_see(person, name, rules)]
+        out = _seen_by(person, rules)
         if lab not in out:
             known = ", ".join(out) or "none"
             raise HTTPException(404, f"no lab that is out is called {lab!r}; out: {known}")
         return rules
 
-    def _may_see(person: Person, lab: str, rules: CourseFile | None) -> bool:
-        return person.teaches or is_out(rules, lab, datetime.now(UTC))
+    def _seen_by(person: Person, rules: CourseFile | None) -> list[str]:
+        now, every = datetime.now(UTC), dispatcher.labs.names()
+        return [lab for lab in every if person.teaches or is_out(rules, lab, now)]
 
     return app
 

@@ -20,11 +20,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from grader.service.login import Login
 from grader.service.people import AskAgainError, People
 
 LOG = logging.getLogger(__name__)
-COOKIE = "open-the-hood-marking"  # holds the token of a browser, for the pages for marking alone
-LOG_IN = "login"  # the page below those to which a browser sends its token
 HEAD_SECONDS = 10.0  # in which the first line and the headers of a request have to arrive
 BODY_SECONDS = 10.0  # in which a body has to arrive, if it is small
 LEAST_RATE = 400_000  # bytes per second of a large one
@@ -37,13 +36,13 @@ class Door:
     Of a request by an unknown sender no byte of a body is read, but for a login.
 
     Args:
-        marking: the path below which a browser's cookie holds the token.
+        login: knows in which requests a browser's cookie holds the token.
     """
 
-    def __init__(self, app: ASGIApp, people: People, marking: str):
+    def __init__(self, app: ASGIApp, people: People, login: Login):
         self._app = app
         self._people = people
-        self._marking = marking
+        self._login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,15 +56,15 @@ class Door:
             await ask_again(error)(scope, receive, send)
             return
         request.state.person = person
-        logs_in = scope["method"] == "POST" and scope["path"] == f"{self._marking}{LOG_IN}"
+        logs_in = scope["method"] == "POST" and scope["path"] == self._login.address
         if scope["method"] in ("GET", "HEAD") or person is None and not logs_in:
             await self._app(scope, _nothing(receive), send)
         else:
             await self._app(scope, _in_time(receive), send)
 
     def _token(self, request: Request) -> str:
-        if request.scope["path"].startswith(self._marking):
-            return request.cookies.get(COOKIE, "")
+        if self._login.is_page(request.scope["path"]):
+            return self._login.token(request)
         scheme, given = get_authorization_scheme_param(request.headers.get("Authorization"))
         return given if scheme.lower() == "bearer" else ""
 

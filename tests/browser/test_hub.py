@@ -120,6 +120,10 @@ class Hub:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
+    def root_of(self, name: str) -> Path:
+        """The folder that somebody's server shows: a teacher's is the course's."""
+        return self.course if name == "teacher" else self.homes / name
+
     def checks(self, course: Path) -> list[tuple[str, str]]:
         """Who asked for what in a course, in the order of asking."""
         with sqlite3.connect(course / "gradebook.db") as db:
@@ -164,7 +168,7 @@ def log_in(hub, profile):
 
 def runs(hub, page, name, nb, path):
     """Have somebody run all cells of a notebook in JupyterLab; return it with what they show."""
-    file = hub.homes / name / path
+    file = hub.root_of(name) / path
     file.parent.mkdir(parents=True, exist_ok=True)
     nb.cells.append(nbformat.v4.new_code_cell("print('all has run')"))
     nbformat.write(nb, file)
@@ -207,7 +211,11 @@ def solved_by(hub, name, **answers):
 
 
 def calls(*lines):
-    service = "from utils.notebook import service\nfrom utils.notebook.service import *\n"
+    # by name: a star before an answer may replace what the answer uses
+    service = (
+        "from utils.notebook import service\nfrom utils.notebook.service import feedback, labs\n"
+    )
+    service += "from utils.notebook.service import submit\n"
     return nbformat.v4.new_code_cell(service + "\n".join(lines))
 
 
@@ -224,7 +232,11 @@ def test_three_learners_and_an_instructor(hub, log_in):
     assert f"{LAB} was handed in" in shown(done)
     assert ana.get_by_text("3 of 3 points").count() == 1  # the card itself
     assert ana.get_by_role("menuitem", name="Nbgrader").count() == 0
-    pages = f"{hub.address}/services/open-the-hood/marking/"
+    service = f"{hub.address}/services/open-the-hood/"
+    ana.goto(service)
+    expect(ana.get_by_role("heading", name="You are ana")).to_be_visible()
+    expect(ana.get_by_role("listitem").filter(has_text=LAB)).to_contain_text("Handed in on")
+    pages = f"{service}marking/"
     ana.goto(pages)
     expect(ana.get_by_text("only those who teach may do this")).to_be_visible()
     handed_in = hub.course / "submitted" / "ana" / LAB / f"{LAB}.ipynb"
@@ -259,10 +271,20 @@ def test_three_learners_and_an_instructor(hub, log_in):
             f"said = service._json('labs/{LAB}/grading', b'', 'POST')",
             "while said['status'] is None: time.sleep(1); said = service._json('grading')",
             "print(said)",
+            "import os, subprocess",
+            "print(os.getcwd(), subprocess.getoutput('python -m grader grade --help')[:200])",
         )
     ]
     done = runs(hub, teacher, "teacher", nb, "work/teach.ipynb")
     assert "'status': 0" in shown(done)
+    assert f"{hub.course}/work" in shown(done)
+    assert "grade" in shown(done)
+    assert "No module named" not in shown(done)
+    teacher.goto(f"{hub.address}/user/teacher/formgrader")
+    expect(teacher.get_by_role("link", name=LAB, exact=True)).to_be_visible()
+    teacher.goto(service)
+    expect(teacher.get_by_role("heading", name="You are teacher")).to_be_visible()
+    expect(teacher.get_by_role("listitem").filter(has_text=LAB)).to_contain_text("1 handed in")
     made = subprocess.run(
         [sys.executable, "-m", "grader.nbgrader", "generate_feedback", LAB],
         cwd=hub.course,
@@ -273,7 +295,8 @@ def test_three_learners_and_an_instructor(hub, log_in):
     )
     assert made.returncode == 0, made.stderr
 
-    teacher.goto(pages)
+    teacher.goto(service)
+    teacher.get_by_role("link", name="Mark answers in words").click()
     teacher.locator(".tasks a").first.click()
     expect(teacher.locator("#who")).to_contain_text("1 of 1")
     expect(teacher.locator("#words")).not_to_have_text("…")

@@ -32,12 +32,17 @@ OURS = "grader.exchange.Collect grader.results.export.Export\n"
 NBGRADERS = "None None\n"
 
 
-def python(code, *words, hidden=(), cwd=ROOT):
+def python(code, *words, hidden=(), cwd):
     """Run code in which some modules can't be imported."""
     return subprocess.run(
         [sys.executable, "-c", HIDDEN.format(names=list(hidden)) + code, *words],
         cwd=cwd,
-        env=os.environ | {"OPEN_THE_HOOD_EXCHANGE": str(cwd / "exchange"), "HOME": str(cwd)},
+        env=os.environ
+        | {
+            "OPEN_THE_HOOD_EXCHANGE": str(cwd / "exchange"),
+            "HOME": str(cwd),
+            "PYTHONPATH": str(ROOT),
+        },
         capture_output=True,
         text=True,
     )
@@ -110,9 +115,9 @@ COMMANDS = {
 
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("missing", COMMANDS)
-def test_what_a_command_lacks_comes_from_the_lock(missing):
+def test_what_a_command_lacks_comes_from_the_lock(missing, tmp_path):
     """An index may have somebody else's package by this project's name."""
-    done = python(COMMANDS[missing], hidden=[missing])
+    done = python(COMMANDS[missing], hidden=[missing], cwd=tmp_path)
     assert done.returncode != 0
     assert (
         f" needs {missing}, which is not installed. In the project's folder, run: " in done.stderr

@@ -36,6 +36,10 @@ def main() -> int:
         "OPEN_THE_HOOD_PASSWORD": password,
         "OPEN_THE_HOOD_PROXY": str(proxy),
     }
+    if os.geteuid() == 0:
+        user = environment["OPEN_THE_HOOD_USER"]
+        print(f"Root runs this hub. {user} owns {root}, and runs the service", end="")
+        print(", which is for a try alone: see TEACHING.md." if user == "root" else ".")
     words = [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG), "--JupyterHub.log_level=WARN"]
     return subprocess.run(words, cwd=folder, env=os.environ | environment, check=False).returncode
 
@@ -48,10 +52,13 @@ def prepare(root: Path, folder: Path) -> dict[str, str]:
         bundle.extractall(folder)
     return {
         "OPEN_THE_HOOD_COURSE": str(root),
+        "OPEN_THE_HOOD_PYTHON": sys.executable,
         "OPEN_THE_HOOD_BUNDLE": str(folder / TOP),
         "OPEN_THE_HOOD_HOMES": str(folder / "homes"),
         # for what the hub starts in other folders
         "PYTHONPATH": str(ROOT),
+        # root can run the service as somebody else; nobody else can
+        **({"OPEN_THE_HOOD_USER": root.owner()} if os.geteuid() == 0 else {}),
     }
 
 

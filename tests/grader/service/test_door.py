@@ -12,7 +12,7 @@ from grader.course import open_course
 from grader.service import door
 from grader.service.app import MAX_BODY, MAX_NOTEBOOK, make_app
 from grader.service.dispatcher import Dispatcher
-from grader.service.marking import MAX_FORM
+from grader.service.login import MAX_FORM, TOKEN
 from grader.service.people import OfFile
 from tests.grader.service.serving import Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB
@@ -99,7 +99,7 @@ def send(app, method, path, headers, declared=None):
 @pytest.mark.parametrize("declared", [None, 500 << 20])
 def test_of_a_sender_whom_nobody_knows_nothing_is_read(app, people, every, declared):
     forged = f"{people.token('ana')[:-1]}x"
-    heads = [{}, {"authorization": f"Bearer {forged}"}, {"cookie": f"{door.COOKIE}={forged}"}]
+    heads = [{}, {"authorization": f"Bearer {forged}"}, {"cookie": f"{TOKEN}={forged}"}]
     for method, path in every:
         logs_in = (method, path) == ("POST", f"{PREFIX}/marking/login")
         for headers in heads:
@@ -111,7 +111,7 @@ def test_of_a_sender_who_is_known_no_more_is_read_than_the_route_takes(app, peop
     refused = set()
     for who in ("ana", "marta"):
         token = people.token(who)
-        both = {"authorization": f"Bearer {token}", "cookie": f"{door.COOKIE}={token}"}
+        both = {"authorization": f"Bearer {token}", "cookie": f"{TOKEN}={token}"}
         for method, path in every:
             hands_in = (method, path) == ("PUT", f"{PREFIX}/labs/{LAB}/notebook")
             status, read = send(app, method, path, both)
@@ -126,10 +126,10 @@ def test_a_token_counts_where_it_belongs_alone(app, people):
     """Else a page that a browser opens elsewhere could send the cookie along to other routes."""
     token = people.token("marta")
     assert send(app, "GET", f"{PREFIX}/queue", {"authorization": f"Bearer {token}"})[0] == 200
-    assert send(app, "GET", f"{PREFIX}/queue", {"cookie": f"{door.COOKIE}={token}"})[0] == 401
+    assert send(app, "GET", f"{PREFIX}/queue", {"cookie": f"{TOKEN}={token}"})[0] == 401
     page = f"{PREFIX}/marking/"
     assert send(app, "GET", page, {"authorization": f"Bearer {token}"})[0] == 401
-    assert send(app, "GET", page, {"cookie": f"{door.COOKIE}={token}"})[0] == 200
+    assert send(app, "GET", page, {"cookie": f"{TOKEN}={token}"})[0] == 200
 
 
 def test_a_body_that_comes_too_slowly_is_not_waited_for(app, people, monkeypatch):

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from grader.marking.page import POLICY
 from grader.service.app import make_app
 from grader.service.dispatcher import Dispatcher
-from grader.service.door import COOKIE
+from grader.service.login import TOKEN
 from grader.service.people import OfFile, OfHub
 from tests.grader.marking.classroom import recorded
 
@@ -37,8 +37,8 @@ class Browser:
         self.client = TestClient(app, follow_redirects=False)
         self.base = f"{PREFIX}/marking/"
 
-    def log_in(self, token):
-        return self.client.post(f"{self.base}login", data={"token": token})
+    def log_in(self, token, to="marking"):
+        return self.client.post(f"{self.base}login", data={"token": token, "to": to})
 
     def page(self, path=""):
         return self.client.get(self.base + path)
@@ -74,12 +74,12 @@ def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app
     assert "form-action 'self'" in asked.headers["Content-Security-Policy"]
     for token, said in [("x.y", "no token of this course"), (people.token("ana"), "who teach")]:
         refused = someone.log_in(token)
-        assert (refused.status_code, COOKIE in refused.cookies) == (401, False)
+        assert (refused.status_code, TOKEN in refused.cookies) == (401, False)
         assert said in refused.text
     assert Browser(app).log_in(f"marta,{people.token('marta')}").status_code == 303  # as printed
     let_in = someone.log_in(people.token("marta"))
     assert (let_in.status_code, let_in.headers["Location"]) == (303, someone.base)
-    for said in ("HttpOnly", "SameSite=lax", f"Path={PREFIX}/marking/"):
+    for said in ("HttpOnly", "SameSite=lax", f"Path={PREFIX}/;"):
         assert said in let_in.headers["Set-Cookie"]
     listed = someone.page()
     assert "Why did nothing complain?" in listed.text
@@ -92,7 +92,7 @@ def test_a_learners_cookie_and_none_open_nothing(app, people, browser):
     paths = ["", f"question/{question}", f"api/names/{question}", f"api/answer/{grades['ana']}"]
     for token in ("", people.token("ana"), people.token("marta")[:-1] + "x"):
         other = Browser(app)
-        other.client.cookies.set(COOKIE, token)
+        other.client.cookies.set(TOKEN, token)
         for path in paths:
             reply = other.page(path)
             assert reply.status_code in (401, 403), path
@@ -217,6 +217,19 @@ def test_a_hubs_login_leads_back_to_the_pages(hub, classroom):
     assert "Why did nothing complain?" in someone.page().text
     again = someone.client.get(back.replace("good", "bad") + said["state"])
     assert again.status_code == 503
+
+
+@pytest.mark.parametrize("place", ["/", ""])
+def test_the_hubs_link_to_the_service_leads_to_its_page(place, hub, classroom):
+    someone = Browser(make_app(Dispatcher(classroom, workers=0), hub, PREFIX))
+    asked = someone.client.get(PREFIX + place, follow_redirects=False)
+    if not place:
+        assert (asked.status_code, asked.headers["Location"]) == (308, f"{PREFIX}/")
+        asked = someone.client.get(f"{PREFIX}/")
+    said = dict(urllib.parse.parse_qsl(urllib.parse.urlparse(asked.headers["Location"]).query))
+    done = someone.client.get(f"{PREFIX}/oauth_callback?code=good&state={said['state']}")
+    assert (done.status_code, done.headers["Location"]) == (303, f"{PREFIX}/")
+    assert "You are marta" in someone.client.get(f"{PREFIX}/").text
 
 
 def test_a_token_that_the_hub_has_revoked_is_refused_in_a_minute(hub, monkeypatch):

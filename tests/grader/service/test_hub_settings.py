@@ -1,0 +1,63 @@
+"""The sample hub's settings: what is missing is said, and whose account and Python are used."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from grader.phase_paths import ROOT
+from grader.service.hub.__main__ import CONFIG
+
+READ = """
+import os, sys
+os.geteuid = lambda: int(sys.argv[2])
+from traitlets.config.loader import PyFileConfigLoader
+c = PyFileConfigLoader(sys.argv[1]).load_config()
+[service] = c.JupyterHub.services
+print(service["command"][0], service.get("user"))
+"""
+VARIABLES = {
+    "OPEN_THE_HOOD_COURSE": "/srv/course",
+    "OPEN_THE_HOOD_PYTHON": "/srv/course/.venv/bin/python",
+    "OPEN_THE_HOOD_BUNDLE": "/srv/bundle",
+    "OPEN_THE_HOOD_HOMES": "/srv/homes",
+    "OPEN_THE_HOOD_PASSWORD": "only for this test",
+}
+
+
+def read(variables, user):
+    """Read the settings as a user of this number does."""
+    return subprocess.run(
+        [sys.executable, "-c", READ, str(CONFIG), str(user)],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_service_has_the_courses_python_and_the_hubs_account():
+    done = read(VARIABLES, 1000)
+    assert done.stdout == "/srv/course/.venv/bin/python None\n", done.stderr
+
+
+def test_under_root_it_has_an_account_of_its_own():
+    named = read(VARIABLES | {"OPEN_THE_HOOD_USER": "daemon"}, 0)
+    assert named.stdout == "/srv/course/.venv/bin/python daemon\n", named.stderr
+    unnamed = read(VARIABLES, 0)
+    assert unnamed.returncode == 1
+    assert "OPEN_THE_HOOD_USER is not set, and should be the account" in unnamed.stderr
+    wrong = read(VARIABLES | {"OPEN_THE_HOOD_USER": "no-such-account"}, 0)
+    assert "this machine has no such account" in wrong.stderr
+
+
+@pytest.mark.parametrize("missing", VARIABLES)
+def test_a_variable_that_is_missing_is_said_in_a_sentence(missing):
+    for variables in (
+        {name: value for name, value in VARIABLES.items() if name != missing},
+        VARIABLES | {missing: " "},
+    ):
+        done = read(variables, 1000)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"{missing} is not set, and should be " in done.stderr
+        assert "Traceback" not in done.stderr
