@@ -213,9 +213,9 @@ def solved_by(hub, name, **answers):
 def calls(*lines):
     # by name: a star before an answer may replace what the answer uses
     service = (
-        "from utils.notebook import service\nfrom utils.notebook.service import feedback, labs\n"
+        "from utils.notebook import service\n"
+        "from utils.notebook.service import feedback, labs, submit\n"
     )
-    service += "from utils.notebook.service import submit\n"
     return nbformat.v4.new_code_cell(service + "\n".join(lines))
 
 
