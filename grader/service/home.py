@@ -18,7 +18,7 @@ from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import moment
 from grader.results.look import render
 from grader.service.inbox import Inbox
-from grader.service.lab_state import requests_in
+from grader.service.lab_state import lab_states, requests_in
 from grader.service.login import Login, refused, sent
 from grader.service.people import Person
 from grader.submission.names import id_problem, nfc

@@ -19,6 +19,7 @@ import tempfile
 import zlib
 from contextlib import closing, suppress
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -145,16 +146,23 @@ def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]
         "places": {name: str(path) for name, path in here.items()},
         "gone": [name for name in replaced if name not in about["names"]],
         "kept": list(replaced),
-        "aside": f"replaced-{datetime.now():%Y-%m-%dT%H%M%S}",
+        "aside": _aside(course.root),
         "replaced": list(replaced.values()),
     }
+
+
+def _aside(root: Path) -> str:
+    """Return the name of a new folder for what is replaced."""
+    name = f"replaced-{datetime.now():%Y-%m-%dT%H%M%S}"
+    others = (f"{name}-{number}" for number in count(2))
+    return next(one for one in chain([name], others) if not (root / one).exists())
 
 
 def _said(path: Path) -> str:
     """Return what is at a place, in words; empty if nothing is that a restore would replace."""
     if path.is_dir():
-        count = sum(len(files) for _, _, files in os.walk(path)) - (path / README).exists()
-        return f"{path.name}/ with {count} files" if count else ""
+        many = sum(len(files) for _, _, files in os.walk(path)) - (path / README).exists()
+        return f"{path.name}/ with {many} files" if many else ""
     if not path.exists():
         return ""
     changed = datetime.fromtimestamp(path.stat().st_mtime)

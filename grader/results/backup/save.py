@@ -242,7 +242,8 @@ def _copy_file(
     if _is(source, stat.S_ISREG):
         copied(str(source), str(target))
     else:
-        left.append(f"{printable(str(source))}, which is neither a file nor a folder")
+        place = "/".join(source.parts[-4:])  # with the learner and the lab
+        left.append(f"{printable(place)}, which is neither a file nor a folder")
 
 
 def _is(path: Path, kind: Callable[[int], bool]) -> bool:

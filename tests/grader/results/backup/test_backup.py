@@ -22,10 +22,11 @@ from tests.grader.batch.small import HW, Here, hand_in, make_small
 from tests.grader.batch.test_regrade_time import ASKS, FIRST, LATER, counts
 from tests.grader.batch.test_regrade_time import hand_in as hand_in_at
 
+LEARNERS = {f"s{number:02}": f"score {number % 3}" for number in range(12)}
 COURSE = "roster: {file: lists/class.csv, id: Username}\nlabs: {}\n"
 CLASS = {
     "course.yml": COURSE,
-    "lists/class.csv": "Username\nann\n",
+    "lists/class.csv": "\n".join(["Username", "ann", "bob", "zoe", *LEARNERS]),
     ".pseudonyms": "k" * 44,
     ".service-key": "secret",
     "received/hw/ann/20260102T100000.ipynb": "{}",
@@ -210,8 +211,7 @@ def test_a_backup_beside_grading_has_for_each_learner_what_the_gradebook_knows(
 
 
 def test_backups_in_the_middle_of_a_class_lose_and_double_nothing(course, elsewhere):
-    learners = {f"s{number:02}": f"score {number % 3}" for number in range(12)}
-    for student, answer in learners.items():
+    for student, answer in LEARNERS.items():
         hand_in(course, student, answer)
     running = threading.Thread(target=run, args=(course,))
     running.start()
@@ -221,7 +221,7 @@ def test_backups_in_the_middle_of_a_class_lose_and_double_nothing(course, elsewh
     for path in made:
         restore(elsewhere, path, replace=True)
         assert run(elsewhere)[0] == 0
-        for student, answer in learners.items():
+        for student, answer in LEARNERS.items():
             assert marks(elsewhere.root, student, HW)["test"] == float(answer.split()[1])
         assert rows(elsewhere.root, HW) == rows(course.root, HW)
 
