@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from grader.inside.messages import TOO_MANY
@@ -183,7 +184,8 @@ class LearnerSource:
                     bases = self._stands_for(root, place) or {""} if root else {""}
                     found |= {base + rest for base in bases}
             if not certain and name != "*":
-                found |= {f"{module}.{name}" for module in self._stands_for("*", before)}
+                modules = self._stands_for("*", before)
+                found |= {f"{module}.{name}" for module in modules if _may_have(module, name)}
                 if hasattr(builtins, name) or name in OF_IPYTHON:
                     found.add(f"builtins.{name}")
             self._characters += sum(map(len, found))
@@ -191,6 +193,16 @@ class LearnerSource:
                 raise RecursionError
             self._known[name, before] = frozenset(found)
         return self._known[name, before]
+
+
+def _may_have(module: str, name: str) -> bool:
+    """Return whether ``import *`` may give a name that nothing else certainly binds.
+
+    Few modules have a builtin's name. One that is not loaded here is taken to have none of them;
+    the kernel says which names it bound.
+    """
+    loaded = sys.modules.get(module)
+    return name in vars(loaded) if loaded else not hasattr(builtins, name)
 
 
 def _before(statement: Statement, place: int, asked: int) -> int:

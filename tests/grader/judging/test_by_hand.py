@@ -554,6 +554,16 @@ def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
             assert f"`{hides}`" in told
 
 
+@pytest.mark.parametrize("module", ["utils.notebook.service", "helper"])
+def test_import_of_all_names_gives_no_builtin_that_the_module_does_not_have(module):
+    answer = "def linear_vjp(g, x, w):\n    return sum(reversed([g @ w]))"
+    written = LearnerSource([SETUP, f"from {module} import *", answer])
+    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
+    given = LearnerSource([SETUP, answer])
+    given.add(f"from {module} import *", bound={1: ["reversed"]})
+    assert "`reversed`" in RuleReader(find_check("linear_vjp")[1], given).refusal(None)
+
+
 def test_what_a_cell_binds_by_a_call_that_declares_it_is_named():
     written = LearnerSource(["def set_up():\n    global tool\n    tool = len", GOOD])
     written.add("set_up()", bound={1: ["tool"]})
