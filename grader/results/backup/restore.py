@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gzip
 import json
 import os
 import shutil
@@ -33,6 +34,11 @@ PLAN = "plan.json"
 STAGING = ".restore."
 BESIDE = ("", "-journal", "-wal", "-shm")  # the files that make up a gradebook of SQLite
 MAX_MANIFEST = 1 << 20
+# what reading a damaged archive raises
+BROKEN = (
+    *(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError),
+    *(ValueError, KeyError, TypeError),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +113,7 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
                 archive.extract(member, folder, filter="data")
                 if member.isdir():  # whose mode the filter leaves out
                     (folder / member.name).chmod(member.mode & 0o777 | stat.S_IRWXU)
-    except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+    except BROKEN as error:
         raise UserError(f"{path} is not a whole archive: {error}. Nothing was changed") from None
     lacking = [name for name in about["names"] if not (folder / name).exists()]
     if lacking:
