@@ -39,6 +39,11 @@ class RunProgress(Progress):
         self._said = time.monotonic()
         self.add_task(title, total=total, graded=0, failed=0)
 
+    def expect_more(self) -> None:
+        """Expect one more submission than the total that was given."""
+        (task,) = self.tasks
+        self.update(task.id, total=(task.total or 0) + 1)
+
     def count(self, *, graded: bool, failed: bool = False) -> None:
         """Count one more submission: for the rate if it was graded, and if it has no verdict."""
         (task,) = self.tasks
