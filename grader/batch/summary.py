@@ -119,7 +119,7 @@ class RunSummary:
             ("Without a verdict; the same command tries again", in_lines(self.failures)),
             ("Handed in late", [late]),
             ("Without a time", [self.no_time]),
-            ("Another hand-in than the newest counts", in_lines(self.earlier)),
+            ("Which of several hand-ins counts", in_lines(self.earlier)),
             (absent, [", ".join(self.not_entered)]),
         ):
             if any(lines):
