@@ -260,11 +260,14 @@ def grade_labs(
             # One lab after the other, so that a worker needs the answer key of only one lab at a
             # time.
             jobs: Iterator[Job] = (job for one in runs.values() for job in one.jobs(progress))
+            rounds = len(runs)
             while not stopped():
                 with closing(executor.run(jobs)) as results:
                     for job, result in results:
                         runs[job.lab.name].take(job, result)
                 more = [job for one in runs.values() for job in one.more()]
+                if not more and (rounds := rounds - 1):
+                    more = [job for one in runs.values() for job in one.anew()]
                 if not more:
                     break
                 jobs = iter(more)
@@ -398,6 +401,7 @@ class _Run:
         self.summary.passed_over = passed_over
         self.seen: set[str] = set()  # students who have a row in the gradebook
         self.recorded: set[str] = set()  # students who were graded before
+        self.several: set[str] = set()  # students of whose hand-ins one was chosen
         key, own = secrets.token_hex(32), Submission(lab.notebooks)
         self.own = Job(lab, OWN, own, key, self.seed, sandbox=self.sandbox)
         self.failures = 0  # in a row
@@ -472,6 +476,25 @@ class _Run:
         jobs, self.chosen = self.chosen, []
         yield from jobs
 
+    def anew(self) -> Iterator[Job]:
+        """Yield the hand-ins that count now, since other labs of this run have their points.
+
+        Those decide which labs a learner's free days go to.
+        """
+        if self.preview or self.refused or not self.choice.spends_free_days:
+            return
+        self.choice.renew(self.writer.hand_ins(self.lab.name))
+        self.args = argparse.Namespace(**vars(self.args) | {"regrade": False})
+        for student, before in self._in_order():
+            if student not in self.several or student in self.summary.failures:
+                continue
+            with suppress(OutOfReach):  # it was read before, and what is recorded stays
+                for job in self._jobs(student, before):
+                    self.progress.expect_more()
+                    self.summary.graded -= student in self.seen
+                    self.recorded.discard(student)
+                    yield job
+
     def _in_order(self) -> list[tuple[str, GradeRecord | None]]:
         records = self.writer.records(self.lab.name)
         found = [(student, records.get(student)) for student in self.students]
@@ -500,6 +523,7 @@ class _Run:
         contest.recorded = self.choice.recorded(contest, before)
         wanted = [one for one in entries if self._is_wanted(contest, one, before)]
         if self.choice.chooses and not self.preview:
+            self.several |= {student} if len(entries) > 1 else set()
             if not wanted:
                 entry = self.choice.decide(contest, {}).entry
                 self._say(contest, entry)

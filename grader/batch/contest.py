@@ -17,8 +17,7 @@ from grader.batch.job import Job, LabFiles, Result, Submission
 from grader.batch.version import changes
 from grader.batch.writer import GradeRecord
 from grader.course import Course
-from grader.results.coursefile.counting import count
-from grader.results.coursefile.marks import raw_marks, times_by_student
+from grader.results.coursefile.marks import CountedMarks, raw_marks, times_by_student
 from grader.results.coursefile.reading import exercises_of, read_course_file
 from grader.results.coursefile.schema import CourseFile, HandInRule
 from grader.results.coursefile.sentences import moment
@@ -27,7 +26,6 @@ from grader.results.coursefile.standing import (
     Times,
     choosing,
     in_zone,
-    lateness_at,
     may_count,
 )
 from grader.results.gradebook import Graded, Results
@@ -109,6 +107,15 @@ class Choice:
         self.rows: dict[str, dict[str, Row]] = {}  # by learner and name
         self._results: Results | None = None
         self._points: dict[str, float] = {}
+
+    @property
+    def spends_free_days(self) -> bool:
+        """Whether a hand-in is chosen by what it counts, which hangs on the other labs."""
+        return self.chooses and self.file is not None and self.file.late.free_days > 0
+
+    def renew(self, rows: dict[str, dict[str, Row]]) -> None:
+        """Compare with what is recorded now; ``rows`` is that of the hand-ins."""
+        self.rows, self._results = rows, None
 
     def contest(self, student: str, folders: Sequence[Path]) -> Contest:
         """Return what of a learner's may count, the last first; read just then.
@@ -215,7 +222,8 @@ class Choice:
         tried = (*self.unseen(contest), *found)
         if len(left) == 1:
             return Decision(left[0], tried)
-        best = max(left, key=lambda one: self._rank(contest, one, others))
+        marks = CountedMarks(self.course, self.file, student)
+        best = max(left, key=lambda one: self._rank(contest, one, marks))
         return Decision(best, tried)
 
     def unseen(self, contest: Contest) -> tuple[Tried, ...]:
@@ -223,13 +231,11 @@ class Choice:
         seen = self.rows.get(contest.student, {})
         return tuple(Tried(name) for name in contest.times if name not in seen)
 
-    def _rank(self, contest: Contest, one: Entry, others: Times) -> tuple[float, int, str]:
-        assert self.file is not None
-        lab, student = self.lab.name, contest.student
-        late = lateness_at(self.file, lab, student, one.came.at, others)
+    def _rank(self, contest: Contest, one: Entry, known: CountedMarks) -> tuple[float, int, str]:
         scores, withheld = self._marks(contest, one)
-        counted = count(self.file.labs[lab], raw_marks(scores, self._points, withheld), late)
-        return round(counted.counts, 9), -late.free, one.came.name
+        marks = raw_marks(scores, self._points, withheld)
+        counted = known.would_count(self.lab.name, contest.student, one.came.at, marks)
+        return round(counted.counts, 9), -counted.lateness.free, one.came.name
 
     def _marks(self, contest: Contest, one: Entry) -> tuple[Graded, Mapping[str, float]]:
         """Return a hand-in's marks and what was withheld, as if it had been recorded."""

@@ -39,6 +39,11 @@ class RunProgress(Progress):
         self._said = time.monotonic()
         self.add_task(title, total=total, graded=0, failed=0)
 
+    def expect_more(self) -> None:
+        """Expect one more submission than the total that was given."""
+        (task,) = self.tasks
+        self.update(task.id, total=(task.total or 0) + 1)
+
     def count(self, *, graded: bool, failed: bool = False) -> None:
         """Count one more submission: for the rate if it was graded, and if it has no verdict."""
         (task,) = self.tasks
@@ -114,7 +119,7 @@ class RunSummary:
             ("Without a verdict; the same command tries again", in_lines(self.failures)),
             ("Handed in late", [late]),
             ("Without a time", [self.no_time]),
-            ("Another hand-in than the newest counts", in_lines(self.earlier)),
+            ("Which of several hand-ins counts", in_lines(self.earlier)),
             (absent, [", ".join(self.not_entered)]),
         ):
             if any(lines):

@@ -137,7 +137,7 @@ def _why(hidden: list[NotebookNode], ended: Mapping[str, str]) -> Stop:
         if output.output_type == "error" and output.ename == "NameError":
             name = NAMED.match(output.evalue)
             error = ended.get(name[1], "") if name else ""
-            why = f", and a cell that would ended in {seen(error)}" if error else ""
+            why = f", and a cell that would define it ended in {seen(error)}" if error else ""
             why += f", here with Python {PYTHON}" if error == "SyntaxError" else ""
             problem = f"{seen(output.evalue)}: no cell that ran to its end defines it{why}"
             return Stop(Cause.UNDEFINED_NAME, problem)

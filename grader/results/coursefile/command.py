@@ -256,8 +256,12 @@ def _said_of(marks: ClassMarks, to: Kind, path: Path) -> Iterator[str]:
         yield f"{path}: {len(marks.totals)} totals; {final} of them are final."
         return
     without = sum(one.score == "" for one in marks.entries)
+    so_far = sum(one.score == "" and one.in_proportion is not None for one in marks.entries)
+    so_far = so_far if to is Kind.GRADESCOPE else 0
     labs = ", ".join(marks.labs)
-    yield f"{path}: {len(marks.entries)} marks of {labs}; {without} without a score yet."
+    yield f"{path}: {len(marks.entries)} marks of {labs}; {without - so_far} without a score yet."
+    if so_far:
+        yield f"{so_far} with a mark still missing: the file has the points so far, and says so."
     for lab in marks.labs if to is not Kind.NBGRADER else ():
         scaled = [one for one in marks.entries if one.lab == lab and one.is_scaled]
         if scaled:

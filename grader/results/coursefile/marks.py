@@ -71,14 +71,36 @@ class CountedMarks:
                 who.setdefault(lab, []).append(student)
         found: dict[str, dict[str, float]] = {}
         for lab, students in who.items():
-            results, credit = Results(self.course, lab), self.file.labs[lab].withheld
-            for one in results.read(only=students, runs=False):
-                # Only where it is given does it change what was earned; else no file is read.
-                gives = credit is Withheld.CREDIT
-                withheld = results.withheld(one.student) if gives else {}
-                counted = self._in_time(lab, one, withheld)
-                found.setdefault(one.student, {})[lab] = counted.earned
+            for student, earned in self._earned_in(lab, students):
+                found.setdefault(student, {})[lab] = earned
         return found
+
+    def _earned_in(self, lab: str, students: list[str]) -> Iterator[tuple[str, float]]:
+        results, credit = Results(self.course, lab), self.file.labs[lab].withheld
+        for one in results.read(only=students, runs=False):
+            # Only where it is given does it change what was earned; else no file is read.
+            gives = credit is Withheld.CREDIT
+            withheld = results.withheld(one.student) if gives else {}
+            yield one.student, self._in_time(lab, one, withheld).earned
+
+    def would_count(
+        self, lab: str, student: str, at: datetime | None, marks: tuple[RawMark, ...]
+    ) -> Counted:
+        """Return what would count of a hand-in in place of the one that the gradebook has.
+
+        Free days are spent as they would be then, by the points of all labs.
+
+        Args:
+            at: when it came, with a time zone; None where that is not known.
+        """
+        counted = count(self.file.labs[lab], marks, Lateness())
+        times = {**self._times.get(student, {}), lab: at}
+        earned = self._earned.setdefault(student, {})
+        for other in contested(self.file, student, times):
+            if other != lab and other not in earned:
+                earned.update((other, points) for _, points in self._earned_in(other, [student]))
+        every = lateness_of(self.file, student, times, {**earned, lab: counted.earned})
+        return replace(counted, lateness=every[lab])
 
     def came(self, lab: str, student: str) -> datetime | None:
         """Return when a learner's submission of a lab came, in UTC; None where it is not known."""
@@ -112,11 +134,15 @@ class CountedMarks:
             row = known.get(each.name)
             counts_from = datetime.fromisoformat(row.tried.came) if row and row.tried.came else None
             at = counts_from.replace(tzinfo=UTC) if counts_from else each.at
-            late = lateness_at(self.file, lab, one.student, at, others)
             points = None
-            if row and row.tried.key and each.name != stands:
+            if each.name == stands:
+                late = self.of(lab, one).lateness
+            elif row and row.tried.key:
                 marks = raw_marks(*self._as_recorded(lab, row, one))
-                points = count(self.file.labs[lab], marks, late).counts
+                would = self.would_count(lab, one.student, at, marks)
+                late, points = would.lateness, would.counts
+            else:
+                late = lateness_at(self.file, lab, one.student, at, others)
             seen = row is not None or not known or each.name < max(known)
             when = in_zone(self.file, each.at)
             found.append(Known(when, late, each.name == stands, points, seen))

@@ -172,6 +172,40 @@ def test_a_later_one_does_not_spend_free_days_for_nothing(course, graded):
     assert recorded(course) == (0, 2.0)
 
 
+def with_another_lab(course, answer):
+    """Give the class a lab that is due a day earlier, and ann's answer to it, 3 days late."""
+    source = course.root / "source"
+    shutil.copytree(source / HW, source / "hv")
+    (source / "hv" / f"{HW}.ipynb").rename(source / "hv" / "hv.ipynb")
+    rules(course, free=", free_days: 3", lab="}, hv: {due: 2026-09-24 18:00")
+    folder = course.root / "submitted" / "ann" / "hv"
+    write(answered(answer), folder / "hv.ipynb")
+    (folder / "timestamp.txt").write_text((DUE + timedelta(days=1.9)).strftime(STAMP))
+
+
+def test_points_decide_which_lab_has_the_free_days_when_a_hand_in_is_chosen(course, graded):
+    with_another_lab(course, "score 0")  # a free day saves nothing there
+    hand_in(course, 0, "score 1.7")
+    hand_in(course, 3, "score 2")
+    assert run(course, labs=["hv", HW])[0] == 0
+    assert recorded(course) == (3, 2.0)
+    assert counts(course) == 2
+
+
+def test_what_another_lab_of_the_same_run_earns_decides_which_hand_in_counts(course, graded):
+    with_another_lab(course, "score 2")  # due first, so that its free days stay there
+    hand_in(course, 0, "score 1.7")
+    hand_in(course, 3, "score 2")
+    status, said = run(course, labs=[HW, "hv"])
+    assert status == 0
+    assert recorded(course) == (0, 1.7)
+    assert counts(course) == 1.7
+    assert said.count("graded                     1") == 2
+    before = len(graded)
+    assert "counts now" not in run(course, labs=[HW, "hv"])[1]
+    assert len(graded) == before
+
+
 def test_an_extension_lets_another_one_count_and_that_is_said(course, graded):
     hand_in(course, 0, "score 1")
     run(course)

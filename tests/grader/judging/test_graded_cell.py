@@ -134,7 +134,7 @@ def test_the_error_that_ended_a_cell_is_named_with_what_it_would_have_defined():
     missing = [error("NameError", "name 'twice' is not defined")]
     for kind, said in (
         ("SyntaxError", f"ended in SyntaxError, here with Python {sys.version_info[0]}."),
-        ("ValueError", "defines it, and a cell that would ended in ValueError"),
+        ("ValueError", "defines it, and a cell that would define it ended in ValueError"),
     ):
         [message, _] = final_outputs(graded_cell(), [], missing, ended={"twice": kind})
         assert said in message.data["text/plain"]

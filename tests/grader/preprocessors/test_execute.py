@@ -152,7 +152,7 @@ def test_what_this_python_is_too_old_for_is_left_to_a_person():
     nb = run(NEW_SYNTAX, HIDDEN, python="3.11.2")
     verdict = read_verdicts(nb)["twice"]
     assert verdict.cause == "undefined_name"
-    assert "a cell that would ended in SyntaxError, here with Python" in verdict.problem
+    assert "a cell that would define it ended in SyntaxError, here with Python" in verdict.problem
 
 
 def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():

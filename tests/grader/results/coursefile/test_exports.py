@@ -1,6 +1,7 @@
 """What a learning platform gets: for whom, on which scale, and below which heading."""
 
 import csv
+import json
 from datetime import datetime
 from types import SimpleNamespace
 
@@ -161,6 +162,20 @@ def test_the_total_has_a_column_where_it_is_wanted(course, capsys):
     assert rows(course, Kind.MOODLE, rules)[0][-1] == "Term"
     with pytest.raises(UserError, match="the total is that of all labs: name none"):
         rows(course, Kind.TOTAL, rules, [LAB])
+
+
+def test_where_a_mark_is_missing_gradescope_has_the_points_so_far_and_both_say_so(course, capsys):
+    (course.root / FILE).write_text("roster: {file: class.csv, id: Login}\nlabs: {02: {}}")
+    asked = SimpleNamespace(action="export", lab=[], to=Kind.GRADESCOPE, out=None)
+    assert command.run(asked, course.root) == 0
+    results = json.loads((course.root / "gradescope" / LAB / "kai.json").read_text())
+    assert not results["extra_data"]["final"]
+    assert "points count so far." in results["output"]
+    said = capsys.readouterr().out
+    assert "1 with a mark still missing: the file has the points so far" in said
+    asked.to = Kind.CANVAS
+    assert command.run(asked, course.root) == 0
+    assert "still missing" not in capsys.readouterr().out
 
 
 def test_before_a_lab_is_collected_nobody_has_a_0_for_it(course):
