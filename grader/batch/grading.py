@@ -35,7 +35,7 @@ from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
 from grader.submission.notebook import Unreadable
 from grader.submission.notes import Note, NoteKind
-from grader.submission.rebuild import rebuild
+from grader.submission.rebuild import answer_cells, is_blank, rebuild
 from grader.verdict import Cause
 
 GRADER = grader_version()  # of what this process has loaded, whatever happens to the files
@@ -141,12 +141,17 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
         scores = dict.fromkeys(scores)
     unanswered = {
-        cell.metadata.nbgrader.grade_id: not is_task(cell)
-        and cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+        cell.metadata.nbgrader.grade_id: _is_unanswered(nb, cell)
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
     return NotebookResult(name, as_file(nb), run.seed, scores, unanswered)
+
+
+def _is_unanswered(nb: NotebookNode, cell: NotebookNode) -> bool:
+    if is_task(cell):
+        return is_blank(answer_cells(nb, cell.metadata.nbgrader.grade_id))
+    return bool(cell.metadata.nbgrader.get("checksum") == compute_checksum(cell))
 
 
 def _execute(

@@ -77,6 +77,7 @@ RESUME = "Recorded grades are kept; run the same command again to continue"
 # Records of graded submissions. They are in the gradebook's own database, so that they are
 # committed with the scores. There is no foreign key, because nbgrader deletes submissions without
 # knowing this table.
+TASK = TaskCell.__mapper_args__["polymorphic_identity"]
 RECORDS = Table(
     "open_the_hood_graded",
     MetaData(),
@@ -336,11 +337,11 @@ class Writer:
             of_this = RECORDS.c.submission_id == submission.id
             before = session.execute(select(RECORDS).where(of_this)).one_or_none()
             again = before is not None and handed_in.digest == before.digest
-            graded_hand_ins.keep_marks(session, submission.id, name)
+            kept = graded_hand_ins.keep_marks(session, submission.id, name)
             written: list[SubmittedNotebook] = []
             for notebook in result.notebooks:
                 submitted = self.gradebook.find_submission_notebook(notebook.name, lab, student)
-                _set_marks(session, submitted, notebook, again)
+                _set_marks(session, submitted, notebook, again, kept)
                 written.append(submitted)
             graded_hand_ins.enter(session, submission.id, tried)
             if name:
@@ -578,12 +579,17 @@ def _cells(notebook: Notebook) -> set[tuple]:
 
 
 def _set_marks(
-    session: Session, submitted: SubmittedNotebook, notebook: NotebookResult, again: bool
+    session: Session,
+    submitted: SubmittedNotebook,
+    notebook: NotebookResult,
+    again: bool,
+    kept: bool,
 ) -> None:
     """Set a notebook's scores as nbgrader's SaveAutoGrades does, replacing the earlier ones.
 
     Manual scores and extra credit stay; a manual score is flagged for review, as is every task
-    unless this same submission was graded before (``again``).
+    unless this same submission was graded before (``again``). Where the marks of the hand-in that
+    stood before are ``kept`` with it, none of them goes to an answer in which nothing is written.
     """
     grades = session.execute(
         select(Grade, BaseCell.name, BaseCell.type)
@@ -594,18 +600,23 @@ def _set_marks(
     )
     for grade, name, kind in grades:
         grade.auto_score = notebook.scores.get(name)
-        if kind == TaskCell.__mapper_args__["polymorphic_identity"]:
+        if kept and notebook.unanswered.get(name):
+            grade.manual_score = None
+        if kind == TASK:
             grade.needs_manual_grade = grade.needs_manual_grade or not again
         else:
             manual = grade.manual_score is not None
             grade.needs_manual_grade = manual or grade.auto_score is None
     comments = session.execute(
-        select(Comment, BaseCell.name)
+        select(Comment, BaseCell.name, BaseCell.type)
         .join(BaseCell, BaseCell.id == Comment.cell_id)
         .where(Comment.notebook_id == submitted.id)
     )
-    for comment, name in comments:
-        comment.auto_comment = "No response." if notebook.unanswered.get(name) else None
+    for comment, name, kind in comments:
+        unanswered = notebook.unanswered.get(name)
+        comment.auto_comment = "No response." if unanswered and kind != TASK else None
+        if kept and unanswered:
+            comment.manual_comment = None
 
 
 def _late_penalties(course: Course) -> AssignLatePenalties | None:

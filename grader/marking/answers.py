@@ -29,6 +29,7 @@ from grader.metadata import KEY
 from grader.run_record import RunRecord
 from grader.submission.bounds import bounded
 from grader.submission.notes import NoteKind
+from grader.submission.rebuild import answer_cells, is_blank
 
 SECONDS, MEMORY = 10.0, 1 << 30  # of the reading process, for one answer
 MAX_FILE = 64 << 20
@@ -160,34 +161,13 @@ def _read(path: Path, name: str) -> Answer:
         nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
         cells = answer_cells(nb, name)
         digest = _digest(cells)
-        if not any(cell.source.strip() or cell.get("attachments") for cell in cells):
+        if is_blank(cells):
             kinds = {note.kind for note in RunRecord.of(nb.metadata).notes}
             return Answer(problem=EMPTY, digest=digest, blank=not kinds & ELSEWHERE)
         shown, cut = _bounded(cells)
         return Answer(_render(shown), digest, cut)
     except Exception:  # what was graded without a sandbox may have any shape
         return Answer(problem=UNREADABLE)
-
-
-def answer_cells(nb: NotebookNode, name: str) -> list[NotebookNode]:
-    """Return the cells that answer a question: its own, or those that a learner wrote below it.
-
-    Below a question, the learner's cells count up to the next cell of nbgrader's, or the next of
-    the lab's own that has a heading.
-    """
-    found: list[NotebookNode] = []
-    below = False
-    for cell in nb.cells:
-        about = cell.metadata.get("nbgrader", {})
-        if about.get("grade_id") == name:
-            if about.get("solution"):
-                return [cell]
-            below = True
-        elif below and cell.metadata.get(KEY, {}).get("by") == "learner":
-            found.append(cell)
-        elif below and (about.get("grade_id") or cell.source.startswith("#")):
-            break
-    return found
 
 
 def _digest(cells: Sequence[NotebookNode]) -> str:

@@ -145,15 +145,15 @@ def enter(session: Session, submission: str, tried: Iterable[Tried]) -> None:
             session.execute(TABLE.update().where(at).values(tried=data))
 
 
-def keep_marks(session: Session, submission: str, name: str) -> None:
+def keep_marks(session: Session, submission: str, name: str) -> bool:
     """Keep what a person marked for the hand-in that stands, before another one, NAME, does.
 
-    NAME may be empty, for one that is not kept.
+    NAME may be empty, for one that is not kept. It returns whether another one stood.
     """
     own = TABLE.c.submission_id == submission
     before = session.scalar(select(TABLE.c.name).where(own, TABLE.c.stands == 1))
     if before is None or before == name:
-        return
+        return False
     found: dict[str, Any] = {}
     for cell, notebook, grade, comment in _marked(session, submission):
         if grade.manual_score is None and not grade.extra_credit:
@@ -164,6 +164,7 @@ def keep_marks(session: Session, submission: str, name: str) -> None:
         found.setdefault(notebook, {})[cell] = mark
     at = own & (TABLE.c.name == before)
     session.execute(TABLE.update().where(at).values(stands=0, by_person=json.dumps(found)))
+    return True
 
 
 def stand(session: Session, submission: str, name: str) -> None:

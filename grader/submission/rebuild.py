@@ -19,7 +19,7 @@ Each repair is described in a note and in a cell at the top of the notebook.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -346,3 +346,29 @@ def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]
         cell.id = f"cell-{number}"
     nb.cells = cells
     return nb
+
+
+def answer_cells(nb: NotebookNode, name: str) -> list[NotebookNode]:
+    """Return the cells that answer a question: its own, or those that a learner wrote below it.
+
+    Below a question, the learner's cells count up to the next cell of nbgrader's, or the next of
+    the lab's own that has a heading.
+    """
+    found: list[NotebookNode] = []
+    below = False
+    for cell in nb.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if about.get("grade_id") == name:
+            if about.get("solution"):
+                return [cell]
+            below = True
+        elif below and cell.metadata.get(KEY, {}).get("by") == "learner":
+            found.append(cell)
+        elif below and (about.get("grade_id") or cell.source.startswith("#")):
+            break
+    return found
+
+
+def is_blank(cells: Iterable[NotebookNode]) -> bool:
+    """Return whether nothing is written in the cells that answer a question."""
+    return not any(cell.source.strip() or cell.get("attachments") for cell in cells)

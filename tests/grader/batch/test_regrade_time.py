@@ -10,12 +10,11 @@ from nbgrader.api import Gradebook
 
 from grader.batch.grading import grade
 from grader.batch.writer import Writer
-from grader.marking.answers import answer_cells
 from grader.results.feedback.exercises import added_by, is_answer
 from grader.results.feedback.page import EARLIER, About, render
 from grader.results.gradebook import ReasonKind, read_class
 from grader.results.regrade import only_asks
-from grader.submission.rebuild import LEARNERS, RECORDED, as_recorded
+from grader.submission.rebuild import LEARNERS, RECORDED, answer_cells, as_recorded
 from tests.grader.batch.running import graded, run
 from tests.grader.batch.small import HW, answered, enter, job_of, make_small, source
 from tests.grader.results.feedback_pages import words

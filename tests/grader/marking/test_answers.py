@@ -11,11 +11,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from grader.marking import answers as module
-from grader.marking.answers import EMPTY, MAX_TEXT, UNREADABLE, Reader, answer_cells, stamp
+from grader.marking.answers import EMPTY, MAX_TEXT, UNREADABLE, Reader, stamp
 from grader.metadata import KEY
 from grader.phase_paths import ROOT
 from grader.run_record import record
 from grader.submission.notes import Note, NoteKind
+from grader.submission.rebuild import answer_cells
 from tests.attacks.browser import dangers
 from tests.grader.marking.classroom import STUB, notebook
 from tests.grader.tiny import write
