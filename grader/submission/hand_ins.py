@@ -32,7 +32,14 @@ from grader.course import Course
 from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.standing import Came, by_weight
 from grader.submission.companions import place
-from grader.submission.files import SECRET, TIMESTAMP, files_in, read_timestamp, why_no_folder
+from grader.submission.files import (
+    SECRET,
+    TIMESTAMP,
+    files_in,
+    read_file,
+    read_timestamp,
+    why_no_folder,
+)
 from grader.submission.names import nfc
 from grader.submission.notebook import Unreadable
 from grader.whole_file import replacing
@@ -41,6 +48,7 @@ RECEIVED = "received"
 MOST_A_DAY = 20  # hand-ins of one learner to one lab by the service; they fill the disk
 # What is kept of one learner in one lab: of more hand-ins, those stay that may count.
 MOST, MOST_BYTES = 50, 200_000_000
+MOST_GIVEN = 10_000  # bytes of nbgrader's own files in each
 STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's
 FILE_STAMP = "%Y%m%dT%H%M%S.%fZ"
 STAMP_LENGTH = len("20260925T180000.000000Z")
@@ -324,7 +332,10 @@ class HandIns:
         if not path.is_dir():
             return {f"{lab}.ipynb": path.read_bytes()}
         found = files_in(path, self._course.directory.ignore, ours=True)
-        return {name: data for name, data in found if not isinstance(data, Unreadable)}
+        # nbgrader's own have room of their own: else a learner's files could crowd the time out.
+        own = ((name, read_file(path / name, MOST_GIVEN)) for name in (TIMESTAMP, SECRET))
+        every = (*found, *own)
+        return {name: data for name, data in every if not isinstance(data, Unreadable)}
 
     def _store(
         self, learner: str, lab: str, at: datetime | None, files: Mapping[str, bytes]

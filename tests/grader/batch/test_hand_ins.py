@@ -16,6 +16,7 @@ from grader.batch.writer import Writer
 from grader.results import graded_hand_ins
 from grader.results.coursefile.marks import counts_of
 from grader.submission.hand_ins import STAMP, HandIns
+from grader.submission.notebook import MAX_BYTES
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
 from tests.grader.tiny import write
@@ -392,3 +393,19 @@ def test_a_preview_compares_the_recorded_one(course, graded):
     assert status == 0
     assert recorded(course) == (0, 1.0)
     assert "in the whole lab" in said
+
+
+@pytest.mark.parametrize("in_time", [True, False], ids=["after another", "alone"])
+def test_who_fills_the_room_for_files_gets_rid_of_no_time(course, graded, in_time):
+    """As zip_collect lays it down: the LMS's time beside as many bytes as a learner may have."""
+    if in_time:
+        hand_in(course, 0, "score 1")
+        run(course)
+    hand_in(course, 3, "score 2")
+    folder = course.root / "submitted" / "ann" / HW
+    with (folder / "a.csv").open("wb") as file:
+        file.truncate(MAX_BYTES - (folder / f"{HW}.ipynb").stat().st_size - 10)
+    for _ in range(2):
+        assert run(course)[0] == 0
+        assert recorded(course) == (3, 2.0)
+    assert [one.at is None for one in HandIns(course).of("ann", HW)] == [False] * (1 + in_time)
