@@ -36,6 +36,7 @@ from grader.submission.literal_paths import found
 from grader.submission.names import id_problem, lab_problem, nfc
 from grader.submission.notebook import Unreadable
 from grader.submission.released import remember_release
+from grader.submission.times import is_on_clocks
 
 
 class OfClass(Exchange):
@@ -114,6 +115,8 @@ class Collect(OfClass, ExchangeCollect):
             record = super()._path_to_record(path)
             record["username"] = nfc(record["username"])
             problem = id_problem(record["username"])
+            if not problem and not is_on_clocks(record["timestamp"]):
+                problem = "no clock shows its time"
             if not problem:
                 return record
         except (Exception, SystemExit):  # nbgrader exits; dateutil raises many kinds of errors
