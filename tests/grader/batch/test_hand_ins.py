@@ -15,7 +15,7 @@ from grader.batch.job import given_up
 from grader.batch.writer import Writer
 from grader.results import graded_hand_ins
 from grader.results.coursefile.marks import counts_of
-from grader.submission.hand_ins import STAMP, HandIns
+from grader.submission.hand_ins import STAMP, HandIn, HandIns
 from grader.submission.notebook import MAX_BYTES
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
@@ -409,3 +409,27 @@ def test_who_fills_the_room_for_files_gets_rid_of_no_time(course, graded, in_tim
         assert run(course)[0] == 0
         assert recorded(course) == (3, 2.0)
     assert [one.at is None for one in HandIns(course).of("ann", HW)] == [False] * (1 + in_time)
+
+
+@pytest.mark.parametrize("often", [1, 99], ids=["once", "always"])
+def test_a_hand_in_that_makes_room_while_others_are_read_stops_nobodys_grading(
+    course, graded, monkeypatch, often
+):
+    """As one by the service does, where a learner has handed in as much as is kept."""
+    hand_in(course, 0, "score 1")
+    hand_in(course, 3, "score 2")
+    shutil.copytree(course.root / "submitted" / "ann", course.root / "submitted" / "zoe")
+    folder, times = HandIn.folder, []
+
+    def gone(one, lab):
+        if one.path.parent.name == "ann" and len(times) < often:
+            times.append(one)
+            raise FileNotFoundError(2, "No such file", str(one.path))
+        return folder(one, lab)
+
+    monkeypatch.setattr(HandIn, "folder", gone)
+    status, said = run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert gradebook.find_submission(HW, "zoe").score == 2
+    assert (status == 0) == (often == 1)
+    assert ("handed in meanwhile" in said) == (often > 1)
