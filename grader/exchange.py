@@ -31,11 +31,12 @@ from grader.results.coursefile.sentences import why_not_out
 from grader.results.coursefile.standing import Came, by_weight, is_late
 from grader.submission.companions import place
 from grader.submission.files import files_in, read_timestamp, why_no_folder
-from grader.submission.hand_ins import FILE_STAMP, MOST, MOST_BYTES, HandIns
+from grader.submission.hand_ins import MOST, MOST_BYTES, HandIns, file_stamp
 from grader.submission.literal_paths import found
 from grader.submission.names import id_problem, lab_problem, nfc
 from grader.submission.notebook import Unreadable
 from grader.submission.released import remember_release
+from grader.submission.times import is_on_clocks
 
 
 class OfClass(Exchange):
@@ -114,6 +115,8 @@ class Collect(OfClass, ExchangeCollect):
             record = super()._path_to_record(path)
             record["username"] = nfc(record["username"])
             problem = id_problem(record["username"])
+            if not problem and not is_on_clocks(record["timestamp"]):
+                problem = "no clock shows its time"
             if not problem:
                 return record
         except (Exception, SystemExit):  # nbgrader exits; dateutil raises many kinds of errors
@@ -199,7 +202,7 @@ class Collect(OfClass, ExchangeCollect):
         stays = lying and not (self.update or self.before_duedate)
         last = lying if stays else record["timestamp"]
         older = {
-            one["timestamp"].strftime(FILE_STAMP): one
+            file_stamp(one["timestamp"]): one
             for one in self._every.get(learner, ())
             if one["timestamp"] < last
         }

@@ -7,6 +7,7 @@ stays in the gradebook's database, so that the next run grades none of them agai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,9 @@ from grader.results.gradebook import Graded, Results
 from grader.results.graded_hand_ins import Row, Tried, withheld_in
 from grader.results.regrade import may_ask
 from grader.submission.hand_ins import HandIn, HandIns
+from grader.submission.notebook import OutOfReach
+
+ATTEMPTS = 3  # to read a learner's hand-ins while the service takes in more
 
 
 @dataclass
@@ -130,7 +134,10 @@ class Choice:
                 found = read_submission_of(self.course, self.lab, folders)
             return _alone(student, found)
         try:
-            return self._contest(student, folders)
+            for _ in range(ATTEMPTS):
+                with suppress(FileNotFoundError):  # a newer hand-in took the room of a kept one
+                    return self._contest(student, folders)
+            raise OutOfReach("the learner has handed in meanwhile: grade the lab again")
         except PermissionError as error:
             raise UserError(
                 f"{error.filename} can't be read by this account, and without it nobody knows "

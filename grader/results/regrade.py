@@ -9,7 +9,7 @@ has changed, the time of the earlier hand-in counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,7 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
             asking = list(_asking(nb))
             if any(is_task(segment.graded) for segment, _ in asking):
                 return False
-            both = _own_code(nb) & _own_code(old)
-            if _work(nb, both) != _work(old, both) or not (_keeps(nb) and _keeps(old)):
+            if _work(nb) != _work(old) or not (_keeps(nb) and _keeps(old)):
                 return False
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return False
@@ -76,20 +75,11 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
     return asks
 
 
-def _own_code(nb: NotebookNode) -> set[str]:
-    """Return the lab's own code that nbgrader does not keep."""
-    own = (cell for cell in nb.cells if cell.cell_type == "code" and not added_by(cell))
-    return {cell.source for cell in own if not cell.metadata.get("nbgrader")}
-
-
-def _work(nb: NotebookNode, both: Set[str]) -> list[Any]:
+def _work(nb: NotebookNode) -> list[Any]:
     """Return all of a graded notebook that a verdict or a mark may depend on, without requests.
 
-    What the lab itself has changed since is no learner's work.
-
-    Args:
-        both: code of the lab's own, without a name, that stands in the notebook it is compared
-            with, too.
+    Of the lab's own cells that nbgrader keeps, the text is no learner's work. Its other code is a
+    learner's choice: which of it is there, how often and where.
     """
     asking = [cell for _, cell in _asking(nb)]
     found = []
@@ -99,7 +89,7 @@ def _work(nb: NotebookNode, both: Set[str]) -> list[Any]:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         if is_answer(cell):
             found.append([name, cell.cell_type, cell.source, cell.get("attachments", {})])
-        elif name or (cell.cell_type == "code" and cell.source in both):
+        elif name or cell.cell_type == "code":
             found.append([name, cell.cell_type, "" if name else cell.source])
     return found
 

@@ -32,7 +32,14 @@ from grader.course import Course
 from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.standing import Came, by_weight
 from grader.submission.companions import place
-from grader.submission.files import SECRET, TIMESTAMP, files_in, read_timestamp, why_no_folder
+from grader.submission.files import (
+    SECRET,
+    TIMESTAMP,
+    files_in,
+    read_file,
+    read_timestamp,
+    why_no_folder,
+)
 from grader.submission.names import nfc
 from grader.submission.notebook import Unreadable
 from grader.whole_file import replacing
@@ -41,8 +48,10 @@ RECEIVED = "received"
 MOST_A_DAY = 20  # hand-ins of one learner to one lab by the service; they fill the disk
 # What is kept of one learner in one lab: of more hand-ins, those stay that may count.
 MOST, MOST_BYTES = 50, 200_000_000
+MOST_GIVEN = 10_000  # bytes of nbgrader's own files in each
 STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's
 FILE_STAMP = "%Y%m%dT%H%M%S.%fZ"
+STAMP_LENGTH = len("20260925T180000.000000Z")
 NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z(-\d+)?(\.ipynb)?")  # of what is kept
 KEPT, BEGUN, PART = ".ipynb", ".begun", ".part"  # endings: taken in; not yet; not whole
 STALE = 600.0  # seconds after which nothing more arrives in a file
@@ -214,7 +223,7 @@ class HandIns:
             tomorrow = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
             raise TooManyError(said, (tomorrow - now).total_seconds())
         self._keep(rules, learner, lab)
-        begun = folder / f"{now.strftime(FILE_STAMP)}{BEGUN}"
+        begun = folder / f"{file_stamp(now)}{BEGUN}"
         arrived.rename(begun)
         _fsync(folder)
         self._place(begun, learner, lab)
@@ -293,7 +302,7 @@ class HandIns:
 
     def knows(self, learner: str, lab: str, came: datetime) -> bool:
         """Return whether a hand-in of a time, in UTC, is kept."""
-        name = came.strftime(FILE_STAMP)
+        name = file_stamp(came)
         folder = self._folder(learner, lab)
         return any(os.path.lexists(folder / one) for one in (name, f"{name}{KEPT}"))
 
@@ -323,7 +332,10 @@ class HandIns:
         if not path.is_dir():
             return {f"{lab}.ipynb": path.read_bytes()}
         found = files_in(path, self._course.directory.ignore, ours=True)
-        return {name: data for name, data in found if not isinstance(data, Unreadable)}
+        # nbgrader's own have room of their own: else a learner's files could crowd the time out.
+        own = ((name, read_file(path / name, MOST_GIVEN)) for name in (TIMESTAMP, SECRET))
+        every = (*found, *own)
+        return {name: data for name, data in every if not isinstance(data, Unreadable)}
 
     def _store(
         self, learner: str, lab: str, at: datetime | None, files: Mapping[str, bytes]
@@ -334,7 +346,7 @@ class HandIns:
         place(files, part)
         for inside, _, names in os.walk(part):
             self._course.share(Path(inside), *(Path(inside, name) for name in names))
-        name = (at or datetime.now(UTC)).strftime(FILE_STAMP)
+        name = file_stamp(at or datetime.now(UTC))
         path, number = folder / name, 1
         while any(os.path.lexists(one) for one in (path, path.with_name(f"{path.name}{KEPT}"))):
             number += 1
@@ -364,6 +376,11 @@ class HandIns:
 
 def _work(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if name not in (TIMESTAMP, SECRET)}
+
+
+def file_stamp(at: datetime) -> str:
+    """Return the name under which a hand-in of a time, in UTC, is kept; in the order of time."""
+    return at.strftime(FILE_STAMP).rjust(STAMP_LENGTH, "0")  # C writes the year 999 in three digits
 
 
 def _time_of(name: str) -> datetime:

@@ -146,11 +146,11 @@ class LmsTimes:
                 continue
             try:
                 came = datetime.fromisoformat(str(one["submitted_at"]))
-            except ValueError as error:
+                if came.tzinfo is None:
+                    raise wrong
+                came = came.astimezone(UTC).replace(tzinfo=None)
+            except (ValueError, OverflowError) as error:
                 raise wrong from error
-            if came.tzinfo is None:
-                raise wrong
-            came = came.astimezone(UTC).replace(tzinfo=None)
             yield (True, str(one["user_id"])), came
             if one.get("anonymous_id"):
                 yield (True, f"anon_{one['anonymous_id']}"), came

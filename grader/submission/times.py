@@ -34,7 +34,7 @@ def read_time(data: bytes) -> datetime | None:
         if not text and data.strip():
             raise ValueError(NO_TIME)
         time = _in_utc(text) if text else None
-        if time and not MINYEAR < time.year < MAXYEAR:  # a clock elsewhere may have no such year
+        if time and not is_on_clocks(time):
             raise ValueError(NO_TIME)
         return time
     except (ParserError, UnicodeDecodeError):
@@ -59,6 +59,11 @@ def _in_utc(text: str) -> datetime:
     if is_twice(time) or (zone and "/" not in zone and time.tzname() != zone):
         raise ValueError(f"its zone can be read in two ways; {WRITE}")
     return time.astimezone(UTC).replace(tzinfo=None)
+
+
+def is_on_clocks(time: datetime) -> bool:
+    """Return whether clocks of all zones can show a time; in some the first year has no start."""
+    return MINYEAR < time.year < MAXYEAR
 
 
 def local(text: str) -> datetime:

@@ -225,3 +225,17 @@ def test_what_zip_collect_replaces_is_kept(course):
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         found = gradebook.find_submission(LAB, "ana")
         assert (found.score, found.timestamp) == (7.0, IN_TIME)
+
+
+@pytest.mark.slow(60)
+def test_a_year_that_no_clock_may_show_keeps_nobodys_work_from_being_collected(course):
+    for second in (58, 59):
+        hand_in(course, "ana", datetime(9999, 12, 31, 23, 59, second), source_notebook())
+    for when in (IN_TIME, LATE):
+        hand_in(course, "ana", when, solved(source_notebook()))
+        hand_in(course, "bo", when, solved(source_notebook()))
+    said = step(course, "collect", LAB)
+    for who in ("ana", "bo"):
+        assert kept(course, who) == [IN_TIME]
+        assert collected(course, who) == LATE
+    assert said.count("was passed over") == 2

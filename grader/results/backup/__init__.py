@@ -25,6 +25,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 BOOK, ROSTER = "gradebook.db", "roster"
 STEPS = ("autograded", "submitted", "feedback")
+TABLES = (".csv", ".tsv", ".txt")  # endings of a roster; nothing runs a file with one of them
 README = "README.md"  # in autograded/; the project's own
 
 
@@ -39,6 +40,11 @@ def places(course: Course, roster: str = "") -> dict[str, Path]:
         found[step] = Path(course.directory.root, getattr(course.directory, f"{step}_directory"))
     found |= {name: course.root / name for name in (RECEIVED, FOLDER, FILE, KEY_FILE)}
     return found | ({ROSTER: course.root / roster} if roster else {})
+
+
+def is_table(roster: object) -> bool:
+    """Return whether a roster has the name of a table, and so of no file that something runs."""
+    return isinstance(roster, str) and roster.lower().endswith(TABLES)
 
 
 @contextmanager

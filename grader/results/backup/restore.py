@@ -28,16 +28,26 @@ from grader import UserError
 from grader.batch.command import only_one
 from grader.course import RESTORING, Course, is_half_restored, open_course
 from grader.phase_paths import ROOT
-from grader.results.backup import BOOK, FORMAT, MANIFEST, README, ROSTER, alone, places
+from grader.results.backup import (
+    BOOK,
+    FORMAT,
+    MANIFEST,
+    README,
+    ROSTER,
+    TABLES,
+    alone,
+    is_table,
+    places,
+)
 
 PLAN = "plan.json"
 STAGING = ".restore."
 BESIDE = ("", "-journal", "-wal", "-shm")  # the files that make up a gradebook of SQLite
 MAX_MANIFEST = 1 << 20
-# what reading a damaged archive raises
+# what reading a damaged archive raises, or a manifest of any other content
 BROKEN = (
     *(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError),
-    *(ValueError, KeyError, TypeError),
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
 )
 
 
@@ -107,6 +117,8 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
                     f"{path} is no archive that `python -m grader backup` of this version wrote"
                 )
             known = {MANIFEST, *about["names"]}
+            if strange := [one for one in known if not _is_name(one)]:
+                raise UserError(f"{path} has {strange[0]!r}, which no backup has written")
             for member in archive:
                 if member.name.split("/")[0] not in known or not (member.isreg() or member.isdir()):
                     raise UserError(f"{path} has {member.name!r}, which no backup has written")
@@ -129,12 +141,22 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
     return about
 
 
+def _is_name(name: object) -> bool:
+    """Return whether this may be the name of a file or folder at the top of an archive."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not {*"/\0"} & {*name}
+
+
 def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]:
     """Return what goes where, and what it replaces, in words.
 
     Raises UserError for an archive that does not fit this course.
     """
-    here = places(course, about["roster"])
+    if about.get("roster") and not is_table(about["roster"]):
+        raise UserError(
+            f"the archive has {about['roster']!r} for a roster, and expected is the name of a "
+            f"table ({', '.join(TABLES)}). Nothing was changed"
+        )
+    here = places(course, about.get("roster", ""))
     if strange := set(about["names"]) - set(here):
         if BOOK in strange:
             raise UserError(

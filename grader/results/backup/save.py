@@ -29,7 +29,16 @@ from grader import UserError
 from grader.batch.writer import RECORDS, put_back
 from grader.course import Course, open_course
 from grader.phase_paths import ROOT
-from grader.results.backup import BOOK, FORMAT, MANIFEST, README, alone, places
+from grader.results.backup import (
+    BOOK,
+    FORMAT,
+    MANIFEST,
+    README,
+    TABLES,
+    alone,
+    is_table,
+    places,
+)
 from grader.results.coursefile.reading import FILE, read_course_file
 from grader.submission.hand_ins import RECEIVED, HandIns
 from grader.submission.names import nfc, printable
@@ -108,6 +117,9 @@ def _stage(course: Course, staged: Path) -> list[str]:
         left.append(f"a roster, since {FILE} can't be read: {error}")
     if roster and not (course.root / roster).resolve().is_relative_to(course.root.resolve()):
         left.append(f"the roster {roster}, which lies outside of the course's folder")
+        roster = ""
+    if roster and not is_table(roster):
+        left.append(f"the roster {roster}: its name has none of the endings {', '.join(TABLES)}")
         roster = ""
     here = places(course, roster)
     # First what was graded, then what was handed in: a hand-in may be newer, and never older.

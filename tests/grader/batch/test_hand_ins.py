@@ -15,7 +15,8 @@ from grader.batch.job import given_up
 from grader.batch.writer import Writer
 from grader.results import graded_hand_ins
 from grader.results.coursefile.marks import counts_of
-from grader.submission.hand_ins import STAMP, HandIns
+from grader.submission.hand_ins import STAMP, HandIn, HandIns
+from grader.submission.notebook import MAX_BYTES
 from tests.grader.batch.running import run
 from tests.grader.batch.small import HW, Here, answered, make_small
 from tests.grader.tiny import write
@@ -257,6 +258,23 @@ def test_a_persons_mark_is_not_taken_over_to_an_empty_answer(course, graded):
     assert manual(course) == (3.0, False)
 
 
+def test_an_empty_answer_that_takes_the_place_of_a_marked_one_has_no_mark(course, graded):
+    """The mark is not lost: it stays with the hand-in that it was given to."""
+    hand_in(course, -1, "score 2", why="a good reason")
+    run(course)
+    mark(course, 3.0)
+    hand_in(course, 0, "score 1", why="")  # both are in time, so the last one counts
+    run(course)
+    assert recorded(course) == (0, 1.0)
+    assert manual(course)[0] is None
+    rules(course, lab=", late: {per_day: 100%}")
+    text = (course.root / "course.yml").read_text()
+    (course.root / "course.yml").write_text(text.replace("2026-09-25 18", "2026-09-24 18"))
+    run(course)
+    assert recorded(course)[0] == -1
+    assert manual(course) == (3.0, False)
+
+
 ASKS = "Regrade: my answer is right"
 
 
@@ -426,3 +444,43 @@ def test_a_preview_compares_the_recorded_one(course, graded):
     assert status == 0
     assert recorded(course) == (0, 1.0)
     assert "in the whole lab" in said
+
+
+@pytest.mark.parametrize("in_time", [True, False], ids=["after another", "alone"])
+def test_who_fills_the_room_for_files_gets_rid_of_no_time(course, graded, in_time):
+    """As zip_collect lays it down: the LMS's time beside as many bytes as a learner may have."""
+    if in_time:
+        hand_in(course, 0, "score 1")
+        run(course)
+    hand_in(course, 3, "score 2")
+    folder = course.root / "submitted" / "ann" / HW
+    with (folder / "a.csv").open("wb") as file:
+        file.truncate(MAX_BYTES - (folder / f"{HW}.ipynb").stat().st_size - 10)
+    for _ in range(2):
+        assert run(course)[0] == 0
+        assert recorded(course) == (3, 2.0)
+    assert [one.at is None for one in HandIns(course).of("ann", HW)] == [False] * (1 + in_time)
+
+
+@pytest.mark.parametrize("often", [1, 99], ids=["once", "always"])
+def test_a_hand_in_that_makes_room_while_others_are_read_stops_nobodys_grading(
+    course, graded, monkeypatch, often
+):
+    """As one by the service does, where a learner has handed in as much as is kept."""
+    hand_in(course, 0, "score 1")
+    hand_in(course, 3, "score 2")
+    shutil.copytree(course.root / "submitted" / "ann", course.root / "submitted" / "zoe")
+    folder, times = HandIn.folder, []
+
+    def gone(one, lab):
+        if one.path.parent.name == "ann" and len(times) < often:
+            times.append(one)
+            raise FileNotFoundError(2, "No such file", str(one.path))
+        return folder(one, lab)
+
+    monkeypatch.setattr(HandIn, "folder", gone)
+    status, said = run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert gradebook.find_submission(HW, "zoe").score == 2
+    assert (status == 0) == (often == 1)
+    assert ("handed in meanwhile" in said) == (often > 1)

@@ -14,7 +14,14 @@ from grader.results.feedback.exercises import added_by, is_answer
 from grader.results.feedback.page import EARLIER, About, render
 from grader.results.gradebook import ReasonKind, read_class
 from grader.results.regrade import only_asks
-from grader.submission.rebuild import LEARNERS, RECORDED, answer_cells, as_recorded
+from grader.submission.rebuild import (
+    LEARNERS,
+    RECORDED,
+    answer_cells,
+    as_recorded,
+    released_texts,
+)
+from grader.submission.released import remember
 from tests.grader.batch.running import graded, run
 from tests.grader.batch.small import HW, answered, enter, job_of, make_small, source
 from tests.grader.results.feedback_pages import words
@@ -258,6 +265,39 @@ def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
     assert counts(course) == LATEST
     nb = graded(course.root, "ann", HW)
     assert [cell.source for cell in answer_cells(nb, "explain")] == ["Since it is."]
+
+
+@pytest.mark.parametrize("late", ["xyxxy", "x", ""], ids=["a message", "put back", "left out"])
+@pytest.mark.parametrize("early", ["", "xy"], ids=["deleted before", "there before"])
+def test_how_often_and_where_the_labs_own_code_stands_is_the_learners_word(
+    course, here, early, late
+):
+    """Code can read which cells ran: an order of the lab's cells could spell a late answer."""
+
+    def hand_in_with(cells, when, asks=()):
+        nb = copy_of(course)
+        own = {"x": "x = 1", "y": "y = 2"}
+        rest = [cell for cell in nb.cells if cell.source not in own.values()]
+        said = [new_code_cell(own[cell]) for cell in cells]
+        nb.cells = [*rest[:1], *said, *rest[1:3], *map(new_markdown_cell, asks), *rest[3:]]
+        path = write(nb, course.root / "submitted" / "ann" / HW / f"{HW}.ipynb")
+        path.with_name("timestamp.txt").write_text(f"{when} UTC")
+
+    shutil.rmtree(course.root / "source" / HW)
+    (course.root / "gradebook.db").unlink()
+    for change in (each_text, nothing):  # learners have got two releases
+        nb = in_small_lab(change)
+        write(nb, course.root / "source" / HW / f"{HW}.ipynb")
+        remember(course, HW, {HW: released_texts(nb, course.config)})
+    enter(course)
+    hand_in_with(early, FIRST)
+    run(course)
+    assert counts(course) == FIRST
+    hand_in_with(late, LATER, asks=[ASKS])
+    assert run(course)[0] == 0
+    nb = graded(course.root, "ann", HW)
+    assert [c.source for c in nb.cells if added_by(c) == "learner"] == [ASKS]
+    assert counts(course) == (FIRST if early == late else LATER)
 
 
 @pytest.mark.parametrize("when", ["before it is recorded", "after it is recorded"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
+from grader.batch.grading import _is_unanswered
 from grader.marking import answers as module
 from grader.marking.answers import EMPTY, MAX_TEXT, UNREADABLE, Reader, stamp
 from grader.metadata import KEY
@@ -70,6 +71,16 @@ def test_an_answer_in_a_cell_of_its_own_is_that_cell():
     nb = notebook([new_markdown_cell("beside", metadata=THEIRS)])
     nb.cells[3] = own
     assert answer_cells(nb, "why") == [own]
+
+
+def test_a_question_below_which_nothing_is_written_gets_no_mark_of_another_hand_in():
+    task = {"grade_id": "why", "task": True}
+    for text, unanswered in ((STUB, True), (" ", True), ("Since it is.", False)):
+        about = {} if text == STUB else THEIRS
+        nb = notebook([new_markdown_cell(text, metadata=about)])
+        [question] = [one for one in nb.cells if "nbgrader" in one.metadata][:1]
+        question.metadata["nbgrader"] = task | {"grade": False, "solution": False}
+        assert _is_unanswered(nb, question) is unanswered
 
 
 def test_an_untouched_stub_is_no_answer(read):

@@ -184,3 +184,16 @@ def test_the_receipt_says_what_holds(course, rule):
     path = inbox.arriving()
     path.write_bytes(b"new")
     assert inbox.take(rules, "ana", LAB, path).said.startswith("It is the same as what you handed")
+
+
+@pytest.mark.parametrize("year", ["0999", "0050", "1066"])
+def test_a_time_of_long_ago_gets_no_hand_in_past_the_limits(course, monkeypatch, year):
+    monkeypatch.setattr(module, "MOST", 3)
+    store, folder = HandIns(course), course.root / "received" / LAB / "ana"
+    for number in range(6):
+        write(f"{year}-12-2{number} 10:00 UTC".encode(), lay(course, None) / "timestamp.txt")
+        store.keep(RULES, "ana", LAB)
+        one = store.keep(RULES, "ana", LAB)
+        assert one == kept(course)[-1]
+        store.keep_other(RULES, "ana", LAB, one.at.replace(tzinfo=None), {"other.csv": b"1"})
+    assert len(list(folder.iterdir())) == 3

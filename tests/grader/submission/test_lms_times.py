@@ -105,6 +105,7 @@ def test_without_a_zone_no_time_is_used_and_two_times_of_one_learner_are_none():
     "data",
     [b"[1]", b"{}", b"\xff", b"[" * 100_000, b'[{"user_id": 1}]']
     + [b'[{"user_id": 1, "submitted_at": "2026-09-25T21:58:00"}]']  # in which zone?
+    + [b'[{"user_id": 1, "submitted_at": "0001-01-01T00:00:00+14:00"}]']  # before the first year
     + [b'[{"user_id": 1, "submitted_at": 5}]'],
 )
 def test_another_json_is_refused_with_what_was_expected(data):

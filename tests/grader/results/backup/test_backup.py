@@ -1,6 +1,8 @@
 """What a class's results need goes into one file and comes back as it was, whatever is killed."""
 
 import argparse
+import io
+import json
 import shutil
 import sqlite3
 import stat
@@ -275,3 +277,45 @@ def test_the_restored_gradebook_is_the_one_that_its_graded_files_know(course):
     assert run(course)[0] == 0
     with Gradebook(course.directory.db_url) as gradebook:
         assert {one.id for one in gradebook.students} == {"ann", "bob"}
+
+
+def forged(course, about, *members):
+    """Return an archive that says ABOUT of itself, and has empty files and folders of any name."""
+    path = course.root.parent / "forged.tar.gz"
+    whole = {"format": 1, "made": "today", "roster": "", "names": ["submitted"]} | about
+    data = json.dumps(whole).encode()
+    with tarfile.open(path, "w:gz") as archive:
+        first = tarfile.TarInfo("manifest.json")
+        first.size = len(data)
+        archive.addfile(first, io.BytesIO(data))
+        for name, kind in [("submitted", tarfile.DIRTYPE), *members]:
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = kind, 0o777
+            archive.addfile(member)
+    return path
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "submitted/..", 7, "roster\0"])
+def test_a_forged_archive_gives_no_right_to_what_lies_elsewhere(elsewhere, name):
+    mine = elsewhere.root.parent / "mine"
+    mine.write_text("secret")
+    mine.chmod(0o600)
+    there = str(mine) if name == "" else f"{name}/../../../mine"
+    path = forged(elsewhere, {"names": ["submitted", name]}, (there, tarfile.DIRTYPE))
+    before = everything(elsewhere.root)
+    with pytest.raises(UserError, match="Nothing was changed|no backup has|no course has"):
+        restore(elsewhere, path)
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o600
+    assert everything(elsewhere.root) == before
+
+
+@pytest.mark.parametrize(
+    "roster", ["csv.py", "nbgrader_config.py", "source/hw/hw.ipynb", "x.csv/", 7]
+)
+def test_a_forged_archive_puts_nothing_that_runs_in_a_rosters_place(elsewhere, roster):
+    about = {"names": ["submitted", "roster"], "roster": roster}
+    path = forged(elsewhere, about, ("roster", tarfile.REGTYPE))
+    before = everything(elsewhere.root)
+    with pytest.raises(UserError, match="Nothing was changed"):
+        restore(elsewhere, path, replace=True)
+    assert everything(elsewhere.root) == before
