@@ -9,7 +9,9 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TypeVar
 
 from grader import UserError
 
@@ -31,6 +33,28 @@ OF_SQLITE = {
     sqlite3.SQLITE_PERM: errno.EACCES,
     sqlite3.SQLITE_FULL: errno.ENOSPC,
 }
+
+
+MOST_READ = 10_000  # files of which a result is remembered
+T = TypeVar("T")
+
+
+def read_once(function: Callable[[Path], T]) -> Callable[[Path], T]:
+    """Let a function of a file's content remember its result until another file is there.
+
+    It fits files that are written as a whole, as this module does.
+    """
+
+    @lru_cache(maxsize=MOST_READ)
+    def found(path: Path, *_: int) -> T:
+        return function(path)
+
+    @wraps(function)
+    def of(path: Path) -> T:
+        about = path.stat()
+        return found(path, about.st_ino, about.st_mtime_ns, about.st_size)
+
+    return of
 
 
 def write_whole(path: Path, content: bytes) -> bool:

@@ -12,6 +12,7 @@ from grader.results.coursefile.sentences import moment
 from grader.results.coursefile.standing import in_zone, is_late, so_far, would_be
 from grader.submission.hand_ins import HandIns, Taken
 from grader.submission.notebook import MAX_BYTES
+from grader.whole_file import read_once
 
 # What stands in an answer that nobody has begun, as JSON writes it; see nbgrader_config.py.
 STUBS = (b'NotImplementedError(\\"write your answer here\\")', b"*Write your answer here.*")
@@ -106,6 +107,7 @@ def _on(rules: CourseFile | None, at: datetime) -> str:
     return f"on {moment(shown)} ({rules.course.time_zone if rules else 'UTC'})"
 
 
+@read_once
 def _blank(path: Path) -> int:
     with path.open("rb") as file:
         data = file.read(MAX_BYTES)

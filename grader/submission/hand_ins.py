@@ -42,7 +42,7 @@ from grader.submission.files import (
 )
 from grader.submission.names import nfc
 from grader.submission.notebook import Unreadable
-from grader.whole_file import replacing
+from grader.whole_file import read_once, replacing
 
 RECEIVED = "received"
 MOST_A_DAY = 20  # hand-ins of one learner to one lab by the service; they fill the disk
@@ -260,9 +260,7 @@ class HandIns:
         path = folder / f"{lab}.ipynb"
         if not path.is_file():
             return None
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size, digest = _hash(path)
         came, _ = read_timestamp(folder)
         when = (came or datetime.fromtimestamp(path.stat().st_mtime, UTC)).replace(tzinfo=UTC)
         return Taken(when, size, digest)
@@ -385,6 +383,12 @@ def file_stamp(at: datetime) -> str:
 
 def _time_of(name: str) -> datetime:
     return datetime.strptime(name.partition("-")[0], FILE_STAMP).replace(tzinfo=UTC)
+
+
+@read_once
+def _hash(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fsync(path: Path) -> None:

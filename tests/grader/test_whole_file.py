@@ -23,7 +23,7 @@ from grader.batch.writer import Writer
 from grader.course import open_course
 from grader.results.class_report import names
 from grader.service import people
-from grader.whole_file import replacing, secret, why_not_written, write_whole
+from grader.whole_file import read_once, replacing, secret, why_not_written, write_whole
 from tests.patience import PATIENCE
 from utils.notebook import service
 
@@ -255,3 +255,21 @@ def test_a_full_database_is_said_and_no_other_error_is_hidden(tmp_path, monkeypa
     for error in (FileNotFoundError(errno.ENOENT, "gone", "x"), ZeroDivisionError()):
         with pytest.raises(type(error)):
             command(monkeypatch, capsys, lambda args, error=error: (_ for _ in ()).throw(error))
+
+
+def test_what_was_read_of_a_file_is_read_again_only_of_another_one(tmp_path):
+    """Else forty lists of labs at once hash every notebook of a learner forty times."""
+    path, read = tmp_path / "file", []
+
+    @read_once
+    def size(path):
+        read.append(path)
+        return len(path.read_bytes())
+
+    write_whole(path, b"one")
+    assert [size(path), size(path), len(read)] == [3, 3, 1]
+    write_whole(path, b"two")  # as long, and as fast as a machine can
+    assert [size(path), size(path), len(read)] == [3, 3, 2]
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        size(path)
