@@ -23,6 +23,7 @@ from grader.results.coursefile.sentences import (
 from grader.results.coursefile.standing import told
 from grader.results.gradebook import Graded
 
+ASKS = "Nothing but a request for a regrade is new in it, so the earlier time counts."
 COLUMNS = (
     *("learner", "section", "raw_score", "counts", "counts_of"),
     *("days_late", "free_days", "share_kept", "final", "why"),
@@ -96,7 +97,7 @@ class ClassCounts:
         self._several += len(hand_ins) > 1
         self._earlier += bool(hand_ins) and hand_ins[-1].seen and not hand_ins[-1].stands
         which = told(hand_ins, self._marks.file.hand_in_rule(self._lab), you=False)
-        why = filter(None, [*counted_sentences(counted), which])
+        why = filter(None, [*counted_sentences(counted), which, ASKS if one.asks_alone else ""])
         row += ["yes" if counted.is_final else "", " ".join(why)]
         self.rows.append(row if self._names.hidden else [one.student, *row])
 

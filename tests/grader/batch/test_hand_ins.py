@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from nbformat.v4 import new_markdown_cell
@@ -14,6 +15,7 @@ from grader.batch.grading import grade
 from grader.batch.job import given_up
 from grader.batch.writer import Writer
 from grader.results import graded_hand_ins
+from grader.results.class_report import command as report
 from grader.results.coursefile.marks import counts_of
 from grader.submission.hand_ins import STAMP, HandIn, HandIns
 from grader.submission.notebook import MAX_BYTES
@@ -288,6 +290,9 @@ def test_a_request_for_a_regrade_keeps_the_time_of_the_work(course, graded, rule
     assert recorded(course) == (0, 1.0)
     path = course.folder("autograded", "ann", HW) / f"{HW}.ipynb"
     assert ASKS in path.read_text()
+    report.run(SimpleNamespace(lab=HW, out=None, hide_names=False), course.root)
+    told = (course.root / "reports" / HW / "counts.csv").read_text(encoding="utf-8-sig")
+    assert "so the earlier time counts." in told
     done = len(graded)
     run(course)
     assert len(graded) == done
