@@ -121,10 +121,10 @@ def ask_again(error: AskAgainError) -> JSONResponse:
 
 
 class Connection(H11Protocol):
-    """A connection that is closed where a request's head does not come.
+    """A connection that is closed where a request's head does not come in time.
 
-    So it is where a request was answered before all of its body had come: else its sender could go
-    on sending for ever.
+    A request may be answered before all of its body has come. The rest is dropped for as long, so
+    that its sender can read the answer, and then the connection is closed, too.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -142,9 +142,9 @@ class Connection(H11Protocol):
         self._stop()
 
     def on_response_complete(self) -> None:
-        if self.conn.their_state is h11.SEND_BODY:
-            self.transport.close()
         super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            self._watch()
 
     def _watch(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:

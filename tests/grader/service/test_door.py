@@ -182,7 +182,7 @@ def test_connections_that_say_nothing_deafen_nobody(root):
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_an_answer_before_the_bodys_end_closes_the_connection(root):
+def test_who_sends_on_after_the_answer_can_read_it_and_is_cut_off(root):
     service = Service(root, workers=1)
     try:
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
@@ -190,8 +190,14 @@ def test_an_answer_before_the_bodys_end_closes_the_connection(root):
                 b"PUT /marking/notebook HTTP/1.1\r\nHost: x\r\nContent-Length: 500000000\r\n\r\nx"
             )
             connection.settimeout(PATIENCE)
+            began = time.monotonic()
+            connection.sendall(PART * 100)  # at once it would be a broken pipe, and no answer
             said = b"".join(iter(lambda: connection.recv(1000), b""))
+            assert time.monotonic() - began < door.HEAD_SECONDS + PATIENCE / 2
         assert re.match(rb"HTTP/1.1 (403|413) ", said)
+        for _ in range(10):
+            large = b"x" * (MAX_BODY + 1)
+            assert service.ask("POST", "jobs", "ana", large)[0] == 413
         assert service.ask("POST", "jobs", "ana", asked(ANSWERS["twice"]))[0] == 202
     finally:
         service.close()
