@@ -203,7 +203,7 @@ def _complete(keeper: subprocess.Popen[bytes], out: int, errors: int, report: in
     """Wait until a sandbox is complete, and return it; see :func:`build` for what it raises.
 
     The descriptors are what bubblewrap's processes print to, and its report. Each is read once it
-    has something to say, and for a limited time: whoever waits here watches no other sandbox.
+    has something to say, and for a limited time: nobody watches the other sandboxes meanwhile.
     """
     end = time.monotonic() + SECONDS_TO_BUILD
     if _heard(out, 2, end) != b"r\n":

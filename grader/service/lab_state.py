@@ -71,7 +71,7 @@ def requests_in(
 
 
 def by_clock(rules: CourseFile | None, receipt: Receipt) -> Receipt:
-    """Return a receipt whose time is told by the clocks of the class; without rules, in UTC."""
+    """Return a receipt with its time by the clocks of the class; without rules, in UTC."""
     zone = rules.zone if rules else UTC
     return replace(receipt, received=receipt.received.astimezone(zone))
 

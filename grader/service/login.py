@@ -42,7 +42,7 @@ class Login:
         self._pages = {"": f"{prefix}/", MARKING: self.marking}  # by their names in a cookie
 
     def token(self, request: Request) -> str:
-        """Return the token in a request's cookie, whoever's it is; empty without one."""
+        """Return the token in a request's cookie, which nobody has checked; empty without one."""
         return request.cookies.get(TOKEN, "")
 
     def is_page(self, path: str) -> bool:

@@ -155,8 +155,8 @@ def service_key(root: Path) -> bytes:
     )
     if path.stat().st_mode & 0o077:
         raise UserError(
-            f"others can read {path}, and whoever has read it can make a teacher's token: remove "
-            "it, and a new key is made. The tokens that were handed out are invalid then: hand out "
-            "new ones"
+            f"others can read {path}, and somebody who has read it can make a teacher's token: "
+            "remove it, and a new key is made. The tokens that were handed out are invalid then: "
+            "hand out new ones"
         )
     return key

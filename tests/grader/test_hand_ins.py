@@ -50,6 +50,15 @@ def hand_in(course, student, when, nb, **files):
     return folder
 
 
+def recorded_by_grading(course):
+    """Grade the class; return ana's points, and the time that counts."""
+    done = grade(course)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        found = gradebook.find_submission(LAB, "ana")
+        return found.score, found.timestamp
+
+
 def kept(course, student):
     folder = course / "received" / LAB / student
     names = [one.name.removesuffix(".ipynb") for one in sorted(folder.iterdir())]
@@ -173,11 +182,7 @@ def test_where_the_newest_can_not_be_collected_an_older_one_counts(course):
     said = step(course, "collect", LAB)
     assert "ana: nothing is collected" in said
     assert kept(course, "ana") == [IN_TIME]
-    done = grade(course)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        found = gradebook.find_submission(LAB, "ana")
-        assert (found.score, found.timestamp) == (7.0, IN_TIME)
+    assert recorded_by_grading(course) == (7.0, IN_TIME)
 
 
 @pytest.mark.slow(60)
@@ -220,11 +225,7 @@ def test_what_zip_collect_replaces_is_kept(course):
     assert not (folder / "data.csv").exists()
     assert kept(course, "ana") == [IN_TIME]
     assert list((course / "received" / LAB / "ana").glob("*/data.csv"))
-    done = grade(course)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        found = gradebook.find_submission(LAB, "ana")
-        assert (found.score, found.timestamp) == (7.0, IN_TIME)
+    assert recorded_by_grading(course) == (7.0, IN_TIME)
 
 
 @pytest.mark.slow(60)

@@ -1,7 +1,7 @@
 """``python -m grader course rename OLD NEW``: give a learner another id, with all that is theirs.
 
 Folders are moved first, then the gradebook is changed in one transaction. A file says meanwhile
-what is being renamed: whoever is interrupted runs the same command again, and no grading begins
+what is being renamed: after an interruption the same command finishes it, and no grading begins
 before that. Marks, verdicts, seeds and times do not depend on an id, so recorded grades stay valid.
 """
 

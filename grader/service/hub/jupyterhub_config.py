@@ -63,7 +63,7 @@ c.JupyterHub.services = [
         # or, where the service runs elsewhere, in place of `command` its `api_token`
         "command": [PYTHON, "-m", "grader", "serve", "--hub", "--teachers", TEACHERS],
         "cwd": str(COURSE),
-        "oauth_no_confirm": True,  # whoever opens its pages is asked nothing more
+        "oauth_no_confirm": True,  # the hub asks nothing more when its pages are opened
         **account(),
     }
 ]
