@@ -12,7 +12,7 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler, HTTPError, JupyterHandler
 from jupyter_server.utils import url_path_join
 
-from grader.marking import page
+from grader.marking import origin, page
 from grader.marking.book import Marker
 from grader.marking.routes import Marking, RefusedError, Reply, Visitor
 
@@ -42,7 +42,7 @@ def add_handlers(server: Any) -> None:
 
 
 class _Jupyter:
-    """What all handlers have: the marking, and who marks."""
+    """What all handlers have: the marking, who marks, and from where it may be asked."""
 
     auth_resource = NAME
 
@@ -53,6 +53,12 @@ class _Jupyter:
     def base(self) -> str:
         """The address of these pages, with a slash at its end."""
         return url_path_join(self.base_url, NAME) + "/"  # type: ignore[attr-defined]
+
+    def closed(self) -> str:
+        """Return why this request is refused; empty if it is not."""
+        request = self.request  # type: ignore[attr-defined]
+        path = request.path.removeprefix(self.base)
+        return origin.problem(request.method, path, request.headers, origin.is_shared())
 
     def visitor(self, xsrf: str = "") -> Visitor:
         """Return who is logged in. A server with a token alone invents a name for each browser.
@@ -86,10 +92,23 @@ class _Page(_Jupyter, JupyterHandler):
     async def prepare(self) -> None:  # type: ignore[override]
         """Lead somebody who is not logged in to the login, and from there back."""
         await super().prepare()
+        if self._finished:
+            return
+        if why := self.closed():
+            self.set_status(403)
+            self.show(Reply(page.problem_page(why, self.base)))
+            return
         login = self.get_login_url()
-        if not (self.current_user or self._finished):
+        if not self.current_user:
             asked = quote(self.request.uri or self.base, safe="")
             self.redirect(login if "?" in login else f"{login}?next={asked}")
+
+    def show(self, reply: Reply) -> None:
+        """Send a page, or what one loads."""
+        self.set_header("Content-Type", f"{reply.kind}; charset=utf-8")
+        for name, value in page.HEADERS.items():
+            self.set_header(name, value)
+        self.finish(reply.text)
 
 
 class MenuHandler(_Page):
@@ -108,15 +127,17 @@ class PageHandler(_Page):
 
     @authorized
     async def get(self, path: str) -> None:
-        reply = await self.reply(path, self.xsrf_token.decode())
-        self.set_header("Content-Type", f"{reply.kind}; charset=utf-8")
-        for name, value in page.HEADERS.items():
-            self.set_header(name, value)
-        self.finish(reply.text)
+        self.show(await self.reply(path, self.xsrf_token.decode()))
 
 
 class DataHandler(_Jupyter, APIHandler):
     """Answers, their marks, and whose they are."""
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Refuse what another page asks."""
+        await super().prepare()
+        if why := self.closed():
+            raise HTTPError(403, why)
 
     @authorized
     async def get(self, path: str) -> None:

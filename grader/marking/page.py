@@ -32,6 +32,7 @@ POLICY = "; ".join(
 
 HEADERS = {  # of each page, which no browser may keep
     "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
@@ -59,7 +60,7 @@ def index_page(questions: Sequence[Question], share: Share, base: str) -> str:
 
 
 def problem_page(problem: str, base: str) -> str:
-    """Return a page that says why there is nothing to mark."""
+    """Return a page that says why there is nothing to mark, in a text without its last point."""
     return render(TEMPLATES, "index.html.j2", labs=[], share=Share(), base=base, problem=problem)
 
 

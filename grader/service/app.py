@@ -179,12 +179,13 @@ class Bells:
                 del self._waiting[job_id]
 
 
-def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAPI:
+def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str = "") -> FastAPI:
     """Return the application. It starts and ends the dispatcher's workers.
 
     Args:
         people: knows who has which token.
         prefix: the path below which a proxy serves it, such as ``/services/open-the-hood``.
+        own: the origin at which its pages alone are; see :class:`~grader.service.login.Login`.
     """
     arriving: Counter[str] = Counter()  # notebooks, by learner
     bells, inbox, gradings = Bells(), Inbox(dispatcher.course), Gradings(dispatcher.course.root)
@@ -212,7 +213,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
         redoc_url=None,
         max_body_size=MAX_BODY,
     )
-    login = Login(people, prefix)
+    login = Login(people, prefix, own)
     app.add_middleware(Door, people=people, login=login)
 
     @app.exception_handler(RequestValidationError)
@@ -245,7 +246,8 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "") -> FastAP
 
     def at_home(person: Person) -> dict[str, Any]:
         rules = read_course_file(dispatcher.course.root)
-        return home_page(dispatcher.course, rules, inbox, person, _seen_by(person, rules))
+        labs = _seen_by(person, rules)
+        return home_page(dispatcher.course, rules, inbox, person, labs, login.shared)
 
     app.include_router(login.routes())
     app.include_router(home_routes(login, prefix, at_home))

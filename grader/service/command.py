@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import sys
 from pathlib import Path
 from urllib.parse import urlparse
 
-from grader import not_installed
+from grader import UserError, not_installed
 from grader.course import open_course
+from grader.marking import origin
 from grader.phase_paths import ROOT
 from grader.service.people import OfFile, OfHub, People
 
@@ -27,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--hub", action="store_true", help="a JupyterHub knows who has which token; it starts this"
+    )
+    parser.add_argument(
+        "--own-origin",
+        metavar="URL",
+        default="",
+        help="with --hub: where browsers find this service's pages, such as "
+        "https://marking.example.org, at a host or port that no learner's page has; without "
+        "subdomains of the hub there are no pages for marking elsewhere",
     )
     parser.add_argument(
         "--teachers",
@@ -51,6 +61,29 @@ def _connections() -> int:
     return max(1, min(most - OWN_FILES, MOST_CONNECTIONS))
 
 
+def own_origin(address: str) -> str:
+    """Return the origin of an address, to which the hub leads a browser back after its login.
+
+    Raises UserError where it is not an address alone, or the hub leads elsewhere.
+    """
+    said = urlparse(address)
+    if said.scheme not in ("http", "https") or not said.netloc or said.path.strip("/"):
+        raise UserError(
+            f"--own-origin is {address!r}: expected a scheme and a host, and no path, such as "
+            "https://marking.example.org"
+        )
+    own = f"{said.scheme}://{said.netloc}"
+    back = os.environ.get("JUPYTERHUB_OAUTH_CALLBACK_URL", "")
+    if not back.startswith(f"{own}/"):
+        where = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/NAME/")
+        raise UserError(
+            f"after a login the hub leads a browser to {back or 'no address'}, which is not at "
+            f"{own}: give the service in jupyterhub_config.py "
+            f'"oauth_redirect_uri": "{own}{where}oauth_callback"'
+        )
+    return own
+
+
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Serve until the process is told to end; or print tokens. Raises UserError."""
     if args.token:
@@ -73,9 +106,12 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         told = urlparse(address)  # where the hub's proxy will look for it
         host, port = told.hostname or host, told.port or port
         prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
+    own = own_origin(args.own_origin) if args.hub and args.own_origin else ""
+    if args.hub and not own and origin.is_shared():
+        print(f"grader serve: {origin.SHARED}", file=sys.stderr)
     dispatcher = Dispatcher(open_course(root), args.workers, sandbox=not args.unsafe_no_sandbox)
     dispatcher.prepare()
-    app = make_app(dispatcher, people, prefix)
+    app = make_app(dispatcher, people, prefix, own)
     uvicorn.run(
         app,
         host=host,

@@ -33,7 +33,8 @@ END = "http.disconnect"  # ASGI's message for it
 class Door:
     """Says who asks, as ``request.state.person``; it is None where nobody knows.
 
-    Of a request by an unknown sender no byte of a body is read, but for a login.
+    Of a request by an unknown sender no byte of a body is read, but for a login. A browser's
+    request for a page is answered only where no learner's page can have made it.
 
     Args:
         login: knows in which requests a browser's cookie holds the token.
@@ -49,8 +50,12 @@ class Door:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
+        is_page = self._login.is_page(scope["path"])
+        if is_page and (closed := self._login.closed(request)):
+            await closed(scope, receive, send)
+            return
         try:
-            token = self._token(request)
+            token = self._login.token(request) if is_page else _bearer(request)
             person = await run_in_threadpool(self._people.whose, token) if token else None
         except AskAgainError as error:
             await ask_again(error)(scope, receive, send)
@@ -62,11 +67,10 @@ class Door:
         else:
             await self._app(scope, _in_time(receive), send)
 
-    def _token(self, request: Request) -> str:
-        if self._login.is_page(request.scope["path"]):
-            return self._login.token(request)
-        scheme, given = get_authorization_scheme_param(request.headers.get("Authorization"))
-        return given if scheme.lower() == "bearer" else ""
+
+def _bearer(request: Request) -> str:
+    scheme, given = get_authorization_scheme_param(request.headers.get("Authorization"))
+    return given if scheme.lower() == "bearer" else ""
 
 
 def _nothing(receive: Receive) -> Receive:

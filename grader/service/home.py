@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from grader import UserError
 from grader.course import Course
-from grader.marking import page
+from grader.marking import origin, page
 from grader.marking.routes import Reply
 from grader.results.coursefile.schema import CourseFile
 from grader.results.coursefile.sentences import moment
@@ -25,7 +25,12 @@ from grader.submission.names import id_problem, nfc
 
 
 def home_page(
-    course: Course, rules: CourseFile | None, inbox: Inbox, person: Person, labs: list[str]
+    course: Course,
+    rules: CourseFile | None,
+    inbox: Inbox,
+    person: Person,
+    labs: list[str],
+    shared: bool = False,
 ) -> dict[str, Any]:
     """Return what the page shows a person.
 
@@ -34,6 +39,7 @@ def home_page(
 
     Args:
         labs: the names of those that the person may see.
+        shared: whether a learner's page could read this one. Then it has no words of learners.
     """
     zone = rules.zone if rules else ZoneInfo("UTC")
 
@@ -48,10 +54,11 @@ def home_page(
     return about | {
         "labs": labs,
         "due": {lab: at.replace(tzinfo=zone) for lab, at in due.items() if at},
+        "closed": origin.SHARED if shared else "",
         "handed_in": {lab: len(course.students("submitted", lab)) for lab in labs},
         "waiting": [
             (lab, graded, request)
-            for lab in labs
+            for lab in ([] if shared else labs)
             for graded, request in requests_in(course, lab)
             if not request.answered
         ],

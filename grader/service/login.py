@@ -8,13 +8,14 @@ pages read it.
 from __future__ import annotations
 
 import hmac
-from urllib.parse import parse_qs
+import json
+from urllib.parse import parse_qs, urlparse
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from grader.marking import page
+from grader.marking import origin, page
 from grader.marking.routes import Reply
 from grader.service.people import People, Person
 
@@ -32,11 +33,15 @@ class Login:
 
     Args:
         prefix: the path below which a proxy serves the service.
+        own: its own origin, such as ``https://marking.example.org``, at which its pages are and no
+            learner's; empty where it has none.
     """
 
-    def __init__(self, people: People, prefix: str):
+    def __init__(self, people: People, prefix: str, own: str = ""):
         self._people = people
         self._prefix = prefix
+        self._own = own
+        self.shared = not own and origin.is_shared()  # with learners' pages
         self.marking = f"{prefix}/{MARKING}/"
         self.address = f"{self.marking}login"  # to which a typed token is sent
         self._pages = {"": f"{prefix}/", MARKING: self.marking}  # by their names in a cookie
@@ -48,6 +53,24 @@ class Login:
     def is_page(self, path: str) -> bool:
         """Return whether a request for a path has its token in the cookie, and nowhere else."""
         return path == f"{self._prefix}/" or path.startswith(self.marking)
+
+    def closed(self, request: Request) -> Response | None:
+        """Return what answers a request that a page may not make here; None for any other."""
+        here = request.headers.get("Host", "").lower()
+        if self._own and here != urlparse(self._own).netloc.lower():
+            if request.method == "GET":
+                return RedirectResponse(f"{self._own}{request.scope['path']}", 307)
+            return refused(403, f"the pages of this service are at {self._own}{self.marking}")
+        path = request.scope["path"]
+        if not path.startswith(self.marking):
+            return None
+        path = path.removeprefix(self.marking)
+        why = origin.problem(request.method, path, request.headers, self.shared)
+        if not why:
+            return None
+        if path.startswith("api/"):
+            return sent(Reply(json.dumps({"message": why}), "application/json", 403))
+        return sent(Reply(page.problem_page(why, self.marking), status=403))
 
     def person(self, request: Request) -> Person | None:
         """Return who asks for a page; None where nobody has logged in."""

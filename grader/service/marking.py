@@ -1,6 +1,6 @@
 """The pages for marking answers in words, behind the service's login.
 
-A save carries a word of the page's own beside the cookie, which a page from elsewhere can't know.
+Beside the cookie, what their script asks carries a word of the page's own, which no other knows.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from grader.marking.book import Marker
+from grader.marking.origin import STATIC
 from grader.marking.routes import Marking, RefusedError, Reply, Visitor
 from grader.service.login import MARKING, NOT_YOURS, Login, refused, sent
 from grader.service.people import service_key
-
-ASSETS = ("marking.css", "marking.js")  # the page that asks for a token has them, too
 
 
 def marking_pages(root: Path, login: Login, prefix: str) -> APIRouter:
@@ -38,17 +37,16 @@ def marking_pages(root: Path, login: Login, prefix: str) -> APIRouter:
     def answered(request: Request, path: str, body: bytes) -> Response:
         token, person = login.token(request), login.person(request)
         is_page = not path.startswith("api/")
-        if path not in ASSETS:
+        if path not in STATIC:  # the page that asks for a token has them, too
             if person is None:
                 if is_page and request.method == "GET":
                     return login.begin(request, MARKING)
                 raise RefusedError(403, "you are not logged in any more: load this page again")
             if not person.teaches:
                 raise RefusedError(403, NOT_YOURS)
-            carried = request.headers.get("X-XSRFToken", "")
-            if request.method != "GET" and not hmac.compare_digest(
-                carried.encode(), word(token).encode()
-            ):
+            carried = request.headers.get("X-XSRFToken", "").encode()
+            is_script = request.method != "GET" or not is_page
+            if is_script and not hmac.compare_digest(carried, word(token).encode()):
                 raise RefusedError(403, "this was not sent by a page of the service")
         name = person.name if person else ""
         visitor = Visitor(Marker(name, name), frozenset([name]), base, word(token))

@@ -29,15 +29,22 @@ def settings_of(target: str) -> str:
     return str(ROOT / path)
 
 
+def said_of(path: str) -> dict[str, str]:
+    """Return what a browser says of who asks for this: a page's script, or a person in a tab."""
+    if "/api/" in path:
+        return {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+    return {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
 class Server:
     """A Jupyter server over a course folder, and a browser's requests to it."""
 
-    def __init__(self, course: Path, target: str):
+    def __init__(self, course: Path, target: str, home: str = ""):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.address = f"http://127.0.0.1:{port}{BASE}"
-        self.home = course.parent / f"home-{target}"
+        self.home = course.parent / f"home-{home or target}"
         self.home.mkdir()
         names = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
         self.log = self.home / "log"
@@ -50,6 +57,7 @@ class Server:
             cwd=course,
             env={
                 **{name: str(self.home) for name in names},
+                **{name: value for name, value in os.environ.items() if "JUPYTERHUB" in name},
                 "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
                 "PYTHONPATH": str(ROOT),
                 "JUPYTER_CONFIG_PATH": settings_of(target),
@@ -72,6 +80,7 @@ class Server:
         """Ask as a program does that has the token, or as `headers` say; return what came."""
         data = body if isinstance(body, bytes) else body is not None and json.dumps(body).encode()
         given = {"Authorization": f"token {TOKEN}"} if headers is None else headers
+        given = said_of(path) | given
         method = method or ("PUT" if data else "GET")
         asked = urllib.request.Request(self.address + path, data or None, given, method=method)
         try:

@@ -221,3 +221,37 @@ def test_learners_do_not_have_these_pages(classroom):
         assert "grader.marking" not in server.log.read_text()
     finally:
         server.close()
+
+
+@pytest.mark.parametrize("said", [None, "cross-site", "same-site", "same-origin", "none"])
+def test_a_page_comes_to_a_tab_alone_and_an_answer_to_its_script(server, entries, said):
+    question, grades = entries
+    cookie, _ = logged_in(server)
+    site = {"Cookie": cookie, "Sec-Fetch-Site": said or "", "Sec-Fetch-Mode": "cors"}
+    for path in ("marking", f"marking/question/{question}"):
+        for to in ("empty", "iframe", "document"):
+            mode = "cors" if to == "empty" else "navigate"
+            headers = site | {"Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": to}
+            status, text, _ = server.ask(path, headers=headers)
+            opened = to == "document" and said is not None
+            assert (status, "complain" in text) == ((200, True) if opened else (403, False))
+    status, text, _ = server.ask(f"marking/api/answer/{grades['ana']}", headers=site)
+    assert (status, "Because" in text) == ((200, True) if said == "same-origin" else (403, False))
+    assert server.ask("marking/marking.css", headers=site)[0] == 200
+
+
+def test_on_a_hub_without_subdomains_the_pages_are_closed_and_say_what_to_do(
+    classroom, monkeypatch
+):
+    """There a learner's server has the same origin as the teacher's."""
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "x")
+    monkeypatch.setenv("JUPYTERHUB_HOST", "")
+    server = Server(classroom.root, "teach", "closed")
+    try:
+        status, text, _ = server.ask("marking")
+        assert status == 403
+        assert "c.JupyterHub.subdomain_host" in text
+        assert "complain" not in text
+        assert server.ask(f"marking/api/names/{'0' * 32}")[0] == 403
+    finally:
+        server.close()

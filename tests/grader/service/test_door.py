@@ -5,6 +5,7 @@ import re
 import resource
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from grader.service.app import MAX_BODY, MAX_NOTEBOOK, make_app
 from grader.service.dispatcher import Dispatcher
 from grader.service.login import MAX_FORM, TOKEN
 from grader.service.people import OfFile
+from tests.grader.service.fake_hub import FORM, SCRIPT, TAB
 from tests.grader.service.serving import Service, asked, make_served
 from tests.grader.tiny import ANSWERS, LAB
 from tests.patience import PATIENCE
@@ -87,7 +89,7 @@ def send(app, method, path, headers, declared=None):
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
         "client": ("x", 1),
         "server": ("x", 1),
         "state": {},
@@ -102,7 +104,7 @@ def test_of_a_sender_whom_nobody_knows_nothing_is_read(app, people, every, decla
     heads = [{}, {"authorization": f"Bearer {forged}"}, {"cookie": f"{TOKEN}={forged}"}]
     for method, path in every:
         logs_in = (method, path) == ("POST", f"{PREFIX}/marking/login")
-        for headers in heads:
+        for headers in ({**SCRIPT, **head} for head in heads):
             _, read = send(app, method, path, headers, declared)
             assert read <= (MAX_FORM + len(PART) if logs_in else 0), (method, path, headers)
 
@@ -111,7 +113,7 @@ def test_of_a_sender_who_is_known_no_more_is_read_than_the_route_takes(app, peop
     refused = set()
     for who in ("ana", "marta"):
         token = people.token(who)
-        both = {"authorization": f"Bearer {token}", "cookie": f"{TOKEN}={token}"}
+        both = {**SCRIPT, "authorization": f"Bearer {token}", "cookie": f"{TOKEN}={token}"}
         for method, path in every:
             hands_in = (method, path) == ("PUT", f"{PREFIX}/labs/{LAB}/notebook")
             status, read = send(app, method, path, both)
@@ -128,8 +130,8 @@ def test_a_token_counts_where_it_belongs_alone(app, people):
     assert send(app, "GET", f"{PREFIX}/queue", {"authorization": f"Bearer {token}"})[0] == 200
     assert send(app, "GET", f"{PREFIX}/queue", {"cookie": f"{TOKEN}={token}"})[0] == 401
     page = f"{PREFIX}/marking/"
-    assert send(app, "GET", page, {"authorization": f"Bearer {token}"})[0] == 401
-    assert send(app, "GET", page, {"cookie": f"{TOKEN}={token}"})[0] == 200
+    assert send(app, "GET", page, {**TAB, "authorization": f"Bearer {token}"})[0] == 401
+    assert send(app, "GET", page, {**TAB, "cookie": f"{TOKEN}={token}"})[0] == 200
 
 
 def test_a_body_that_comes_too_slowly_is_not_waited_for(app, people, monkeypatch):
@@ -201,3 +203,33 @@ def test_who_sends_on_after_the_answer_can_read_it_and_is_cut_off(root):
         assert service.ask("POST", "jobs", "ana", asked(ANSWERS["twice"]))[0] == 202
     finally:
         service.close()
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_bodies_of_strangers_take_no_memory_however_many_come_at_once(root):
+    """Each is of a mebibyte, and none ends; one in two goes to the login, which reads 4 kB."""
+    service, count = Service(root, workers=1), 300
+    open_ones = []
+    try:
+        before = rss(service.process.pid)
+        for number in range(count):
+            path = ("marking/login", "jobs")[number % 2]
+            connection = socket.create_connection(("127.0.0.1", service.port))
+            open_ones.append(connection)
+            said = "".join(f"{name}: {value}\r\n" for name, value in FORM.items())
+            head = f"POST /{path} HTTP/1.1\r\nHost: x\r\n{said}Content-Length: 1048577\r\n\r\n"
+            connection.sendall(head.encode())
+            connection.settimeout(PATIENCE)
+            connection.sendall(PART * 16)
+        assert service.ask("POST", "jobs", "ana", asked(ANSWERS["twice"]))[0] == 202
+        assert rss(service.process.pid) - before < 40 << 20  # all of them are 300 MiB
+    finally:
+        for connection in open_ones:
+            connection.close()
+        service.close()
+
+
+def rss(pid):
+    """The memory of a process, in bytes."""
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()

@@ -15,6 +15,7 @@ from grader.service.dispatcher import Dispatcher
 from grader.service.inbox import Inbox
 from grader.service.login import TOKEN
 from grader.service.people import OfFile
+from tests.grader.service.fake_hub import FORM
 from tests.grader.service.serving import make_served
 from tests.grader.tiny import LAB, released, source_notebook
 
@@ -49,7 +50,7 @@ def opened(course, people, prefix):
     app = make_app(Dispatcher(course, workers=0), people, prefix)
 
     def get(name):
-        client = TestClient(app, follow_redirects=False)
+        client = TestClient(app, follow_redirects=False, headers=FORM)
         if name:
             client.cookies.set(TOKEN, people.token(name))
         return client.get(f"{prefix}/")
@@ -63,7 +64,7 @@ def text_of(reply):
 
 def test_whoever_has_not_logged_in_is_asked_to_and_comes_back(course, people, prefix):
     app = make_app(Dispatcher(course, workers=0), people, prefix)
-    client = TestClient(app, follow_redirects=False)
+    client = TestClient(app, follow_redirects=False, headers=FORM)
     asked = client.get(f"{prefix}/")
     assert (asked.status_code, 'name="to" value=""' in asked.text) == (401, True)
     wrong = client.post(f"{prefix}/marking/login", data={"token": "x.y", "to": ""})

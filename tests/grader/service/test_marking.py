@@ -2,9 +2,7 @@
 
 import json
 import re
-import threading
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from starlette.testclient import TestClient
@@ -13,10 +11,11 @@ from grader.marking.page import POLICY
 from grader.service.app import make_app
 from grader.service.dispatcher import Dispatcher
 from grader.service.login import TOKEN
-from grader.service.people import OfFile, OfHub
+from grader.service.people import OfFile
 from tests.grader.marking.classroom import recorded
+from tests.grader.service.fake_hub import FORM, PREFIX, SCRIPT, TAB, FakeHub, fake_hub
 
-PREFIX = "/services/course"
+HUB = "https://hub.example.org"
 pytestmark = pytest.mark.slow(5)
 
 
@@ -38,13 +37,14 @@ class Browser:
         self.base = f"{PREFIX}/marking/"
 
     def log_in(self, token, to="marking"):
-        return self.client.post(f"{self.base}login", data={"token": token, "to": to})
+        asked = {"token": token, "to": to}
+        return self.client.post(f"{self.base}login", data=asked, headers=FORM)
 
     def page(self, path=""):
-        return self.client.get(self.base + path)
+        return self.client.get(self.base + path, headers=TAB)
 
     def data(self, method, path, body=None, word=""):
-        headers = {"X-XSRFToken": word} if word else {}
+        headers = SCRIPT | ({"X-XSRFToken": word} if word else {})
         content = None if body is None else json.dumps(body)
         return self.client.request(method, self.base + path, content=content, headers=headers)
 
@@ -53,8 +53,9 @@ class Browser:
         [question] = re.findall(r"question/(\w+)", self.page().text)
         text = self.page(f"question/{question}").text
         data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
-        names = self.data("GET", f"api/names/{question}").json()
-        return question, data["xsrf"], {v.split()[0].lower(): k for k, v in names.items()}
+        self.word = data["xsrf"]
+        names = self.data("GET", f"api/names/{question}", word=self.word).json()
+        return question, self.word, {v.split()[0].lower(): k for k, v in names.items()}
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(b
     marta, ben = browser("marta"), browser("ben")
     question, word, grades = marta.opened()
     path = f"api/answer/{grades['ana']}"
-    seen = marta.data("GET", path).json()
+    seen = marta.data("GET", path, word=word).json()
     assert (seen["html"], seen["notebook"]) == ("<p>Because.</p>\n", "")
     save = {"version": seen["version"], "score": 2, "remark": " Which rule? ", "boxes": [0, 2]}
     given = marta.data("PUT", path, save, word)
@@ -130,7 +131,7 @@ def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, classroom):
     marta = browser("marta")
     _, word, grades = marta.opened()
     path = f"api/answer/{grades['bo']}"
-    seen = marta.data("GET", path).json()
+    seen = marta.data("GET", path, word=word).json()
     assert "words" in seen["html"]
     assert not re.search(r"script|onerror|evil", seen["html"])
     save = {"version": seen["version"], "score": 1}
@@ -147,57 +148,12 @@ def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, classroom):
     assert recorded(classroom, "bo_b") == (None, True, None)
 
 
-class FakeHub(BaseHTTPRequestHandler):
-    """What the service asks of a JupyterHub: whose a token is, and a token for a login."""
-
-    owners: dict[str, dict] = {}
-
-    def _say(self, status, said):
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(json.dumps(said).encode())
-
-    def do_GET(self):
-        owner = self.owners.get(self.headers["Authorization"].removeprefix("token "))
-        self._say(200 if owner else 403, owner or {"message": "no"})
-
-    def do_POST(self):
-        size = int(self.headers["Content-Length"])
-        said = urllib.parse.parse_qs(self.rfile.read(size).decode())
-        known = said["code"] == ["good"] and "code_verifier" in said
-        self._say(200 if known else 400, {"access_token": "hers"} if known else {"error": "bad"})
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
-def hub(monkeypatch):
+def hub():
     """A hub that knows a teacher and a learner, and the service's people of it."""
     pytest.importorskip("jupyterhub")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    scopes = ["access:services!service=course"]
-    FakeHub.owners = {
-        "hers": {"name": "marta", "groups": ["instructors"], "scopes": scopes},
-        "his": {"name": "ana", "groups": [], "scopes": scopes},
-        "elsewhere": {"name": "eve", "groups": ["instructors"], "scopes": []},
-    }
-    address = f"http://127.0.0.1:{server.server_port}/hub/api"
-    for name, value in {
-        "API_TOKEN": "own",
-        "API_URL": address,
-        "CLIENT_ID": "service-course",
-        "SERVICE_NAME": "course",
-        "SERVICE_PREFIX": f"{PREFIX}/",
-        "OAUTH_CALLBACK_URL": f"{PREFIX}/oauth_callback",
-        "OAUTH_SCOPES": json.dumps(scopes),
-        "OAUTH_ACCESS_SCOPES": json.dumps(scopes),
-    }.items():
-        monkeypatch.setenv(f"JUPYTERHUB_{name}", value)
-    yield OfHub(["instructors"])
-    server.shutdown()
-    server.server_close()
+    with fake_hub(HUB) as people:
+        yield people
 
 
 def test_a_hubs_login_leads_back_to_the_pages(hub, classroom):
