@@ -127,13 +127,13 @@ class Zygote:
                         self._receive(entry)
                     if {entry.sandbox.kernel_fd, entry.sandbox.init_fd} & ready:
                         self._end(entry, "died")
-                now = time.monotonic()
-                if now >= watch:
-                    # at no regular times, so that no thread can be there for the look alone
-                    watch = now + WATCH_SECONDS * (0.5 + random.random())
+                if time.monotonic() >= watch:
                     self._watch(self._excess)
+                    # At no regular times, so that no thread can be there for the look alone. One
+                    # that stands still while it is measured runs in between.
+                    watch = time.monotonic() + WATCH_SECONDS * (0.5 + random.random())
                 else:
-                    self._watch(self._fills)
+                    self._watch(self._glance)
         finally:
             for entry in list(self.running):
                 self._end(entry, "closed")
@@ -369,20 +369,23 @@ class Zygote:
             return "starved"
         if meter.new_sessions > usage.NEW_SESSIONS:
             return "sessions"
-        return self._fills(entry, at_once=True)
+        return self._fills(entry)
 
-    def _fills(self, entry: RunningSandbox, at_once: bool = False) -> str:
-        """Return "memory" if a sandbox has too much of it, else an empty text.
-
-        It is measured only ``at_once``, or where a glance shows that it may have too much.
-        """
-        limit = entry.limits["memory"]
-        if not at_once and time.monotonic() < entry.glance:
+    def _glance(self, entry: RunningSandbox) -> str:
+        """Return which limit a sandbox exceeds, where a glance shows that it may; else nothing."""
+        if time.monotonic() < entry.glance:
             return ""
-        if (at_once or not entry.meter.glance(limit)) and entry.meter.exceeds(limit):
+        if seconds := entry.meter.glance(entry.limits["memory"]):
+            entry.glance = time.monotonic() + seconds
+            return ""
+        return self._fills(entry)
+
+    def _fills(self, entry: RunningSandbox) -> str:
+        limit = entry.limits["memory"]
+        if entry.meter.exceeds(limit):
             return "memory"
-        # One that stays above the limit for what its processes share runs most of the time.
-        entry.glance = time.monotonic() + (entry.meter.glance(limit) or WATCH_SECONDS)
+        # what was verified, because its processes share much, is verified again at the next look
+        entry.glance = time.monotonic() + (entry.meter.glance(limit) or 2 * WATCH_SECONDS)
         return ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
