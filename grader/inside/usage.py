@@ -5,7 +5,8 @@ process. So the objects that cause it are counted; if a size cannot be read, the
 one counts, and what cannot be counted at all is prevented by :mod:`grader.inside.seccomp`. Of a
 process's pages only the anonymous ones count: those of a file in memory count as the file, once,
 and those of other files belong to Linux's cache. Whoever makes a measurement slow is not measured
-but ended (:class:`TooDear`).
+but ended (:class:`TooDear`). While an estimate above the limit is verified, the sandbox's processes
+stand still, so that they take no more meanwhile.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import signal
 import struct
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +46,13 @@ SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
 # and 8 GiB in half a second.
 SECONDS_TO_MEASURE = 2.0
 MAPPED = 8 << 30
+# Bytes that one processor fills in a second, and the shortest time between two glances at memory: a
+# sandbox that is near its limit is looked at before it can be far above it.
+FILLS = 2 << 30
+SHORTEST_GLANCE = 0.01
+# How often the processes are listed that are stopped. A process that is to stop can't fork, so only
+# the first list can be incomplete; those that wake each other while they are stopped may need more.
+ROUNDS = 5
 COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
 DATAGRAM = b"0002"
 LISTENS = b"0A"
@@ -88,6 +97,13 @@ def killed_for_memory() -> int:
 
 class TooDear(Exception):
     """A sandbox's memory cannot be measured in SECONDS_TO_MEASURE."""
+
+
+class Pages(NamedTuple):
+    """Bytes of a process's pages, where one that is shared counts fully."""
+
+    anonymous: int
+    of_files: int
 
 
 class Thread(NamedTuple):
@@ -147,24 +163,91 @@ class Meter:
             self.threads, self.graders = self._threads(), self._threads_in(self.grader)
             self.looked = self.since = time.monotonic()
             self.worked = time.process_time()
-            self.baseline = self._mappings(0) + self._memory(self._pages)
+            self.beside, pages = self._memory()
+            shares = sum(self._share(pid, own) for pid, own in pages.items())
+            self.baseline = self._mappings(0) + self.beside + shares
             self.close = opened.pop_all().close
 
     def exceeds(self, limit: int) -> bool:
         """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
 
         Only if a cheap estimate that is never too low exceeds the limit, shared pages are divided
-        between the processes that share them. Raises OSError if it has ended, or TooDear.
+        between the processes that share them. For that all processes are stopped, and they go on
+        only where the answer is no. Raises OSError if it has ended, or TooDear.
         """
         files = self._files()
         now = time.monotonic()
         if now - self.counted > SECONDS_PER_COUNT:
             self.counted = now
             self.mapped = self._mappings(limit + self.baseline)
-        rough = self._memory(lambda pid, status: status.get(b"RssAnon", 0))
-        if files + rough + self.mapped <= limit:
+        memory, pages = self._memory()
+        self.beside = memory + self.mapped
+        if files + self.beside + sum(own.anonymous for own in pages.values()) <= limit:
             return False
-        return files + self.mapped + self._memory(self._pages) - self.baseline > limit
+        begun = time.monotonic()
+        stopped = self._stop()
+        memory, pages = self._memory()  # with what they took until all of them had stopped
+        if self._sum_exceeds(limit + self.baseline, files + memory + self.mapped, pages):
+            return True
+        self._go_on(stopped)
+        self.looked += time.monotonic() - begun  # they could not run
+        return False
+
+    def glance(self, limit: int) -> float:
+        """Return the seconds until memory should be looked at again; 0 if that is now.
+
+        It is the time in which the processors of this machine can fill what is left of ``limit``.
+        What Linux keeps is what it was at the last look.
+        """
+        pages = 0
+        for pid in self._processes():
+            _, resident, shared, *_ = self._text(f"{pid}/statm").split() or (b"0",) * 3
+            pages += int(resident) - int(shared)
+        left = limit - self._files() - self.beside - pages * PAGE
+        if left < 0:
+            return 0.0
+        return max(SHORTEST_GLANCE, left / (FILLS * (os.cpu_count() or 1)))
+
+    def _stop(self) -> list[str]:
+        """Stop all processes but the first, which runs nothing; return those that did run."""
+        stopped: dict[str, None] = {}
+        for _ in range(ROUNDS):
+            running = [pid for pid in self._processes() if pid != "1" and not self._stands(pid)]
+            if not running:
+                break
+            stopped |= dict.fromkeys(running)
+            self._signal(running, signal.SIGSTOP)
+        return list(stopped)
+
+    def _go_on(self, stopped: Iterable[str]) -> None:
+        self._signal(stopped, signal.SIGCONT)
+
+    def _stands(self, pid: str) -> bool:
+        return self._text(f"{pid}/stat").rpartition(b")")[2].split()[:1] in ([], [b"T"], [b"Z"])
+
+    def _signal(self, processes: Iterable[str], number: signal.Signals) -> None:
+        for pid in processes:
+            with contextlib.suppress(OSError):  # it has ended
+                # a folder of /proc is a pidfd, also where its numbers are those of the sandbox
+                folder = os.open(pid, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
+                try:
+                    signal.pidfd_send_signal(folder, number)
+                finally:
+                    os.close(folder)
+
+    def _sum_exceeds(self, limit: int, total: int, pages: Mapping[str, Pages]) -> bool:
+        """Return whether ``total`` and all pages, a shared one counted once, exceed a limit.
+
+        The processes that may have most come first, and nothing is read that can't change the
+        answer.
+        """
+        unread = sum(own.anonymous for own in pages.values())
+        for pid in self._in_time(sorted(pages, key=lambda pid: -pages[pid].anonymous)):
+            if total > limit or total + unread <= limit:
+                break
+            unread -= pages[pid].anonymous
+            total += self._share(pid, pages[pid])
+        return total + unread > limit
 
     def look(self, awaited: bool = True) -> None:
         """Update ``passed``, ``runnable`` and ``new_sessions``.
@@ -227,19 +310,22 @@ class Meter:
             total += (about.f_files - about.f_ffree) * INODE
         return total
 
-    def _memory(self, pages: Callable[[str, dict[bytes, int]], int]) -> int:
-        total = self._sockets()
-        for pid in self._each():
+    def _memory(self) -> tuple[int, dict[str, Pages]]:
+        """Return the bytes that Linux keeps for the processes, and each one's pages."""
+        total, pages = self._sockets(), {}
+        for pid in self._in_time(self._processes()):
             status = self._status(pid)
-            total += pages(pid, status) + self._own(pid, status)
-        return total
+            total += self._own(pid, status)
+            shown = status.get(b"RssFile", 0) + status.get(b"RssShmem", 0)
+            pages[pid] = Pages(status.get(b"RssAnon", 0), shown)
+        return total, pages
 
     def _mappings(self, most: int) -> int:
         """Return the bytes of the records of mappings; count no further above ``most``, if any."""
         total = 0
         # at worst each process was forked by the one before it
         each = MAPPING + FORK * len(list(self._processes()))
-        for pid in self._each():
+        for pid in self._in_time(self._processes()):
             total += self._text(f"{pid}/maps").count(b"\n") * each
             if most and total > most:
                 break
@@ -282,14 +368,14 @@ class Meter:
         tables = status.get(b"VmPTE", 0) + status.get(b"VmSwap", 0)
         return tables + status.get(b"Threads", 0) * THREAD + opened + watched
 
-    def _pages(self, pid: str, status: dict[bytes, int]) -> int:
+    def _share(self, pid: str, pages: Pages) -> int:
         """Return the bytes of pages; one shared by n counts 1/n, or fully if it is unreadable."""
-        if status.get(b"RssFile", 0) + status.get(b"RssShmem", 0) > MAPPED:
+        if pages.of_files > MAPPED:
             raise TooDear
         for line in self._text(f"{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss_Anon:"):
                 return int(line.split()[1]) * 1024
-        return status.get(b"RssAnon", 0)
+        return pages.anonymous
 
     def _status(self, pid: str) -> dict[bytes, int]:
         found = {}
@@ -308,10 +394,10 @@ class Meter:
             )
         return 0
 
-    def _each(self) -> Iterator[str]:
-        """Yield the processes as long as there is time for the next one; else raise TooDear."""
+    def _in_time(self, processes: Iterable[str]) -> Iterator[str]:
+        """Yield processes as long as there is time for the next one; else raise TooDear."""
         end = time.process_time() + SECONDS_TO_MEASURE
-        for pid in self._processes():
+        for pid in processes:
             if time.process_time() > end:
                 raise TooDear
             yield pid

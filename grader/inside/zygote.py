@@ -25,7 +25,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ class RunningSandbox:
     group: cgroup.Group | None
     killed: int  # how many processes Linux had killed on this machine for want of memory
     nice: int = 0  # the niceness that was set so far
+    glance: float = 0.0  # when its memory is looked at next, by `time.monotonic`
 
 
 def main(control_fd: int) -> None:
@@ -126,11 +127,13 @@ class Zygote:
                         self._receive(entry)
                     if {entry.sandbox.kernel_fd, entry.sandbox.init_fd} & ready:
                         self._end(entry, "died")
-                now = time.monotonic()
-                if now >= watch:
-                    # at no regular times, so that no thread can be there for the look alone
-                    watch = now + WATCH_SECONDS * (0.5 + random.random())
-                    self._watch(now)
+                if time.monotonic() >= watch:
+                    self._watch(self._excess)
+                    # At no regular times, so that no thread can be there for the look alone. One
+                    # that stands still while it is measured runs in between.
+                    watch = time.monotonic() + WATCH_SECONDS * (0.5 + random.random())
+                else:
+                    self._watch(self._glance)
         finally:
             for entry in list(self.running):
                 self._end(entry, "closed")
@@ -142,7 +145,10 @@ class Zygote:
             descriptors += [entry.lease.fileno(), entry.sandbox.kernel_fd, entry.sandbox.init_fd]
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        return {ready for ready, _ in poll.poll(WATCH_SECONDS * 1000 if self.running else None)}
+        seconds = min((entry.glance - time.monotonic() for entry in self.running), default=None)
+        if seconds is not None:
+            seconds = 1000 * max(0.0, min(seconds, WATCH_SECONDS))
+        return {ready for ready, _ in poll.poll(seconds)}
 
     def _request(self) -> bool:
         """Read one request and start its kernel; return False if the control socket is closed."""
@@ -330,10 +336,11 @@ class Zygote:
         else:
             self._end(entry, "closed")
 
-    def _watch(self, now: float) -> None:
+    def _watch(self, exceeded: Callable[[RunningSandbox], str]) -> None:
+        """End each sandbox of which ``exceeded`` says which limit it exceeds."""
         for entry in list(self.running):
             try:
-                reason = self._excess(entry, now)
+                reason = exceeded(entry)
             except usage.TooDear:
                 reason = "dear"
             except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
@@ -341,7 +348,7 @@ class Zygote:
             if reason:
                 self._end(entry, reason)
 
-    def _excess(self, entry: RunningSandbox, now: float) -> str:
+    def _excess(self, entry: RunningSandbox) -> str:
         """Look at a sandbox; return which limit it exceeds, empty if none.
 
         Its threads get no larger share of the processor than FAIR. Its memory comes last, because
@@ -358,11 +365,28 @@ class Zygote:
             usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), entry.nice)
         if meter.passed > seconds:
             return "time"
-        if now - entry.begun > usage.WAITS * seconds:
+        if time.monotonic() - entry.begun > usage.WAITS * seconds:
             return "starved"
         if meter.new_sessions > usage.NEW_SESSIONS:
             return "sessions"
-        return "memory" if meter.exceeds(entry.limits["memory"]) else ""
+        return self._fills(entry)
+
+    def _glance(self, entry: RunningSandbox) -> str:
+        """Return which limit a sandbox exceeds, where a glance shows that it may; else nothing."""
+        if time.monotonic() < entry.glance:
+            return ""
+        if seconds := entry.meter.glance(entry.limits["memory"]):
+            entry.glance = time.monotonic() + seconds
+            return ""
+        return self._fills(entry)
+
+    def _fills(self, entry: RunningSandbox) -> str:
+        limit = entry.limits["memory"]
+        if entry.meter.exceeds(limit):
+            return "memory"
+        # what was verified, because its processes share much, is verified again at the next look
+        entry.glance = time.monotonic() + (entry.meter.glance(limit) or 2 * WATCH_SECONDS)
+        return ""
 
     def _end(self, entry: RunningSandbox, reason: str) -> None:
         if entry not in self.running:
