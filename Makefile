@@ -30,6 +30,16 @@ STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object 
 # Tools are called by name, and so calls nbgrader `alembic` where it brings a gradebook up to date.
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+# JupyterLab's log is a file that only its owner can read, since a token stands in it; the screen has
+# the address, warnings and errors.
+LOG := build/jupyter.log
+LOGGING := {'formatters': {'plain': {'format': '%(asctime)s %(levelname)s %(name)s: %(message)s'}}, \
+  'handlers': {'console': {'level': 'WARNING'}, 'file': {'class': 'logging.FileHandler', \
+  'filename': '$(LOG)', 'level': 'INFO', 'formatter': 'plain'}}, \
+  'loggers': {'ServerApp': {'handlers': ['console', 'file']}, 'LabApp': {'handlers': ['console', 'file']}}}
+OPEN_LOG = mkdir -p $(dir $(LOG)) && install -m 600 /dev/null $(LOG) && \
+  echo "JupyterLab starts. Its log: $(LOG); its address and errors stand here. Ctrl-C ends it."
+JUPYTERLAB = python -m jupyter lab $(ALLOW_ROOT) --Application.logging_config="$(LOGGING)"
 
 # OpenMP's threads spin while they wait. Where another program has one of the cores, a training loop
 # of torch with two threads then takes ten times as long; asleep, they lose nothing that shows.
@@ -89,13 +99,16 @@ built: $(STAMP)
 lab: $(STAMP)
 	@$(RUN) python -m grader work || true
 	@$(RUN) jupyter trust work/start.ipynb work/lesson_*.ipynb >/dev/null
+	@$(OPEN_LOG)
 	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/jupyter:$$JUPYTER_CONFIG_PATH" \
-	  python -m jupyter lab $(ALLOW_ROOT) --LabApp.default_url=/lab/tree/work/start.ipynb
+	  $(JUPYTERLAB) --LabApp.default_url=/lab/tree/work/start.ipynb
 
 # The pages for marking answers in words, in its menu and below /marking, are for those who teach alone.
+# Otherwise they have what learners have, and nbgrader's menu back.
 teach: $(STAMP)
-	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/marking/jupyter:$$JUPYTER_CONFIG_PATH" \
-	  python -m jupyter lab $(ALLOW_ROOT)
+	@$(OPEN_LOG)
+	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/marking/jupyter:$(CURDIR)/grader/jupyter:$$JUPYTER_CONFIG_PATH" \
+	  $(JUPYTERLAB)
 
 # A JupyterHub with the service that gives verdicts, and learners' servers without checks, to try.
 hub: $(STAMP)

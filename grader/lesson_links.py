@@ -22,7 +22,7 @@ from grader import UserError
 from grader.cell_matching import LINK, in_words
 from grader.phase_paths import ROOT, PhasePaths, anchor, lab_named, opened
 
-TABLE, SETTING = "open-the-hood", "lesson_url"
+TABLE, SETTING, REPOSITORY = "open-the-hood", "lesson_url", "repository_url"
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
 
 
@@ -34,6 +34,24 @@ def lesson_url(root: Path = ROOT) -> str:
     """
     if own := _of_class(root):
         return own
+    said = _setting(root, SETTING, "the course's site, such as https://example.org/open-the-hood/")
+    return f"{said.rstrip('/')}/" if said else ""
+
+
+def repository_url(root: Path = ROOT) -> str:
+    """Return the address from which the course can be cloned; empty without the setting.
+
+    Raises UserError when the setting is not an address, or its file can't be read.
+    """
+    return _setting(root, REPOSITORY, "the repository, such as https://example.org/course.git")
+
+
+def _setting(root: Path, name: str, what: str) -> str:
+    """Return an address that pyproject.toml gives; empty without one.
+
+    Args:
+        what: whose address it should be, for the error message.
+    """
     path = root / "pyproject.toml"
     if not path.exists():
         return ""
@@ -41,13 +59,10 @@ def lesson_url(root: Path = ROOT) -> str:
         project = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} can't be read: {error}") from None
-    said = project.get("tool", {}).get(TABLE, {}).get(SETTING, "")
+    said = project.get("tool", {}).get(TABLE, {}).get(name, "")
     if said and not (isinstance(said, str) and URL.fullmatch(said)):
-        raise UserError(
-            f"{path}: {SETTING} should be the address of the course's site, such as "
-            f'"https://example.org/open-the-hood/", or empty; got {said!r}'
-        )
-    return f"{said.rstrip('/')}/" if said else ""
+        raise UserError(f"{path}: {name} should be the address of {what}, or empty; got {said!r}")
+    return str(said)
 
 
 def _of_class(root: Path) -> str:

@@ -17,9 +17,12 @@
 # >
 # > An **nn.Module** is a registry of parameters plus a forward written as code; running it is a sequence of dispatched kernels.
 #
-# Bring Python and a little NumPy. You need no GPU, neither to learn nor to be graded. Run this cell whenever you come back, and the button leads to the exercise that you left.
+# Bring Python and a little NumPy. You need no GPU, neither to learn nor to be graded.
 
-# %%
+# %% [markdown] tags=["needs-kernel"]
+# Run this cell whenever you come back, and the button leads to the exercise that you left.
+
+# %% tags=["needs-kernel"]
 from utils.notebook.progress import show_next
 
 show_next()
@@ -32,7 +35,10 @@ show_next()
 # %% [markdown]
 # ## The road
 #
-# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. The hours are those of the lesson and those of the lab, and in brackets those of the lab's *further* exercises, which a class may leave out. Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that pass. Start with the first phase in the table that has links.
+# Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. The hours are those of the lesson and those of the lab, and in brackets those of the lab's *further* exercises, which a class may leave out. Start with the first phase in the table that has links.
+
+# %% [markdown] tags=["needs-kernel"]
+# Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that pass.
 
 # %%
 from utils.notebook.course import PHASES, show_contents
@@ -53,18 +59,22 @@ show_contents(states=progress().states)
 #
 # An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, which begins with `check(...)`: run it, and below it stands what grading would say, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. It tells which parts are right; where a mistake is one that people make, it names it, shows a call that fails, and links the section that clears it up. Once all of it is right, a worked solution lies below the verdict, folded: the code, why it is like that, and other ways to the same. (`solution("view_strides")`, from `utils.notebook.verdict`, shows one whenever you ask.) A class's copy may come without the checks; then the cell says so, and the feedback after grading tells you the same.
 #
-# When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does. For a whole lab at once, where you have the checks, open a terminal (*File → New → Terminal*) in the course's folder and say
-#
-# ```
-# python -m grader check 01_tensors
-# ```
+# When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does.
 
-# %% [markdown]
+# %% [markdown] tags=["needs-kernel"]
+# A whole lab can be checked at once, where you have the checks. This cell shows the command. Paste it into a terminal (*File → New → Terminal*): it works from any folder and in any shell.
+
+# %% tags=["needs-kernel"]
+from utils.notebook.course import show_check_command
+
+show_check_command("01_tensors")
+
+# %% [markdown] tags=["needs-kernel"]
 # ## How far you are
 #
 # This reads your labs as you last saved them. It runs nothing, sends nothing and remembers nothing; a check that has passed is not a grade yet, but it is a good sign.
 
-# %%
+# %% tags=["needs-kernel"]
 show_progress()
 
 # %% [markdown]

@@ -20,6 +20,7 @@ from grader.metadata import KEY
 
 FENCE = "# ---"
 HIDE_INPUT = "hide-input"
+NEEDS_KERNEL = "needs-kernel"  # what makes no sense on the site, where no cell can be run
 CELL_HEADER = re.compile(r"# %%(?:\s|$)")
 ROLES = ("given", "solution", "test", "task")
 HEADER_KEYS = (*ROLES, "points", "tags")

@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 
 from grader import UserError
 from grader.judging.graded_cell import plain
+from grader.lesson_links import repository_url
 from grader.phase_paths import choose
 from grader.preprocessors.formulas import mathml
 from grader.site.frames import VIEWS as VIEWS_FILE
@@ -62,6 +63,9 @@ EXECUTED = (
     "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
     "[get a kernel](/run.md).*"
 )
+# Sections in another language than the site's, by their headings: screen readers and browsers need
+# to know it.
+LANGUAGES = {"Resumen en español": "es"}
 # The figures' own colours (`style`), with which the site marks what they stand for, too.
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
@@ -124,6 +128,7 @@ def build(
     lessons = [p.phase for p in every if not (p.is_lab or p.is_words) and p.phase in chosen]
     pictures = frames_of(lessons, folder / "frames", say, workers)
     drawn = time.perf_counter()
+    repository = repository_url(root)
     clear(site)
     clear(sources)
     pinned = re.findall(PINNED, (root / "pyproject.toml").read_text(encoding="utf-8"))
@@ -143,9 +148,9 @@ def build(
             moved = json.loads((views / VIEWS_FILE).read_text(encoding="utf-8"))
             leave = shutil.ignore_patterns(VIEWS_FILE)
             shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
-        text = page_markdown(page, top, moved, site)
+        text = page_markdown(page, top, moved, site, repository)
         write_whole(sources / f"{page.docname}.md", text.encode())
-    run_sphinx(sources, site, folder, workers)
+    run_sphinx(sources, site, folder, workers, repository)
     if wrong := list(faults(site)):
         raise UserError("\n".join(["the site's links are not in order:", *wrong]))
     took = time.perf_counter() - drawn
@@ -173,7 +178,7 @@ def faults(site: Path) -> Iterator[str]:
                 yield f"{name} leads to {address}, which does not exist"
 
 
-def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
+def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository: str = "") -> None:
     warnings = io.StringIO()
     app = Sphinx(
         sources,
@@ -181,7 +186,7 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
         site,
         folder / "doctrees",
         "html",
-        confoverrides=settings(),
+        confoverrides=settings(repository),
         status=None,
         warning=warnings,
         freshenv=True,
@@ -192,7 +197,9 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int) -> None:
         raise UserError(f"Sphinx could not make every page:\n{warned}")
 
 
-def settings() -> dict[str, object]:
+def settings(repository: str = "") -> dict[str, object]:
+    """Return Sphinx's settings; every page links the repository, where its address is known."""
+    source = {"name": "The course's repository", "url": repository, "html": "Repository"}
     return {
         "extensions": ["myst_parser", "sphinx.ext.githubpages", __name__],
         "myst_enable_extensions": ["dollarmath", "strikethrough"],
@@ -220,6 +227,7 @@ def settings() -> dict[str, object]:
         "html_math_renderer": "mathml",
         "html_theme_options": {
             "top_of_page_buttons": [],
+            "footer_icons": [source | {"class": ""}] if repository else [],
             "light_css_variables": LIGHT,
             "dark_css_variables": DARK,
         },
@@ -231,8 +239,9 @@ def settings() -> dict[str, object]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register math as MathML; this module is a Sphinx extension."""
+    """Register math as MathML and sections' languages; this module is a Sphinx extension."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("doctree-read", say_languages)
     app.connect("builder-inited", dark_code, priority=100)  # before Furo writes the style
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -245,6 +254,13 @@ def visit_math(self: Any, node: nodes.math) -> None:
 def visit_math_block(self: Any, node: nodes.math_block) -> None:
     self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
+
+
+def say_languages(app: Sphinx, page: nodes.document) -> None:
+    """Give sections in another language the class of which docutils makes the attribute `lang`."""
+    for section in page.findall(nodes.section):
+        if language := LANGUAGES.get(section[0].astext()):
+            section["classes"].append(f"language-{language}")
 
 
 def dark_code(app: Sphinx) -> None:

@@ -1,8 +1,8 @@
 """A notebook as MyST Markdown: its words as they are, code cells with their outputs, and folds.
 
 What answers a prediction is folded in the notebook already (`grader.authoring.folds`), its outputs
-and its words apart; here both are one fold. A drill answers without a kernel: its paper form
-becomes a form that a script judges.
+and its words apart; here both are one fold. A drill answers without a kernel: a script judges, and
+without the script its answers can be unfolded. Cells that need a kernel are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from grader.authoring.folds import OPEN, without_blank, without_button
-from grader.authoring.text import HIDE_INPUT
+from grader.authoring.text import HIDE_INPUT, NEEDS_KERNEL
 from grader.judging.graded_cell import plain
 from grader.site.frames import Views, digest
 from grader.site.pages import Page, link, uri
@@ -36,25 +36,31 @@ LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
 DRILL = re.compile(
     r'<div role="note" data-drill="([^"]*)" style="[^"]*"><div>(.*?)</div>(.*)</div>'
 )
-ANSWER = re.compile(
-    r"<details[^>]*><summary[^>]*>(.*?)</summary><div[^>]*>(.*?)</div></details>", re.DOTALL
-)
+OPTION = re.compile(r"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 FOLD = '<details class="prediction"><summary>Show what happens</summary>'
 END = "</details>"
 HREF = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
+# Where a page's words name the repository.
+SOURCE = re.compile(r"\[([^\]]+)\]\(repository:\)")
 View = dict[str, Any]  # as grader.site.frames describes it
 
 
-def page_markdown(page: Page, top: str, views: Views, site: Path) -> str:
+def page_markdown(page: Page, top: str, views: Views, site: Path, repository: str = "") -> str:
     """Return a page's text for Sphinx; the pictures of its outputs are written into the site.
 
-    `top` stands below the first cell. The source of a drill is left out: the answer stands in it.
+    `top` stands below the first cell. `repository` is the address to clone, empty if it has none:
+    then words that name the repository link nothing. The source of a drill is left out: the answer
+    stands in it.
     """
     parts: list[str] = []
     opened = False
-    for index, cell in enumerate(page.cells()):
+    cells = (cell for cell in page.cells() if NEEDS_KERNEL not in cell.metadata.get("tags", []))
+    for index, cell in enumerate(cells):
         if cell.cell_type == "markdown":
-            words = without_button(cell.source)
+            words = SOURCE.sub(
+                rf"[\1]({repository}) (`git clone {repository}`)" if repository else r"\1",
+                without_button(cell.source),
+            )
             if opened:
                 # the words that answer end their own fold
                 answer = words.startswith(OPEN)
@@ -121,24 +127,25 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
 
 
 def form(drill: re.Match[str]) -> str:
-    """Return a drill's form, with what the script answers encoded: no reader should find it."""
+    """Return a drill's form. A script shows its fields, and says what stands in its answers.
+
+    The answers are folded, as on paper; the script takes them away, so that nobody reads one before
+    answering, and without it they are what the reader has.
+    """
     judged: dict[str, Any] = json.loads(base64.b64decode(drill[1]))
-    answers = ANSWER.findall(drill[3])
     if "answer" in judged:
-        judged["reason"], *reasons = (words for _, words in answers)
-        judged["wrong"] = list(zip(judged["wrong"], reasons, strict=True))
         hint = f"a number, in {judged['unit']}" if judged["unit"] else "a number"
         controls = (
             f'<input type="text" inputmode="decimal" autocomplete="off" aria-label="{hint}" '
             f'placeholder="{hint}"><button type="submit">Check</button>'
         )
     else:
-        judged["options"] = [words for _, words in answers]
-        controls = "".join(f'<button type="button">{option}</button>' for option, _ in answers)
-    encoded = base64.b64encode(json.dumps(judged).encode()).decode()
+        options = OPTION.findall(drill[3])
+        controls = "".join(f'<button type="button">{option}</button>' for option in options)
     return (
-        f'<form class="drill" data-drill="{encoded}"><p class="question">{drill[2]}</p>'
-        f'<div class="answers">{controls}</div><output></output></form>'
+        f'<form class="drill" data-drill="{drill[1]}"><p class="question">{drill[2]}</p>'
+        f'<div class="answers" hidden>{controls}</div><output></output>'
+        f'<div class="folded">{drill[3]}</div></form>'
     )
 
 

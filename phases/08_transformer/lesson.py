@@ -635,7 +635,8 @@ true_false(
 # ## A resting place
 #
 # Here the first sitting ends: a sentence goes through the model, and a word comes out. With what you have read you can solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 44 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. Exercise 11, about five lines of your own attention, can be answered then as well. The others belong to what follows.
-#
+
+# %% [markdown] tags=["needs-kernel"]
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*), for what follows uses their names.
 
 # %% [markdown]

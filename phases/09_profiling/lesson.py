@@ -738,7 +738,8 @@ choice(
 # ## A resting place
 #
 # Here the first sitting ends: you can find what is slow. With what you have read you can solve exercises 1 to 4 of [the lab](../release/09_profiling/09_profiling.ipynb), 16 of its 42 points: a profile of your own, total and self, the two lanes, and the brake. Exercise 5 needs the next section, 6 to 9 those behind it, and 10, a question in words, is best left to the end.
-#
+
+# %% [markdown] tags=["needs-kernel"]
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), for what follows goes on with the same model and the same batch.
 
 # %% [markdown]

@@ -281,17 +281,72 @@ def test_contents_next_previous_and_search_lead_through_the_site(reader):
     page.wait_for_url(f"**/{PAGES[1]}")
     page.get_by_placeholder("Search").fill("gradcheck")
     page.get_by_placeholder("Search").press("Enter")
-    found = page.locator("#search-results li a").filter(has_text="Autograd by hand").first
-    expect(found).to_be_visible()
+    results = page.locator("#search-results li a").filter(has_text="Autograd by hand")
+    found = results.filter(has_text="A Function of your own").first
     found.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Autograd by hand")
-    expect(page.locator("article span.highlighted").first).to_be_attached()
-    seen = """() => [...document.querySelectorAll("article span.highlighted")].some((word) => {
-      const { top, bottom } = word.getBoundingClientRect();
-      return 0 <= top && bottom <= innerHeight;
-    })"""
-    page.wait_for_function(seen)
-    assert page.evaluate("scrollY") > 0
+    page.wait_for_url(f"**/{PAGES[1]}#a-function-of-your-own")
+    heading = page.get_by_role("heading", name="A Function of your own", exact=False)
+    expect(heading).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("words", ["gradcheck", "broadcasting", "saved tensors", "mask"])
+def test_what_the_search_finds_is_a_section_or_shows_the_word(reader, words):
+    page = reader.open(f"search.html?q={words}")
+    links = page.locator("#search-results li a").all()
+    assert links
+    leads = [urlsplit(link.evaluate("link => link.href")) for link in links]
+    for lead in leads[:3]:
+        reader.open(f"{lead.path}?{lead.query}#{lead.fragment}".lstrip("/"))
+        if lead.fragment:
+            section = page.locator(f"[id='{lead.fragment}']")
+            expect(section.get_by_role("heading").first).to_be_in_viewport()
+            assert words.split()[0] in section.inner_text().lower()
+        else:
+            expect(page.locator("article span.highlighted").first).to_be_attached()
+            page.wait_for_function(SEEN)
+    assert any(lead.fragment for lead in leads)
+
+
+# Whether a marked word is in the window.
+SEEN = """() => [...document.querySelectorAll("article span.highlighted")].some((word) => {
+  const { top, bottom } = word.getBoundingClientRect();
+  return 0 <= top && bottom <= innerHeight;
+})"""
+
+
+def test_without_scripts_a_drill_has_no_dead_button_and_its_answers_unfold(profile, site):
+    context = profile.browser.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto(f"{site[0]}/{PAGES[1]}")
+        drills = page.locator("form.drill")
+        assert drills.count() > 5
+        controls = drills.locator("button, input")
+        assert not any(control.is_visible() for control in controls.all())
+        for drill in drills.all():
+            assert drill.locator("details").count() >= 1
+        drill = drills.filter(has_text="What is the adjoint of x")
+        drill.get_by_text("The answer").click()
+        expect(drill.get_by_text("Each use has the local derivative 5")).to_be_visible()
+    finally:
+        context.close()
+
+
+def test_a_page_without_a_kernel_tells_nobody_to_run_a_cell(reader):
+    page = reader.open(PAGES[0])
+    said = page.locator("article").inner_text()
+    assert "come back" not in said
+    assert "show_next" not in said
+    assert "Run this cell" not in said
+
+
+def test_spanish_is_said_to_be_spanish(reader):
+    for path in PAGES[:2]:
+        page = reader.open(path)
+        section = page.locator("section[lang=es]")
+        expect(section).to_have_count(1)
+        expect(section.get_by_role("heading")).to_contain_text("Resumen en español")
+        assert page.locator("html").get_attribute("lang") == "en"
 
 
 def test_a_page_says_where_its_cells_can_be_run(reader):

@@ -1,4 +1,7 @@
-"""A clock below a cell that takes more than two seconds, so that nobody waits in the dark.
+"""A clock for a cell that takes more than two seconds, so that nobody waits in the dark.
+
+It stands above all that the cell shows, and goes when the cell ends: nothing of it is saved but an
+output without data, which shows nothing.
 
 What imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for
 labs. Where nobody waits, as in a build or while a class is graded, there is none.
@@ -20,10 +23,12 @@ EVERY = 0.5  # seconds between two looks at the clock
 
 
 class _Clock:
-    """The clock of one cell: a line that is redrawn, and in the end says how long the cell took."""
+    """The clock of one cell: a line that is redrawn while the cell runs."""
 
     def __init__(self) -> None:
         self.what = "running"
+        # Outputs stand in the order in which they came, so its place is taken before there are any.
+        self._place = _display({})
         self._over = threading.Event()
         self._began = time.monotonic()
         # in the cell's own context, which tells the kernel below which cell a thread displays
@@ -36,22 +41,14 @@ class _Clock:
         self._thread.join()
 
     def _show(self) -> None:
-        handle = None
-        while not self._over.wait(EVERY if handle else UNNOTICED):
-            page = self._page(f"{self.what} … {self._passed()}")
-            if handle is None:
-                handle = display_page(page)
-            else:
-                update_page(handle, page)
-        if handle is not None:
-            update_page(handle, self._page(f"{self.what}: {self._passed()} taken"))
-
-    def _passed(self) -> str:
-        return in_words(time.monotonic() - self._began)
-
-    @staticmethod
-    def _page(words: str) -> str:
-        return f'<div style="opacity:0.7">{escape(words)}</div>'
+        shown = False
+        while not self._over.wait(EVERY if shown else UNNOTICED):
+            passed = in_words(time.monotonic() - self._began)
+            words = escape(f"{self.what} … {passed}")
+            update_page(self._place, f'<div style="opacity:0.7">{words}</div>')
+            shown = True
+        if shown:
+            self._place.update({}, raw=True)
 
 
 _of_this_cell: _Clock | None = None
@@ -94,13 +91,17 @@ def in_words(seconds: float) -> str:
 
 def display_page(page: str) -> Any:
     """Display a line of HTML and return the handle with which it can be replaced."""
-    from IPython.display import display
-
-    return display({"text/html": page, "text/plain": ""}, raw=True, display_id=True)
+    return _display({"text/html": page, "text/plain": ""})
 
 
 def update_page(handle: Any, page: str) -> None:
     handle.update({"text/html": page, "text/plain": ""}, raw=True)
+
+
+def _display(data: dict[str, str]) -> Any:
+    from IPython.display import display
+
+    return display(data, raw=True, display_id=True)
 
 
 install()

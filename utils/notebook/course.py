@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -253,6 +255,25 @@ def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
     """Return (name, link from the start page) of the lesson and the lab."""
     places = [("lesson", item.lesson(root)), ("lab", item.lab(root))]
     return [(name, link_from_start(path, root)) for name, path in places if path is not None]
+
+
+def check_command(lab: str, root: Path = ROOT) -> str:
+    """Return the shell command that checks a whole lab, from any folder and with any PATH.
+
+    It names the Python that runs here: a login shell may find another one.
+    """
+    words = f"cd {shlex.quote(str(root))} && {shlex.quote(sys.executable)} -m grader check"
+    return f"{words} {shlex.quote(lab)}"
+
+
+def show_check_command(lab: str, root: Path = ROOT) -> None:
+    """Print :func:`check_command`, or why there is none in this copy of the course."""
+    if building():
+        print("Run this cell (Shift+Enter), and the command for your machine appears here.")
+    elif not (root / "grader" / "check.py").exists():
+        print("This copy of the course came without the checks, so there is no such command.")
+    else:
+        print(check_command(lab, root))
 
 
 def link_from_start(path: Path, root: Path = ROOT) -> str:

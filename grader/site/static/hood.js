@@ -20,6 +20,12 @@ const decode = (text) =>
 
 function answerDrill(form) {
   const drill = decode(form.dataset.drill);
+  // Folded, for readers without this script: of a number, its reason and then those of mistakes; of
+  // a choice, those of its options.
+  const folded = form.querySelector(".folded");
+  const reasons = [...folded.querySelectorAll("details > div")].map((words) => words.innerHTML);
+  folded.remove();
+  form.querySelector(".answers").hidden = false;
   const output = form.querySelector("output");
   const tell = (tone, ...words) => {
     const card = document.createElement("div");
@@ -40,19 +46,19 @@ function answerDrill(form) {
     if (Number.isNaN(given)) {
       tell("", `“${field.value.trim()}” is not a number I can read: type one like 2400 or 0.5.`);
     } else if (Math.abs(given - drill.answer) <= drill.tolerance) {
-      tell("right", { html: `<strong>Right.</strong> ${drill.reason}` });
+      tell("right", { html: `<strong>Right.</strong> ${reasons[0]}` });
     } else {
-      const known = drill.wrong.find(([mistake]) => mistake === given);
+      const known = reasons[drill.wrong.indexOf(given) + 1];
       const side = given < drill.answer ? "larger" : "smaller";
       const no = { html: `<strong>Not ${given.toLocaleString("en")}.</strong> ` };
-      tell("wrong", no, known ? { html: known[1] } : `The answer is ${side}.`);
+      tell("wrong", no, drill.wrong.includes(given) ? { html: known } : `The answer is ${side}.`);
     }
   });
   form.querySelectorAll("button[type=button]").forEach((button, at) => {
     button.addEventListener("click", () => {
       const tone = at === drill.right ? "right" : "wrong";
       button.classList.add(tone);
-      tell(tone, { html: `${button.innerHTML}: ${drill.options[at]}` });
+      tell(tone, { html: `${button.innerHTML}: ${reasons[at]}` });
     });
   });
 }
@@ -165,8 +171,49 @@ function offerCopy(block) {
 
 // Search ------------------------------------------------------------------------------------------
 
-// Whoever comes from the search lands where the word stands, at a heading if there is one with it, and
-// not on top of a long page. Sphinx marks the words a moment after the page is there.
+// Sphinx finds pages. Of a page that it found, the section in which most of the words stand, headings
+// counted twice, and among such sections the one that has them most often; null for the page's top.
+hood.sectionOf = (page, words) => {
+  const starts = [...words].map((word) => new RegExp(`(?<![\\p{L}\\p{N}_])${word}`, "giu"));
+  let [best, most] = [null, 0];
+  for (const section of page.querySelectorAll("article section[id]")) {
+    const own = section.cloneNode(true);
+    own.querySelectorAll("section, .headerlink, script, style").forEach((part) => part.remove());
+    const often = (text) => starts.map((start) => text.match(start)?.length ?? 0);
+    const [all, titled] = [often(own.textContent), often(hood.titleOf(own))];
+    const has = [...all, ...titled].filter(Boolean).length;
+    const score = has * 1000 + Math.min(999, all.reduce((a, b) => a + b, 0));
+    if (has && score > most) [best, most] = [section, score];
+  }
+  return best?.parentElement.closest("section") ? best : null;
+};
+hood.titleOf = (section) => section.querySelector("h1, h2, h3, h4, h5, h6")?.textContent ?? "";
+
+// The search fetches each page that it found, for some words around the place. Its link leads there.
+if (typeof Search !== "undefined") {
+  const summary = Search.makeSearchSummary;
+  Search.makeSearchSummary = (text, words, anchor) => {
+    if (anchor) return summary(text, words, anchor); // a heading, to which the link leads
+    const page = new DOMParser().parseFromString(text, "text/html");
+    page.querySelectorAll(".headerlink").forEach((link) => link.remove());
+    const section = hood.sectionOf(page, words);
+    const part = section && `<main role="main">${section.outerHTML}</main>`;
+    const shown = summary(part ?? text, words, "");
+    // when Sphinx has put it into the list
+    queueMicrotask(() => {
+      const link = shown?.closest("li").querySelector("a");
+      if (!link) return;
+      if (section) {
+        link.hash = section.id;
+        link.append(`, ${hood.titleOf(section)}`);
+      } else link.search = new URLSearchParams({ highlight: [...words].join(" ") });
+    });
+    return shown;
+  };
+}
+
+// A link to a page alone: to its top, or to any page in a folder that nobody serves, where none can be
+// fetched. Sphinx marks the words a moment after the page is there: a heading with one is looked for first.
 window.addEventListener("load", () => {
   if (location.hash) return;
   setTimeout(() => {

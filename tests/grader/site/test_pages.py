@@ -1,4 +1,4 @@
-"""Addresses and anchors, predictions that fold, drills that keep their answer, links that hold."""
+"""Addresses and anchors, predictions that fold, drills that answer, links that hold."""
 
 import base64
 import json
@@ -11,6 +11,7 @@ from sphinx.util.docutils import docutils_namespace
 from grader import UserError
 from grader.authoring.folds import fold_answers
 from grader.authoring.notebook import to_bytes
+from grader.authoring.text import NEEDS_KERNEL
 from grader.phase_paths import PhasePaths, slug
 from grader.preprocessors.formulas import mathml
 from grader.site.build import MADE, clear, faults, run_sphinx
@@ -76,7 +77,7 @@ def code(printed="", tags=()):
     return new_code_cell("c", outputs=outputs, metadata={"tags": list(tags)})
 
 
-def made(tmp_path, *cells):
+def made(tmp_path, *cells, repository=""):
     """The Markdown of a lesson's page with these cells: words, or code cells."""
     phase = PhasePaths(tmp_path, "01_rows")
     nodes = [new_markdown_cell(cell) if isinstance(cell, str) else cell for cell in cells]
@@ -84,7 +85,7 @@ def made(tmp_path, *cells):
     fold_answers(notebook)
     phase.page.parent.mkdir(exist_ok=True)
     phase.page.write_bytes(to_bytes(notebook))
-    return page_markdown(page_of(phase, phase.page), "", {}, tmp_path)
+    return page_markdown(page_of(phase, phase.page), "", {}, tmp_path, repository)
 
 
 ASK = "**Predict.** What is printed?"
@@ -130,7 +131,13 @@ def decoded(markup):
     return json.loads(base64.b64decode(encoded))
 
 
-def test_a_drill_about_a_number_keeps_its_answer_to_itself():
+def folded(markup):
+    """What a reader without the script can unfold: (summary, words)."""
+    pattern = r"<details[^>]*><summary[^>]*>(.*?)</summary><div[^>]*>(.*?)</div></details>"
+    return re.findall(pattern, markup)
+
+
+def test_a_drill_about_a_number_has_its_answers_folded_for_readers_without_the_script():
     made = asked(
         paper(
             drills.number,
@@ -142,35 +149,50 @@ def test_a_drill_about_a_number_keeps_its_answer_to_itself():
             wrong={38_400.0: "That counts elements.", 1e-3: "Too few."},
         )
     )
-    assert "<code>bytes</code>" in made
-    assert "153" not in made.replace(re.findall(r'data-drill="([^"]+)"', made)[0], "")
-    assert "elements" not in made
-    assert decoded(made) == {
-        "answer": 153_600,
-        "tolerance": 0.5,
-        "unit": "bytes",
-        "reason": "<strong>153,600 bytes.</strong> Four for <em>each</em> element.",
-        "wrong": [[38_400, "That counts elements."], [1e-3, "Too few."]],
-    }
+    assert '<p class="question">How many <code>bytes</code>?</p>' in made
+    assert '<div class="answers" hidden><input' in made
+    assert folded(made) == [
+        ("The answer", "<strong>153,600 bytes.</strong> Four for <em>each</em> element."),
+        ("If you got 38,400", "That counts elements."),
+        ("If you got 0.001", "Too few."),
+    ]
+    wanted = {"answer": 153_600, "tolerance": 0.5, "unit": "bytes", "wrong": [38_400, 1e-3]}
+    assert decoded(made) == wanted
 
 
-def test_a_choice_keeps_its_reasons_to_itself():
+def test_a_choice_has_a_button_and_folded_words_for_each_option():
     options = {"`a`": "It is a < b.", "b, or “c”": "It is.", "neither": "No."}
     made = asked(paper(drills.choice, "Which?", options, "b, or “c”"))
-    assert re.findall(r'<button type="button">(.*?)</button>', made) == [
-        "<code>a</code>",
-        "b, or “c”",
-        "neither",
-    ]
-    assert "It is" not in made
-    assert decoded(made) == {
-        "right": 1,
-        "options": [
-            "<strong>No.</strong> It is a &lt; b.",
-            "<strong>Right.</strong> It is.",
-            "<strong>No.</strong> No.",
-        ],
-    }
+    shown = ["<code>a</code>", "b, or “c”", "neither"]
+    assert re.findall(r'<button type="button">(.*?)</button>', made) == shown
+    reasons = ["<strong>No.</strong> It is a &lt; b.", "<strong>Right.</strong> It is."]
+    assert folded(made) == list(zip(shown, [*reasons, "<strong>No.</strong> No."], strict=True))
+    assert decoded(made) == {"right": 1}
+
+
+def test_a_cell_that_needs_a_kernel_is_not_on_the_site(tmp_path):
+    button = new_code_cell("show_next()", metadata={"tags": [NEEDS_KERNEL]})
+    words = new_markdown_cell("Run this cell.", metadata={"tags": [NEEDS_KERNEL]})
+    shown = made(tmp_path, "Here.", words, button, "There.")
+    assert "Here." in shown
+    assert "There." in shown
+    assert "Run this" not in shown
+    assert "show_next" not in shown
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("", "A clone of the course."),
+        (
+            "https://a.org/c.git",
+            "A clone of [the course](https://a.org/c.git) (`git clone https://a.org/c.git`).",
+        ),
+    ],
+)
+def test_words_link_the_repository_where_its_address_is_known(address, said, tmp_path):
+    words = "A clone of [the course](repository:)."
+    assert said in made(tmp_path, words, repository=address)
 
 
 def test_math_is_set_without_a_script():
