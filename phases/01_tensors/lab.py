@@ -91,7 +91,8 @@ expect_equal("seven bytes read in pairs", bytes_of(torch.zeros(7, dtype=torch.ui
 # %% test="bytes_of" points=2
 # Graded
 check("bytes_of")
-expect_equal("a half-precision copy of the row", bytes_of(embeddings[7].half()), (128, 128))
+row = torch.zeros(600, 64)[7]
+expect_equal("a half-precision copy of a row", bytes_of(row.half()), (128, 128))
 ### BEGIN HIDDEN TESTS
 verify("bytes_of", bytes_of)
 ### END HIDDEN TESTS
@@ -207,7 +208,8 @@ stride_explorer(grid.t()[1:], index=(1, 2))
 # %% test="byte_offset" points=3
 # Graded
 check("byte_offset")
-expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (1, 2)), 40)
+turned = torch.arange(12.0).view(3, 4).t()[1:]
+expect_equal("in a slice of a transpose", byte_offset(turned, (1, 2)), 40)
 ### BEGIN HIDDEN TESTS
 verify("byte_offset", byte_offset)
 ### END HIDDEN TESTS
@@ -306,7 +308,9 @@ share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 # %% test="views_by_hand" points=4
 # Graded
 check("views_by_hand")
-expect_shares_storage("the diagonal of a transpose", diagonal_view(transpose_view(x, 0, 1)), x)
+x = torch.arange(20.0).view(4, 5)
+diagonal = diagonal_view(transpose_view(x, 0, 1))
+expect_shares_storage("the diagonal of a transpose", diagonal, x)
 ### BEGIN HIDDEN TESTS
 verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, expand_view=expand_view, diagonal_view=diagonal_view)
 ### END HIDDEN TESTS
@@ -552,14 +556,19 @@ expect_shape("the prediction is as it was", prediction, (3, 1))
 # %% test="mended_loss" points=3
 # Graded
 check("mended_loss")
-expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
-expect_raises("3 against 1", ValueError, mended_loss, prediction, target[:1])
-expect_raises("two matrices", ValueError, mended_loss, torch.zeros(3, 2), torch.zeros(3, 2))
-expect_raises("a column against a row", ValueError, mended_loss, prediction, target[None])
-expect_raises("two rows", ValueError, mended_loss, target[None], target[None])
-expect_raises("two numbers", ValueError, mended_loss, target[0], target[1])
-expect_raises("three dimensions", ValueError, mended_loss, prediction[None], prediction[None])
-expect_raises("three dimensions, two of them 1", ValueError, mended_loss, prediction[:, None], prediction[:, None])
+column, row = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 5.0])
+refused = {
+    "3 against 4": (column, torch.zeros(4)),
+    "3 against 1": (column, row[:1]),
+    "two matrices": (torch.zeros(3, 2), torch.zeros(3, 2)),
+    "a column against a row": (column, row[None]),
+    "two rows": (row[None], row[None]),
+    "two numbers": (row[0], row[1]),
+    "three dimensions": (column[None], column[None]),
+    "three dimensions, two of them 1": (column[:, None], column[:, None]),
+}
+for label, (prediction, target) in refused.items():
+    expect_raises(label, ValueError, mended_loss, prediction, target)
 ### BEGIN HIDDEN TESTS
 verify("mended_loss", mended_loss)
 ### END HIDDEN TESTS
@@ -650,8 +659,9 @@ expect_equal("x is as it was", x[0, 0], torch.tensor([1.0, 0.0, 2.0, 0.0]))
 # %% test="attention_scores" points=3
 # Graded
 check("attention_scores")
+x = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
 w_k = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
-one_head = attention_scores(x[..., :2], torch.eye(2), w_k, n_heads=1)
+one_head = attention_scores(x, torch.eye(2), w_k, n_heads=1)
 expect_close(
     "one head, every query against every key",
     one_head[0, 0],
@@ -737,6 +747,7 @@ expect_equal("and the halves", halves, torch.ones(3, dtype=torch.float16))
 # %% test="result_dtype" points=4
 # Graded
 check("result_dtype")
+ints, halves = torch.ones(3, dtype=torch.int32), torch.ones(3, dtype=torch.float16)
 small = torch.tensor(0.5, dtype=torch.float64)
 expect_equal("a 0-dim float64 + float16", result_dtype(small, halves), torch.float16)
 expect_equal("float32 + a 0-dim float64", result_dtype(torch.ones(2), small), torch.float32)

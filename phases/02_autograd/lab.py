@@ -375,6 +375,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # %% test="unbroadcast" points=3
 # Graded
 check("unbroadcast")
+grad = torch.arange(6.0).view(2, 3)
 expect_close("a single number", unbroadcast(grad, ()), 15.0)
 ### BEGIN HIDDEN TESTS
 verify("unbroadcast", unbroadcast)
@@ -690,8 +691,10 @@ finite_difference_error(torch.exp, 1.0)
 # %% test="numeric_vjp" points=3
 # Graded
 check("numeric_vjp")
+x, weights = torch.tensor([0.0, 1.0, 2.0]).double(), torch.tensor([1.0, 10.0, 100.0]).double()
 slope = torch.sinh(torch.tensor(0.5).double()) / 0.5  # of exp at 0, between -0.5 and 0.5
-expect_close("a large h is seen", numeric_vjp("exp", x, weights, h=0.5), weights * torch.exp(x) * slope)
+mine = numeric_vjp("exp", x, weights, h=0.5)
+expect_close("a large h is seen", mine, weights * torch.exp(x) * slope)
 ### BEGIN HIDDEN TESTS
 verify("numeric_vjp", numeric_vjp)
 ### END HIDDEN TESTS
@@ -913,8 +916,11 @@ for name, want, mine in zip(("the stream", "a weight", "drawn afterwards"), *fou
 # %% test="checkpointed" points=4
 # Graded
 check("checkpointed")
-came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream], before=True)
-expect_equal("written to before the forward: backward goes through", came["refused"] is None, True)
+inputs = [torch.randn(5, 3), torch.randn(3), torch.tensor([3, 0, 0])]
+wanted, weights = (True, True, False), [[torch.randn(3, 4), torch.randn(4, 3)]]
+upstreams = [torch.randn(3, 3)]
+came = driver.checkpoints(checkpointed, inputs, wanted, weights, upstreams, before=True)
+expect_equal("written to before the forward: nothing is refused", came["refused"] is None, True)
 ### BEGIN HIDDEN TESTS
 verify("checkpointed", checkpointed)
 ### END HIDDEN TESTS

@@ -687,8 +687,10 @@ expect_equal("with a layer that is frozen", mlp.count(), 10)
 check("MLP")
 with torch.device("meta"):
     ghost = MLP(3, 4, 2)
-ghost.to_empty(device="cpu").load_state_dict(again.state_dict())
-expect_close("from the meta device", ghost(x), y)
+mlp, x = MLP(3, 4, 2), torch.randn(5, 3) + 10
+mlp.fit_inputs(x)
+ghost.to_empty(device="cpu").load_state_dict(mlp.state_dict())
+expect_close("from the meta device", ghost(x), mlp(x))
 ### BEGIN HIDDEN TESTS
 verify("MLP", MLP)
 ### END HIDDEN TESTS
@@ -1306,7 +1308,9 @@ port_difference(stages, stages_of(weights, tokens, config))
 # %% test="minigpt_logits" points=5
 # Graded
 check("minigpt_logits")
-expect_shape("a batch", minigpt_logits(weights, torch.zeros(3, 7, dtype=torch.int64), config), (3, 7, 600))
+weights, config = load_weights(), load_config()
+logits = minigpt_logits(weights, torch.zeros(3, 7, dtype=torch.int64), config)
+expect_shape("a batch", logits, (3, 7, 600))
 ### BEGIN HIDDEN TESTS
 verify("minigpt_logits", minigpt_logits)
 ### END HIDDEN TESTS

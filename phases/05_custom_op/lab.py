@@ -269,6 +269,8 @@ expect_close("1100 columns", driver.fill(softmax_backward, torch.ones(1, 1100), 
 # %% test="softmax_backward" points=5
 # Graded
 check("softmax_backward")
+y = driver.cut(torch.tensor([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]]), 7, 2)
+dx = driver.cut(torch.zeros(2, 3), 2, 7)
 alike = torch.tensor(2.0).expand(2, 3)
 expect_equal("the same everywhere", driver.fill(softmax_backward, alike, y, dx)["out"], torch.zeros(2, 3))
 ### BEGIN HIDDEN TESTS
@@ -473,6 +475,7 @@ expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS
 # %% test="make_softmax" points=5
 # Graded
 check("make_softmax")
+x = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T
 came = driver.trace_operator(make_softmax, x)
 expect_equal("one graph", came["graphs"], 1)
 expect_equal("a gradient, traced", came["gradient"], ((2, 3), (3, 1)))
@@ -554,6 +557,7 @@ expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358], [0.1133, -0.2799,
 # %% test="make_twice" points=4
 # Graded
 check("make_twice")
+x = torch.tensor([[0.0, 1.0, -1.0], [2.0, 0.0, 1.0]])
 expect_equal("gradgradcheck", driver.gradgradcheck(make_twice, x), True)
 ### BEGIN HIDDEN TESTS
 verify("make_twice", make_twice)
@@ -685,6 +689,7 @@ expect_close("their logits are torch's", came["others"][0][1, 3, :4], [0.7114, 1
 # %% test="swap_softmax" points=6
 # Graded
 check("swap_softmax")
+small, tokens = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4, 1], [5, 0, 2, 6]])
 expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
 ### BEGIN HIDDEN TESTS
 verify("swap_softmax", swap_softmax)

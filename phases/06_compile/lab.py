@@ -114,6 +114,7 @@ expect_equal("two outputs", came["report"][0]["outputs"], 2)
 # %% test="reporting_backend" points=3
 # Graded
 check("reporting_backend")
+x = torch.tensor([[1.0, -2.0, 3.0], [0.0, 4.0, -1.0]])
 came = driver.report(reporting_backend, [("exp",), ("break",), ("relu",)], x)
 expect_equal("two graphs", [graph["ops"] for graph in came["report"]], [[("exp", (2, 3))], [("relu", (2, 3))]])
 ### BEGIN HIDDEN TESTS
@@ -202,6 +203,7 @@ expect_equal("a number, then sizes", count_graphs([((3,), f32, 2), ((3,), f32, 3
 # %% test="count_graphs" points=4
 # Graded
 check("count_graphs")
+f32, f64 = torch.float32, torch.float64
 expect_equal("ten numbers of dimensions", count_graphs([((2,) * n, f32, 2) for n in range(10)]), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8])
 expect_equal("a size, of whatever dtype", count_graphs([((3,), f32, 2), ((4,), f64, 2), ((5,), f64, 2), ((5,), f32, 2)]), [1, 2, 2, 3])
 ### BEGIN HIDDEN TESTS
@@ -417,6 +419,7 @@ expect_close("a softmax of a softmax", came["values"], [sharp(x), sharp(sharp(x)
 # %% test="softmax_backend" points=6
 # Graded
 check("softmax_backend")
+x, sharp = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]]), driver.sharper
 came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 1)], x, torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]))
 expect_close("there", came["values"], [sharp(x)])
 expect_close("and back", came["gradient"], [[0.2168, -0.2066, -0.0103], [-0.0713, 0.1427, -0.0713]], atol=1e-4)
@@ -689,6 +692,7 @@ print(lack or generated(probabilities, torch.randn(2, 64), torch.randn(600, 64))
 # %% test="generated" points=3
 # Graded
 check("generated")
+x, w = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]]), torch.eye(3)
 came = emitting.dumped(generated, ((1, 0), x, w), ((1,), x, w))
 expect_equal("a call that fails, and one that does not", came["raised"], [True, False])
 expect_equal("nothing is left on", came["left"], [[], []])
@@ -799,6 +803,7 @@ expect_equal("two buffers", reused(text), 2)
 # %% test="read_code" points=3
 # Graded
 check("read_code")
+gpu, cpu = driver.written("mlp_gpu"), driver.written("mlp_backward_cpu")
 expect_equal("one buffer each", [reused(gpu), reused(cpu)], [1, 1])
 short = "def call(args):\n    cpp_fused_add_0(buf0, buf1)\n    # cpp_fused_add_0(buf1) is done\n    buf2 = torch.ops.aten.sort.stable(buf1)\n"
 expect_equal("a comment", launches(short), ["cpp_fused_add_0"])
@@ -869,6 +874,8 @@ expect_equal("the hidden states go into it, and phase 05's operator is in it", [
 # %% test="compiled_head" points=4
 # Graded
 check("compiled_head")
+x = torch.tensor([[1.0, 0.0, -1.0, 2.0], [0.5, 1.0, 1.0, 0.0]])
+g = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 1.0)], g, trained=0.5)
 deep = driver.run_head(compiled_head, 4, 3, 0, [(torch.stack([x, -x]).transpose(0, 1), 1.0)], g.expand(2, 2, 3))
 expect_close("a batch of two", deep["values"][0][:, 0], [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]], atol=1e-4)

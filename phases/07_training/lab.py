@@ -128,8 +128,11 @@ expect_equal("the next item", came["next"][0], torch.tensor([7, 8, 9, 0]))
 # %% test="TokenWindows" points=4
 # Graded
 check("TokenWindows")
-came = driver.loaded(TokenWindows, {"tokens": words, "context": 4, "stride": 4, "pad": 1}, 2)
-expect_equal("one batch", came[0], (torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]), torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]])))
+words = torch.tensor([5, 6, 7, 8, 9, 0, 3])
+text = {"tokens": words, "context": 4, "stride": 4, "pad": 1}
+batch, wanted = driver.loaded(TokenWindows, text, 2)[0]
+expect_equal("one batch", batch, torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]))
+expect_equal("its targets", wanted, torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]]))
 ### BEGIN HIDDEN TESTS
 verify("TokenWindows", TokenWindows)
 ### END HIDDEN TESTS
@@ -330,6 +333,7 @@ expect_close("the losses of the first two", losses[:2], [3.0, 2.26], rtol=1e-5)
 # %% test="mended_fit" points=3
 # Graded
 check("mended_fit")
+x = torch.linspace(-1, 1, 5).reshape(5, 1)
 expect_equal("no steps", mended_fit(x, x[:, 0], 0, 0.1), (0.0, 0.0, []))
 ### BEGIN HIDDEN TESTS
 verify("mended_fit", mended_fit)
@@ -568,8 +572,14 @@ expect_equal("graphs of earlier parts", came["alive"], 0)
 # %% test="accumulate" points=3
 # Graded
 check("accumulate")
-came = driver.accumulated(accumulate, weights, [*parts, (x, torch.full((5,), -100))], old=1.0)
-expect_close("a part in which nothing counts", came["gradients"], [w.grad for w in whole], rtol=1e-4)
+weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+x, targets = torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1])
+whole = [w.clone().requires_grad_() for w in weights]
+F.cross_entropy((x @ whole[0]).tanh() @ whole[1], targets).backward()
+parts = [(x, targets), (x, torch.full((3,), -100))]
+came = driver.accumulated(accumulate, weights, parts, old=1.0)
+want = [w.grad for w in whole]
+expect_close("a part in which nothing counts", came["gradients"], want, rtol=1e-4)
 ### BEGIN HIDDEN TESTS
 verify("accumulate", accumulate)
 ### END HIDDEN TESTS
@@ -754,6 +764,9 @@ expect_equal("with dropout, through a file", came["resumed"]["losses"], came["wh
 # %% test="checkpoint" points=5
 # Graded
 check("checkpoint")
+both = {"checkpoint": checkpoint, "resume": resume}
+x, y = torch.linspace(-1, 1, 24).reshape(8, 3), torch.linspace(0, 1, 8).reshape(8, 1)
+data = {"x": x, "y": y, "seed": 3}
 came = driver.stopped(both, data, 2, 5, "memory")
 expect_equal("kept in memory", came["resumed"]["losses"], came["whole"]["losses"])
 ### BEGIN HIDDEN TESTS
@@ -925,7 +938,12 @@ expect_equal("below both", mine < rivals["fivegram"], True)
 # %% test="fit" points=7
 # Graded
 check("fit")
-expect_equal("one loss a step", [len(came["returned"][key]) for key in ("losses", "norms", "held out")], [3, 3, 2])
+weights, part = [torch.eye(2), torch.eye(2)], (torch.eye(2), torch.tensor([0, 1]))
+run = {"epochs": [[[part], [part]], [[part]]], "held_out": [part], "lr": 0.4, "warmup": 2}
+run |= {"max_norm": 1.0, "dtype": torch.float32, "scale": 1.0}
+came = driver.fitted(fit, weights, 0.0, run, 0)["returned"]
+lengths = [len(came[key]) for key in ("losses", "norms", "rates", "held out")]
+expect_equal("three for each step, two for the epochs", lengths, [3, 3, 3, 2])
 ### BEGIN HIDDEN TESTS
 verify("fit", fit)
 ### END HIDDEN TESTS

@@ -116,6 +116,7 @@ show_over_gloo(tree_broadcast, 3, Each([None, thing, None]), 1)
 # %% test="tree_broadcast" points=3
 # Graded
 check("tree_broadcast")
+thing = torch.tensor([3.0, 1.0, 4.0])
 expect_equal("one rank alone", run(tree_broadcast, 1, thing, 0).results, [thing])
 ### BEGIN HIDDEN TESTS
 verify("tree_broadcast", tree_broadcast)
@@ -366,8 +367,15 @@ show_over_gloo(stepped, 2, Each([whole[:1], whole[1:]]), Each([classes[:1], clas
 # %% test="ddp" points=5
 # Graded
 check("ddp")
-came = run(stepped, 2, Each([whole[:0], whole]), Each([classes[:0], classes]), 10**6, False)
-expect_equal("one bucket, and a rank without rows", [e.shape for e in came.collectives], [(2,), (80,)])
+def stepped(rank, world, x, y, bucket_bytes, stale):
+    return driver.stepped(ddp_step, rank, world, 5, x, y, bucket_bytes, stale)
+
+
+whole = torch.tensor([[0.5, 1.0, -1.0], [0.75, -2.0, 0.25], [1.0, 0.5, 2.0]])
+classes = torch.tensor([0, 4, 2])
+rows, wanted = Each([whole[:0], whole]), Each([classes[:0], classes])
+reduced = run(stepped, 2, rows, wanted, 10**6, False).collectives
+expect_equal("one bucket, and a rank without rows", [e.shape for e in reduced], [(2,), (80,)])
 ### BEGIN HIDDEN TESTS
 verify("ddp", ddp_start=ddp_start, ddp_step=ddp_step)
 ### END HIDDEN TESTS
@@ -584,8 +592,11 @@ show_over_gloo(column_loss, 3, hidden, *words, Each([0, 200, 400]), torch.arange
 # %% test="parallel_head" points=5
 # Graded
 check("parallel_head")
-came = run(column_loss, 1, x.detach(), weight, bias, 0, targets)
-expect_close("one rank alone", came.results[0][0], loss.detach())
+x = torch.tensor([[1.0, 0.0], [0.5, -1.0], [0.0, 2.0]])
+weight = torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 1.0], [3.0, 0.0], [2.0, 2.0]])
+bias, targets = torch.tensor([0.0, 1.0, 0.0, -1.0, 0.5]), torch.tensor([3, 0, 4])
+came = run(column_loss, 1, x, weight, bias, 0, targets).results
+expect_close("one rank alone", came[0][0], F.cross_entropy(F.linear(x, weight, bias), targets))
 ### BEGIN HIDDEN TESTS
 verify("parallel_head", column_loss=column_loss, row_logits=row_logits)
 ### END HIDDEN TESTS
@@ -743,6 +754,7 @@ for kind in ("ddp", "fsdp"):
 # %% test="plan" points=3
 # Graded
 check("plan")
+slow = {"flops": 1e6, "bandwidth": 1e4, "latency": 0.5}
 expect_equal("what it holds", sorted(plan(8000, 4, 1, "ddp", 10, slow)), ["memory", "seconds", "sent"])
 ### BEGIN HIDDEN TESTS
 verify("plan", plan)
@@ -846,11 +858,20 @@ both = Each([[(lines[:2], lines[:2] + 1)], [(lines[2:], lines[2:] + 1)]])
 came = run(trained, 2, None, both, 1.0)
 print("held:", [mine["held"] for mine in came.results], " loss:", came.results[0]["losses"])
 expect_equal("what was asked for", [event.shape for event in came.collectives], [(2,), (89772,), (1,), (89772,)])
+lost = [mine["weights"].isnan().any().item() for mine in came.results]
+expect_equal("no weight is lost", lost, [False, False])
 show_over_gloo(trained, 2, None, both, 1.0)
 
 # %% test="minigpt_step" points=5
 # Graded
 check("minigpt_step")
+def trained(rank, world, config, batches, max_norm):
+    return driver.trained(minigpt_step, rank, world, config, 3, batches, 0.01, max_norm)
+
+
+small = {"vocab_size": 7, "d_model": 4, "n_heads": 1, "n_layers": 1, "d_ff": 8, "context": 5}
+lines = torch.tensor([[1, 2, 3, 4]])
+came = run(trained, 2, small, Each([[(lines, lines + 1)], [(lines + 1, lines)]]), 1.0)
 lost = [mine["weights"].isnan().any().item() for mine in came.results]
 expect_equal("no weight is lost", lost, [False, False])
 ### BEGIN HIDDEN TESTS
