@@ -84,9 +84,15 @@ expect_equal("whole numbers", bytes_of(torch.zeros(5, dtype=torch.int16)), (10, 
 expect_equal("truth values", bytes_of(torch.zeros(2, 3, dtype=torch.bool)), (6, 6))
 expect_equal("complex numbers", bytes_of(torch.zeros((), dtype=torch.complex64)), (8, 8))
 expect_equal("no row at all", bytes_of(embeddings[7:7]), (0, 153_600))
-expect_equal("a row that has forgotten its matrix", bytes_of(embeddings[7].detach()), (256, 153_600))
+expect_equal(
+    "a row that has forgotten its matrix", bytes_of(embeddings[7].detach()), (256, 153_600)
+)
 expect_equal("windows that overlap", bytes_of(torch.zeros(5).unfold(0, 3, 1)), (36, 20))
-expect_equal("seven bytes read in pairs", bytes_of(torch.zeros(7, dtype=torch.uint8)[:6].view(torch.int16)), (6, 7))
+expect_equal(
+    "seven bytes read in pairs",
+    bytes_of(torch.zeros(7, dtype=torch.uint8)[:6].view(torch.int16)),
+    (6, 7),
+)
 
 # %% test="bytes_of" points=2
 # Graded
@@ -298,10 +304,18 @@ expect_equal("expand a view", expand_view(inner[:1], (4, 3)), inner[:1].expand(4
 expect_equal("diagonal of a view", diagonal_view(inner), inner.diagonal(), strides=True)
 expect_equal("x is as it was", x, torch.arange(20.0).view(4, 5), strides=True)
 cube = torch.arange(60.0).view(3, 4, 5)[1:]
-expect_equal("the first two of three", transpose_view(cube, 0, 1), cube.transpose(0, 1), strides=True)
-expect_equal("the middle one of three", narrow_view(cube, 1, 1, 2), cube.narrow(1, 1, 2), strides=True)
-expect_equal("a 1 that stays", expand_view(x[:1, 2:3], (3, 1)), x[:1, 2:3].expand(3, 1), strides=True)
-expect_equal("stretched to nothing", expand_view(x[:, :1], (4, 0)), x[:, :1].expand(4, 0), strides=True)
+expect_equal(
+    "the first two of three", transpose_view(cube, 0, 1), cube.transpose(0, 1), strides=True
+)
+expect_equal(
+    "the middle one of three", narrow_view(cube, 1, 1, 2), cube.narrow(1, 1, 2), strides=True
+)
+expect_equal(
+    "a 1 that stays", expand_view(x[:1, 2:3], (3, 1)), x[:1, 2:3].expand(3, 1), strides=True
+)
+expect_equal(
+    "stretched to nothing", expand_view(x[:, :1], (4, 0)), x[:, :1].expand(4, 0), strides=True
+)
 expect_equal("more rows than columns", diagonal_view(x[:, 1:3]), x[:, 1:3].diagonal(), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
@@ -473,7 +487,9 @@ expect_equal("no dimensions", broadcast((), (), (2, 3), (3, 1)), ((2, 3), (0, 0)
 expect_equal("neither has any", broadcast((), (), (), ()), ((), (), ()))
 expect_raises("0 against 6", ValueError, broadcast, (0,), (1,), (6,), (1,))
 expect_raises("4 against 2", ValueError, broadcast, (4, 1), (1, 1), (2, 3), (3, 1))
-expect_raises("a stretched row against three", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1))
+expect_raises(
+    "a stretched row against three", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1)
+)
 broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4
@@ -546,7 +562,12 @@ loss = mended_loss(prediction.double().requires_grad_(), target.double())
 expect_equal("the dtype of both", loss.dtype, torch.float64)
 expect_equal("gradients can flow", loss.requires_grad, True)
 near = torch.tensor([100_000.0, 100_001.0], dtype=torch.float64)
-expect_close("large numbers", mended_loss(near, near + 1e-4), torch.tensor(1e-8, dtype=torch.float64), rtol=1e-3)
+expect_close(
+    "large numbers",
+    mended_loss(near, near + 1e-4),
+    torch.tensor(1e-8, dtype=torch.float64),
+    rtol=1e-3,
+)
 expect_equal("float32 stays float32", mended_loss(prediction, target).dtype, torch.float32)
 weight = torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
 mended_loss(weight, target).backward()
@@ -653,7 +674,11 @@ expect_close(
 )
 expect_close("both signs turned round are the same scores", scores[1], scores[0])
 four = attention_scores(x.double(), torch.eye(4).double(), 3 * torch.eye(4).double(), n_heads=4)
-expect_close("four heads of one channel", four[0, 2], torch.tensor([[12.0, 0, 6], [0, 0, 0], [6, 0, 3]]).double())
+expect_close(
+    "four heads of one channel",
+    four[0, 2],
+    torch.tensor([[12.0, 0, 6], [0, 0, 0], [6, 0, 3]]).double(),
+)
 expect_equal("x is as it was", x[0, 0], torch.tensor([1.0, 0.0, 2.0, 0.0]))
 
 # %% test="attention_scores" points=3
@@ -735,10 +760,20 @@ expect_equal("2 * float16", result_dtype(2, halves), torch.float16)
 expect_equal("float16 + 1j", result_dtype(halves, 1j), torch.complex32)
 expect_equal("bool + 1", result_dtype(ints == 1, 1), torch.int64)
 expect_equal("True + bool", result_dtype(True, ints == 1), torch.bool)
-expect_equal("float16 + bfloat16", result_dtype(halves, torch.ones(3, dtype=torch.bfloat16)), torch.float32)
+expect_equal(
+    "float16 + bfloat16", result_dtype(halves, torch.ones(3, dtype=torch.bfloat16)), torch.float32
+)
 expect_equal("uint8 - 1", result_dtype(torch.ones(3, dtype=torch.uint8), -1), torch.uint8)
-expect_equal("one float64 + float32", result_dtype(torch.ones(1, dtype=torch.float64), torch.ones(3)), torch.float64)
-expect_equal("no float64 + float32", result_dtype(torch.ones(0, dtype=torch.float64), torch.ones(1)), torch.float64)
+expect_equal(
+    "one float64 + float32",
+    result_dtype(torch.ones(1, dtype=torch.float64), torch.ones(3)),
+    torch.float64,
+)
+expect_equal(
+    "no float64 + float32",
+    result_dtype(torch.ones(0, dtype=torch.float64), torch.ones(1)),
+    torch.float64,
+)
 number = torch.tensor(7, dtype=torch.int16)
 expect_equal("an int16 of no dimensions + 300", result_dtype(number, 300), torch.int16)
 expect_equal("the ints are as they were", ints, torch.ones(3, dtype=torch.int32))
@@ -811,7 +846,11 @@ def minigpt_flops(config: MiniGPTConfig, batch: int, length: int) -> int:
 # %%
 head = {f"batch {batch}": linear_cost(batch, 64, 600, 4) for batch in (1, 32, 1024)}
 expect_equal("LM head, batch 1", head["batch 1"], {"flops": 76_800, "bytes": 158_656})
-expect_equal("32 rows, in half precision", linear_cost(32, 64, 600, 2), {"flops": 2_457_600, "bytes": 120_496})
+expect_equal(
+    "32 rows, in half precision",
+    linear_cost(32, 64, 600, 2),
+    {"flops": 2_457_600, "bytes": 120_496},
+)
 for batch, cost in head.items():
     print(f"LM head, {batch}: {cost['flops'] / cost['bytes']:.2f} FLOP for each byte")
 # On a core of 200 GFLOP/s and 20 GB/s, which of the three waits for memory, which for arithmetic?

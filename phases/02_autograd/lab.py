@@ -363,7 +363,9 @@ expect_close("a bias", unbroadcast(grad, (3,)), [3.0, 5.0, 7.0])
 expect_close("a column", unbroadcast(grad, (2, 1)), [[3.0], [12.0]])
 expect_close("two stretched", unbroadcast(grad, (1, 1)), [[15.0]])
 expect_close("nothing was broadcast", unbroadcast(grad, (2, 3)), grad)
-expect_close("a bias, equal sizes", unbroadcast(torch.arange(9.0).view(3, 3), (3,)), [9.0, 12.0, 15.0])
+expect_close(
+    "a bias, equal sizes", unbroadcast(torch.arange(9.0).view(3, 3), (3,)), [9.0, 12.0, 15.0]
+)
 deep = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).mT  # (2, 4, 3), and not contiguous
 expect_close("both", unbroadcast(deep, (4, 1)), [[60.0], [66.0], [72.0], [78.0]])
 turned = torch.ones(2, 5, 4, 3).transpose(0, 1)
@@ -420,8 +422,14 @@ def linear_vjp(
     ### END SOLUTION
 
 # %%
-for shape, dtype in (((5, 3), torch.float64), ((4, 2, 2, 3), torch.float32), ((1, 3), torch.float32)):
-    x, upstream = (torch.randn(shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1]) for _ in "xy")
+for shape, dtype in (
+    ((5, 3), torch.float64),
+    ((4, 2, 2, 3), torch.float32),
+    ((1, 3), torch.float32),
+):
+    x, upstream = (
+        torch.randn(shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1]) for _ in "xy"
+    )
     weight, bias = torch.randn(3, 3, dtype=dtype), torch.randn(3, dtype=dtype)
     x, weight, bias = x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_()
     theirs = torch.autograd.grad(x @ weight.T + bias, (x, weight, bias), upstream)
@@ -436,7 +444,11 @@ for shape, dtype in (((5, 3), torch.float64), ((4, 2, 2, 3), torch.float32), ((1
 # %% test="linear_vjp" points=4
 # Graded
 check("linear_vjp")
-expect_shape("the bias of a batch of sequences", linear_vjp(torch.ones(2, 4, 6), torch.ones(2, 4, 3), torch.ones(6, 3))[2], (6,))
+expect_shape(
+    "the bias of a batch of sequences",
+    linear_vjp(torch.ones(2, 4, 6), torch.ones(2, 4, 3), torch.ones(6, 3))[2],
+    (6,),
+)
 ### BEGIN HIDDEN TESTS
 verify("linear_vjp", linear_vjp)
 ### END HIDDEN TESTS
@@ -769,7 +781,9 @@ def run_softmax(x: torch.Tensor, grad_output: torch.Tensor, direction: torch.Ten
 found = run_softmax(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0]]))
 expect_close("the output", found["output"], [[0.0900, 0.2447, 0.6652]])
 expect_close("the gradient", found["gradient"], [[0.0819, -0.0220, -0.0599]])
-levels = torch.tensor([[1000.0, 1000.0, 0.0], [-1000.0, -1000.0, 1000.0], [-1000.0, -1000.0, -2000.0]])
+levels = torch.tensor(
+    [[1000.0, 1000.0, 0.0], [-1000.0, -1000.0, 1000.0], [-1000.0, -1000.0, -2000.0]]
+)
 found = run_softmax(levels, torch.zeros(3, 3))
 expect_close("three levels", found["output"], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
 x, upstream = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
@@ -782,7 +796,9 @@ expect_equal("gradgradcheck", torch.autograd.gradgradcheck(Softmax.apply, (x,)),
 # %% test="run_softmax" points=3
 # Graded
 check("run_softmax")
-expect_close("no overflow", run_softmax(torch.full((1, 2), 1e4), torch.ones(1, 2))["output"], [[0.5, 0.5]])
+expect_close(
+    "no overflow", run_softmax(torch.full((1, 2), 1e4), torch.ones(1, 2))["output"], [[0.5, 0.5]]
+)
 ### BEGIN HIDDEN TESTS
 verify("run_softmax", run_softmax)
 ### END HIDDEN TESTS
@@ -864,22 +880,41 @@ inputs, upstream = [torch.randn(5, 3), torch.randn(3), torch.tensor([3, 0, 0])],
 x, scale, first, second = (t.clone().requires_grad_() for t in (*inputs[:2], *weights[0]))
 y = torch.tanh((x * scale)[inputs[2]] @ first) @ second  # what the driver's function computes
 theirs = torch.autograd.grad(y, (x, scale, first, second), upstream)
-came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream, upstream], old=1.0, count=True)
+came = driver.checkpoints(
+    checkpointed, inputs, wanted, weights, [upstream, upstream], old=1.0, count=True
+)
 expect_close("the result", came["output"], y.detach())
 for times in (1, 2):
     got = [*came["gradients"][times - 1], *came["parameters"][times - 1]]
-    for name, mine, want, old in zip(("x", "scale", "first", "second"), got, theirs, (0, 0, 1, 1), strict=True):
-        expect_close(f"{name}, after backward {times}", mine, times * want + old, atol=1e-5, rtol=1e-4)
+    for name, mine, want, old in zip(
+        ("x", "scale", "first", "second"), got, theirs, (0, 0, 1, 1), strict=True
+    ):
+        expect_close(
+            f"{name}, after backward {times}", mine, times * want + old, atol=1e-5, rtol=1e-4
+        )
 expect_equal("how often it has run", came["runs"], [1, 2, 3])
 expect_equal("tensors alive on the way", came["alive"], 0)
-for which, how in ((0, "added to"), (1, "one row of it"), (2, "by way of detach"), (0, "the same numbers")):
-    came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream], written=(which, how, 0))
-    expect_equal(f"input {which} is written to: {how}. Backward refuses", came["refused"] == 0, True)
+for which, how in (
+    (0, "added to"),
+    (1, "one row of it"),
+    (2, "by way of detach"),
+    (0, "the same numbers"),
+):
+    came = driver.checkpoints(
+        checkpointed, inputs, wanted, weights, [upstream], written=(which, how, 0)
+    )
+    expect_equal(
+        f"input {which} is written to: {how}. Backward refuses", came["refused"] == 0, True
+    )
 
 # %%
 model, tokenizer = load_minigpt(), load_tokenizer()
 tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
-stream = (model.token_embedding(tokens) + model.position_embedding.weight[: tokens.shape[1]]).detach().requires_grad_()
+stream = (
+    (model.token_embedding(tokens) + model.position_embedding.weight[: tokens.shape[1]])
+    .detach()
+    .requires_grad_()
+)
 own = {p.untyped_storage().data_ptr() for p in model.blocks[0].parameters()}
 
 
@@ -982,7 +1017,9 @@ def lm_head_gradients(
     ### END SOLUTION
 
 # %%
-logits = torch.tensor([[1e3, 999.0, 0.0], [-1e3, -999.0, -1e3], [0.0, 1.0, 2.0], [3.0, 0.0, 1.0]]).double()
+logits = torch.tensor(
+    [[1e3, 999.0, 0.0], [-1e3, -999.0, -1e3], [0.0, 1.0, 2.0], [3.0, 0.0, 1.0]]
+).double()
 logits, targets = logits.requires_grad_(), torch.tensor([1, 0, 2, 0])
 loss = torch.nn.functional.cross_entropy(logits, targets)
 theirs = torch.autograd.grad(-3 * loss, logits)[0]
@@ -999,7 +1036,9 @@ tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
 x = model.hidden(tokens[:, :-1])[0].detach().requires_grad_()
 weight, bias = model.lm_head.weight, model.lm_head.bias
 loss = torch.nn.functional.cross_entropy(x @ weight.T + bias, tokens[0, 1:])
-theirs = dict(zip(("x", "weight", "bias"), torch.autograd.grad(loss, (x, weight, bias)), strict=True))
+theirs = dict(
+    zip(("x", "weight", "bias"), torch.autograd.grad(loss, (x, weight, bias)), strict=True)
+)
 mine = lm_head_gradients(x.detach(), weight.detach(), bias.detach(), tokens[0, 1:])
 for name in theirs:
     expect_close(f"{name}, loss {loss.item():.3f}", mine[name], theirs[name], atol=1e-6, rtol=1e-4)

@@ -635,7 +635,9 @@ logits.retain_grad()
 F.cross_entropy(logits, tokens[0, 1:]).backward()
 for n, word in enumerate(tokenizer.words(tokens[0, 1:].tolist())):
     loudest = logits.grad[n].abs().topk(3)
-    heard = [f"{tokenizer.words([i])[0]} {logits.grad[n, i]:+.3f}" for i in loudest.indices.tolist()]
+    heard = [
+        f"{tokenizer.words([i])[0]} {logits.grad[n, i]:+.3f}" for i in loudest.indices.tolist()
+    ]
     print(f"{word:8} {heard}")
 
 # %% [markdown]
@@ -743,7 +745,12 @@ attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 class Listening(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        print("forward:  recording", torch.is_grad_enabled(), "  x requires a gradient", x.requires_grad)
+        print(
+            "forward:  recording",
+            torch.is_grad_enabled(),
+            "  x requires a gradient",
+            x.requires_grad,
+        )
         return 2 * x
 
     @staticmethod

@@ -97,7 +97,9 @@ class TokenWindows(Dataset):
         return piece[:-1].clone(), piece[1:].clone()
         ### END SOLUTION
 
-    def collate(self, items: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def collate(
+        self, items: list[tuple[torch.Tensor, torch.Tensor]]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets of a batch, (B, T) each."""
         ### BEGIN SOLUTION
         longest = max(len(inputs) for inputs, _ in items)
@@ -113,7 +115,9 @@ class TokenWindows(Dataset):
 words = torch.tensor([5, 6, 7, 8, 9, 0, 3])
 came = driver.windows(TokenWindows, {"tokens": words, "context": 4, "stride": 2, "pad": 0})
 expect_equal("windows of seven tokens", came["length"], 3)
-expect_equal("the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9])))
+expect_equal(
+    "the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9]))
+)
 expect_equal("the last", came["items"][2], (torch.tensor([9, 0]), torch.tensor([0, 3])))
 expect_equal("past the end", came["past the end"], "IndexError")
 dataset = TokenWindows(words, 4, 2, 0)
@@ -121,7 +125,9 @@ loaded = list(DataLoader(dataset, batch_size=2, collate_fn=dataset.collate))
 expect_equal("the second batch", loaded[1], (torch.tensor([[9, 0]]), torch.tensor([[0, 3]])))
 
 # %%
-came = driver.overwritten(TokenWindows, {"tokens": words.clone(), "context": 4, "stride": 2, "pad": 0})
+came = driver.overwritten(
+    TokenWindows, {"tokens": words.clone(), "context": 4, "stride": 2, "pad": 0}
+)
 expect_equal("the tokens, after zeros were written into an item", came["stream"], words)
 expect_equal("the next item", came["next"][0], torch.tensor([7, 8, 9, 0]))
 
@@ -188,7 +194,9 @@ verify("TokenWindows", TokenWindows)
 class Loader:
     """Deals the items of a dataset in batches; each `iter(loader)` is one epoch."""
 
-    def __init__(self, dataset, batch_size: int, shuffle: bool, drop_last: bool, generator, collate):
+    def __init__(
+        self, dataset, batch_size: int, shuffle: bool, drop_last: bool, generator, collate
+    ):
         ### BEGIN SOLUTION
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.shuffle, self.generator = shuffle, generator
@@ -232,9 +240,17 @@ letters = ["a", "b", "c", "d", "e"]
 loader = Loader(letters, 2, False, False, None, None)
 expect_equal("in order", list(loader), [["a", "b"], ["c", "d"], ["e"]])
 expect_equal("without the rest", list(Loader(letters, 2, False, True, None, "".join)), ["ab", "cd"])
-lengths = [len(Loader(range(n), 4, False, drop, None, None)) for n in (0, 8, 10) for drop in (False, True)]
+lengths = [
+    len(Loader(range(n), 4, False, drop, None, None)) for n in (0, 8, 10) for drop in (False, True)
+]
 expect_equal("how many batches", lengths, [0, 0, 2, 2, 3, 2])
-settings = {"batch_size": 2, "shuffle": False, "drop_last": False, "generator": None, "collate": "list"}
+settings = {
+    "batch_size": 2,
+    "shuffle": False,
+    "drop_last": False,
+    "generator": None,
+    "collate": "list",
+}
 came = driver.dealt(Loader, 10**15, [settings], [(0, 0), (0, 0)])
 expect_equal("very many items", came["batches"], [[0, 1], [2, 3]])
 
@@ -244,7 +260,11 @@ first, second = ([letters[k] for k in torch.randperm(5, generator=g)] for _ in r
 shuffled = Loader(dict(enumerate(letters)), 5, True, False, torch.Generator().manual_seed(7), None)
 expect_equal("two epochs", [*shuffled, *shuffled], [first, second])
 came = driver.dealt(Loader, letters, [settings], [(0, 0), (0, 0), (0, 1), (0, 0)], noted=True)
-expect_equal("two epochs, taking turns: each item, and how many were read before", came["batches"], [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("a", 4), ("b", 5)], [("e", 6)]])
+expect_equal(
+    "two epochs, taking turns: each item, and how many were read before",
+    came["batches"],
+    [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("a", 4), ("b", 5)], [("e", 6)]],
+)
 
 # %%
 items = [
@@ -305,7 +325,9 @@ verify("Loader", Loader)
 # </details>
 
 # %% solution="mended_fit"
-def mended_fit(x: torch.Tensor, y: torch.Tensor, steps: int, lr: float) -> tuple[float, float, list[float]]:
+def mended_fit(
+    x: torch.Tensor, y: torch.Tensor, steps: int, lr: float
+) -> tuple[float, float, list[float]]:
     """Slope, intercept, and the loss that each step found, from `x` (N, 1) and `y` (N,)."""
     ### BEGIN SOLUTION
     w = torch.zeros(1, requires_grad=True)
@@ -390,7 +412,9 @@ def sgd(params: list, grads: list, lr: float, momentum: float, weight_decay: flo
     ### END SOLUTION
 
 
-def adamw(params: list, grads: list, lr: float, betas: tuple, eps: float, weight_decay: float) -> list:
+def adamw(
+    params: list, grads: list, lr: float, betas: tuple, eps: float, weight_decay: float
+) -> list:
     """The parameters after a step for each entry of `grads`."""
     ### BEGIN SOLUTION
     params = [p.clone() for p in params]
@@ -420,7 +444,9 @@ for step in g:
         parameter.grad = gradient
     optimizer.step()
 expect_close("SGD", sgd(p, g, 0.1, 0.9, 0.01), [t.detach() for t in theirs])
-expect_close("AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0], torch.tensor([0.9, -2.1]))
+expect_close(
+    "AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0], torch.tensor([0.9, -2.1])
+)
 
 # %%
 theirs = [torch.nn.Parameter(t.clone()) for t in p]
@@ -435,8 +461,15 @@ expect_equal("what they were given", p, [torch.tensor([1.0, -2.0]), torch.tensor
 # %% test="optimizers" points=5
 # Graded
 check("optimizers")
-p, g = [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])], [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])]]
-expect_close("SGD without memory", sgd(p, g, 0.5, 0.0, 0.0), [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])])
+p, g = (
+    [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])],
+    [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])]],
+)
+expect_close(
+    "SGD without memory",
+    sgd(p, g, 0.5, 0.0, 0.0),
+    [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])],
+)
 ### BEGIN HIDDEN TESTS
 verify("optimizers", sgd=sgd, adamw=adamw)
 ### END HIDDEN TESTS
@@ -496,17 +529,27 @@ def clip(grads: list, max_norm: float) -> tuple[float, list | None]:
     ### END SOLUTION
 
 # %%
-expect_close("four steps of warm-up", [lr_at(s, 9, 4, 1.0, 0.1) for s in range(4)], [0.25, 0.5, 0.75, 1.0])
-expect_close("down again", [lr_at(s, 9, 4, 1.0, 0.2) for s in range(4, 9)], [1.0, 0.8828427, 0.6, 0.3171573, 0.2])
+expect_close(
+    "four steps of warm-up", [lr_at(s, 9, 4, 1.0, 0.1) for s in range(4)], [0.25, 0.5, 0.75, 1.0]
+)
+expect_close(
+    "down again",
+    [lr_at(s, 9, 4, 1.0, 0.2) for s in range(4, 9)],
+    [1.0, 0.8828427, 0.6, 0.3171573, 0.2],
+)
 expect_close("and on", lr_at(20, 9, 4, 1.0, 0.2), 0.2)
 g = [torch.tensor([3.0, 0.0]), None, torch.tensor([[4.0]])]
-expect_close("their norm is 5", clip(g, 1.0), (5.0, [torch.tensor([0.6, 0.0]), None, torch.tensor([[0.8]])]))
+expect_close(
+    "their norm is 5", clip(g, 1.0), (5.0, [torch.tensor([0.6, 0.0]), None, torch.tensor([[0.8]])])
+)
 expect_equal("small enough", clip(g, 7.0)[1], g)
 
 # %% test="schedule" points=4
 # Graded
 check("schedule")
-expect_equal("infinitely large", clip([torch.tensor([float("inf"), 1.0])], 1.0), (float("inf"), None))
+expect_equal(
+    "infinitely large", clip([torch.tensor([float("inf"), 1.0])], 1.0), (float("inf"), None)
+)
 ### BEGIN HIDDEN TESTS
 verify("schedule", lr_at=lr_at, clip=clip)
 ### END HIDDEN TESTS
@@ -555,7 +598,10 @@ def accumulate(model: torch.nn.Module, parts: list) -> float:
     ### END SOLUTION
 
 # %%
-weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+weights = [
+    torch.tensor([[0.5, -1.0], [1.0, 0.25]]),
+    torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]]),
+]
 parts = [
     (torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1])),
     (torch.tensor([[2.0, -1.0], [0.5, 0.5]]), torch.tensor([-100, 2])),
@@ -572,7 +618,10 @@ expect_equal("graphs of earlier parts", came["alive"], 0)
 # %% test="accumulate" points=3
 # Graded
 check("accumulate")
-weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+weights = [
+    torch.tensor([[0.5, -1.0], [1.0, 0.25]]),
+    torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]]),
+]
 x, targets = torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1])
 whole = [w.clone().requires_grad_() for w in weights]
 F.cross_entropy((x @ whole[0]).tanh() @ whole[1], targets).backward()
@@ -655,7 +704,9 @@ weight = torch.tensor(3.0, requires_grad=True)
 scaler.scaled(weight).backward()
 expect_equal("what `backward` leaves in a weight", weight.grad, torch.tensor(1024.0))
 small = torch.tensor([2.0**-20, 1.0], dtype=torch.float16)
-expect_equal("small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None])
+expect_equal(
+    "small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None]
+)
 expect_equal("one that overflowed", scaler.unscaled([small, torch.tensor([float("inf")])]), None)
 expect_equal("the scale", scaler.scale, 512.0)
 scales = []
@@ -667,7 +718,10 @@ expect_equal("after each of four good steps in a row", scales, [512.0, 1024.0, 1
 # %%
 # torch's own, with a scaled loss in float16 under autocast
 model = torch.nn.Linear(2, 1)
-theirs, optimizer = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1), torch.optim.SGD(model.parameters(), lr=0.1)
+theirs, optimizer = (
+    torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1),
+    torch.optim.SGD(model.parameters(), lr=0.1),
+)
 with torch.autocast("cpu", dtype=torch.float16):
     loss = model(torch.ones(3, 2)).float().mean()
 theirs.scale(loss).backward()
@@ -752,7 +806,11 @@ def resume(trainer: driver.Trainer, saved: dict) -> None:
 
 # %%
 both = {"checkpoint": checkpoint, "resume": resume}
-data = {"x": torch.linspace(-1, 1, 24).reshape(8, 3), "y": torch.linspace(0, 1, 8).reshape(8, 1), "seed": 3}
+data = {
+    "x": torch.linspace(-1, 1, 24).reshape(8, 3),
+    "y": torch.linspace(0, 1, 8).reshape(8, 1),
+    "seed": 3,
+}
 came = driver.stopped(both, data, 4, 5, "a copy")
 expect_equal("between two epochs: losses", came["resumed"]["losses"], came["whole"]["losses"])
 expect_equal("and weights", came["resumed"]["weights"], came["whole"]["weights"])
@@ -833,13 +891,21 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 
 # %% solution="fit"
 def fit(
-    model: torch.nn.Module, epochs: list, held_out: list, lr: float, warmup: int, max_norm: float,
-    dtype: torch.dtype, scale: float,
+    model: torch.nn.Module,
+    epochs: list,
+    held_out: list,
+    lr: float,
+    warmup: int,
+    max_norm: float,
+    dtype: torch.dtype,
+    scale: float,
 ) -> dict[str, list]:
     """Trains the model; what became of each step, and of each epoch."""
     ### BEGIN SOLUTION
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1, (done + 1) / warmup))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda done: min(1, (done + 1) / warmup)
+    )
     scaler = torch.amp.GradScaler("cpu", init_scale=scale, enabled=dtype is torch.float16)
     log = {"losses": [], "norms": [], "rates": [], "held out": []}
     for steps in epochs:
@@ -849,7 +915,8 @@ def fit(
             optimizer.zero_grad()
             total = 0.0
             for x, targets in parts:
-                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):  # shown
+                # shown
+                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
                     logits = model(x)
                 loss = F.cross_entropy(logits.float(), targets, reduction="sum") / counted
                 scaler.scale(loss).backward()
@@ -878,10 +945,22 @@ def mean_loss(model: torch.nn.Module, parts: list) -> float:
     ### END SOLUTION
 
 # %%
-weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+weights = [
+    torch.tensor([[0.5, -1.0], [1.0, 0.25]]),
+    torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]]),
+]
 first = [(torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1]))]
-second = [(torch.tensor([[2.0, -1.0]]), torch.tensor([-100])), (torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([2, 0]))]
-settings = {"epochs": [[first, second], [first]], "held_out": second, "lr": 0.4, "warmup": 2, "max_norm": 10.0}
+second = [
+    (torch.tensor([[2.0, -1.0]]), torch.tensor([-100])),
+    (torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([2, 0])),
+]
+settings = {
+    "epochs": [[first, second], [first]],
+    "held_out": second,
+    "lr": 0.4,
+    "warmup": 2,
+    "max_norm": 10.0,
+}
 came = driver.fitted(fit, weights, 0.0, {**settings, "dtype": torch.float32, "scale": 1.0}, 0)
 expect_close("the rates", came["returned"]["rates"], [0.2, 0.4, 0.4])
 leaves = [w.clone().requires_grad_() for w in weights]
@@ -890,16 +969,35 @@ loss.backward()
 expect_close("the first loss", came["returned"]["losses"][0], loss.item(), rtol=1e-5)
 expect_close("losses", came["returned"]["losses"], [1.10738, 1.15034, 0.93900], rtol=1e-4)
 expect_close("held out", came["returned"]["held out"], [1.04181, 0.91778], rtol=1e-4)
-expect_close("its norm", came["returned"]["norms"][0], torch.cat([w.grad.flatten() for w in leaves]).norm().item(), rtol=1e-5)
-expect_equal("calls: training, a graph", [call[:2] for call in came["calls"]], [(True, True)] * 3 + [(False, False)] * 2 + [(True, True)] + [(False, False)] * 2)
+expect_close(
+    "its norm",
+    came["returned"]["norms"][0],
+    torch.cat([w.grad.flatten() for w in leaves]).norm().item(),
+    rtol=1e-5,
+)
+expect_equal(
+    "calls: training, a graph",
+    [call[:2] for call in came["calls"]],
+    [(True, True)] * 3 + [(False, False)] * 2 + [(True, True)] + [(False, False)] * 2,
+)
 
 # %%
-tight = driver.fitted(fit, weights, 0.0, {**settings, "epochs": [[first]], "max_norm": 0.1, "dtype": torch.float32, "scale": 1.0}, 0)
+tight = driver.fitted(
+    fit,
+    weights,
+    0.0,
+    {**settings, "epochs": [[first]], "max_norm": 0.1, "dtype": torch.float32, "scale": 1.0},
+    0,
+)
 went = torch.cat([(a - b).flatten() for a, b in zip(tight["weights"], weights)]).norm().item()
 expect_close("clipped to 0.1, at a rate of 0.2", went, 0.02, rtol=1e-4)
 large = driver.fitted(fit, weights, 0.0, {**settings, "dtype": torch.float16, "scale": 2.0**24}, 0)
 expect_equal("overflowed", large["returned"]["norms"][0], None)
-expect_equal("dtypes of logits", [str(call[2]) for call in large["calls"][:4]], ["torch.float16"] * 3 + ["torch.float32"])
+expect_equal(
+    "dtypes of logits",
+    [str(call[2]) for call in large["calls"][:4]],
+    ["torch.float16"] * 3 + ["torch.float32"],
+)
 
 # %%
 inputs, targets = driver.sentences(*training_lines(), columns=18)  # the lines that are not longer
@@ -910,7 +1008,13 @@ config = MiniGPTConfig(d_model=32, n_heads=2, n_layers=1, d_ff=64, context=18)
 def minigpt(dtype, steps, cuts, lr=0.05, max_norm=1.0):
     """What `fit` returns of a new MiniGPT, in steps of parts of so many lines."""
     epochs = [driver.steps_of_lines(inputs, targets, steps, cuts, 0)]
-    run = {"epochs": epochs, "held_out": [(x, wanted.flatten())], "lr": lr, "warmup": 10, "max_norm": max_norm}
+    run = {
+        "epochs": epochs,
+        "held_out": [(x, wanted.flatten())],
+        "lr": lr,
+        "warmup": 10,
+        "max_norm": max_norm,
+    }
     return driver.minigpt_fitted(fit, config, {**run, "dtype": dtype, "scale": 1024.0}, 0)
 
 
@@ -932,7 +1036,10 @@ for name, band in bands.items():
 # %%
 mine = math.exp(minigpt(torch.float32, 300, [64], lr=0.5, max_norm=0.5)["held out"][0])
 rivals = baselines()["combinations held out"]
-print(f"held out, after 300 steps: {mine:.2f}; trigram {rivals['trigram']:.2f}, 5-gram {rivals['fivegram']:.2f}")
+print(
+    f"held out, after 300 steps: {mine:.2f}; trigram {rivals['trigram']:.2f}, 5-gram "
+    f"{rivals['fivegram']:.2f}"
+)
 expect_equal("below both", mine < rivals["fivegram"], True)
 
 # %% test="fit" points=7
