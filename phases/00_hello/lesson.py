@@ -9,7 +9,7 @@
 #
 # Before you take an engine apart, you look at what stands in the garage. This lesson looks at your machine, runs a first kernel on it, and shows you how a lab works.
 #
-# It takes half an hour. Where a paragraph begins with **Predict**, settle on an answer before you look below it: being wrong is how most of these cells teach. Run the cells as you go (<kbd>Shift</kbd>+<kbd>Enter</kbd>), and change them. What you see before you run anything was printed on the machine that built this page; afterwards it is about yours. Nothing here is graded.
+# It takes about an hour. Where a paragraph begins with **Predict**, settle on an answer before you look below it: being wrong is how most of these cells teach. Run the cells as you go (<kbd>Shift</kbd>+<kbd>Enter</kbd>), and change them. What you see before you run anything was printed on the machine that built this page; afterwards it is about yours. Nothing here is graded.
 
 # %%
 import torch

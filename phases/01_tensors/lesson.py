@@ -9,7 +9,7 @@
 #
 # Take any model apart and you find tensors, all the way down. This lesson takes the tensor apart.
 #
-# It takes an hour to read and two to do properly; "When view works and when reshape copies" is a good place to sleep on it. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
+# It takes about two hours, predictions and drills included; "When view works and when reshape copies" is a good place to sleep on it. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import torch

@@ -9,7 +9,7 @@
 #
 # `loss.backward()` is the most expensive line of a training loop, and the one that nobody reads. This lesson reads it.
 #
-# It takes nearly an hour and a half. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour and a half. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math

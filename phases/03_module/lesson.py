@@ -9,7 +9,7 @@
 #
 # Everybody inherits from it, and its whole work is done while you are not looking: in an assignment. This lesson looks.
 #
-# It takes an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import copy

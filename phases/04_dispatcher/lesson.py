@@ -9,7 +9,7 @@
 #
 # Between `x @ w` and the loop that multiplies lies one table look-up. Everything that PyTorch does besides multiplying, recording gradients, casting, batching, compiling, pretending, is a column of that table.
 #
-# It takes an hour and a half. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import warnings

@@ -9,7 +9,7 @@
 #
 # A kernel is a loop that runs on a device. An operator is a kernel that PyTorch knows: autograd goes back through it, the compiler plans around it, a fake tensor passes through it without a number being computed. The loop is the smaller half of the work.
 #
-# It takes an hour and a half. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two and a half hours. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. How long they take on one that is, an H100, was recorded; towards the end you read that record. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
 

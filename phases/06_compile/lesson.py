@@ -9,7 +9,7 @@
 #
 # One line, and the same Python runs faster. Between that line and the machine there are a tracer, an optimizer and an emitter, and each of them hands the next a thing that you can take into your hands: a graph, two graphs, and a text in C++. This lesson opens all three on functions of yours.
 #
-# It takes an hour and a half. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two hours. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of [lesson 00](00_hello.ipynb#cell-id=which-python-which-pytorch-which-device)'s picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described, and how long it takes on a real one, an H100, was recorded. (To write it takes Triton, which has no build for macOS: two sections below can only be read there.)
 

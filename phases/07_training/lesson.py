@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes two hours. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about four hours, predictions and drills included, so plan two or three sittings. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math

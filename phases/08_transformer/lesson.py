@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. What takes a career is everything around the line: which places may be asked, what is kept from the last word, who picks the next one, and what becomes of all this when somebody else's library loads your weights.
 #
-# It takes two sittings, of an hour and a half and of a little more, predictions and drills included. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three hours, predictions and drills included, in two sittings. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here asks a network. Hugging Face's library is used for what it does with a folder on your disk.
 
