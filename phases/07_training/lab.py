@@ -12,14 +12,15 @@
 # says nothing, all points count. The lab follows
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
-# In the end you write the whole loop, on an empty page. It trains a MiniGPT from nothing, until that
-# beats two n-gram models, and it draws the same curve in 16 bits and in parts.
+# In the end you write the whole loop, on an empty page. With it you train a MiniGPT from nothing
+# until it beats two n-gram models, and you show that its loss curve stays the same in 16 bits and
+# with batches in parts.
 #
 # Most of your functions are called with plain values, and what they return is compared. Where that
-# is not enough, a *driver* of `utils/drivers/training.py` does the running: it reads your dataset,
-# gives your code a model, or stops a training run and lets your code go on with it. Each
-# graded cell begins with `check(...)`, which gives the verdict that grading would: it uses the same
-# drivers, with sizes, numbers and seeds that you have not seen, new ones each time.
+# is not enough, a *driver* of `utils/drivers/training.py` calls your code: it reads your dataset,
+# gives your code a model, or stops a training run and lets your code go on with it. Each graded cell
+# begins with `check(...)`, which gives the verdict that grading would give. It uses the same drivers,
+# each time with new sizes, numbers and seeds.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another.
 # Stuck? Each holds two hints, folded away. Run the next cell, then start.
@@ -54,13 +55,13 @@ from utils.views import loss_curves
 # - near the end a window is shorter: the last token of all has nothing after it, so it is no input;
 # - there is an item for each i whose window has at least one target. `len(dataset)` says how many
 #   there are, and an index beyond them raises `IndexError`. Negative ones are not asked for.
-# - Whoever writes into an item changes nothing else: neither the tokens, nor another item, nor the
-#   other half of the pair, nor what comes when the item is asked for again.
+# - Writing into an item changes nothing else: neither the tokens, nor another item, nor the other
+#   half of the pair, nor what comes when the item is asked for again.
 #
 # A batch needs one length. `dataset.collate(items)` takes a list of such pairs and returns two
 # tensors, (B, T) int64, where T is the longest length among them. On the right, inputs are filled
-# up with `pad`, and targets with -100, which `F.cross_entropy` ignores. `pad` may also be a word of
-# the text like any other.
+# up with `pad`, and targets with -100, which `F.cross_entropy` ignores. The number `pad` may also
+# occur in the text, as a word like any other.
 #
 # <details><summary>How many windows are there?</summary>
 #
@@ -150,31 +151,33 @@ verify("TokenWindows", TokenWindows)
 # are read when they are needed, one for collating tensors and numbers, one for tuples and dicts.*
 # From the lesson: [What a loader does](../../notebooks/07_training.ipynb#cell-id=what-a-loader-does).
 #
-# Write a class `Loader(dataset, batch_size, shuffle, drop_last, generator, collate)`, in a cell that is
-# as good as empty, and without anything of `torch.utils.data`: it is what you are building. In
-# `for batch in loader:` it deals one epoch.
+# Write a class `Loader(dataset, batch_size, shuffle, drop_last, generator, collate)`. The cell for it
+# is nearly empty. Use nothing of `torch.utils.data`, because that is what you are building. A loop
+# `for batch in loader:` goes through one epoch.
 #
-# A dataset is whatever answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on: a list, a
-# `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
+# A dataset is anything that answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on: a
+# list, a `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
 #
-# - **How many.** Each `batch_size` items are a batch. What is left over at the end of an epoch is a
-#   smaller one, and with `drop_last` it is left out. `len(loader)` is the number of an epoch's batches.
-#   There may be no items, and fewer than a batch.
-# - **Which.** Without `shuffle` an epoch goes through the items in order. There may be 10¹⁵ of them, so
-#   nothing of that length can be built. With `shuffle` its order is
-#   `torch.randperm(len(dataset), generator=generator)`, drawn once for each epoch, either at
-#   `iter(loader)` or when its first batch is asked for. Nothing else is drawn from `generator`, a
-#   `torch.Generator`, and without `shuffle` nothing at all; it may be `None` then. Torch's global
-#   generator is left as it was.
-# - **When.** The items of a batch are read when that batch is asked for, each once, and in the batch's
-#   order. Nothing else is ever read. Several iterators of one loader may be under way at once, each in
-#   its own epoch.
+# - **How many.** Each `batch_size` items are a batch. If fewer are left at the end of an epoch, they
+#   are a smaller batch; with `drop_last` they are left out. `len(loader)` is the number of batches in
+#   an epoch. There may be no items, and fewer than a batch.
+# - **Which, without `shuffle`.** An epoch goes through the items in order. There may be 10¹⁵ of them,
+#   so build nothing of that length. Nothing is drawn from `generator`, which may be `None`.
+# - **Which, with `shuffle`.** The order of an epoch is
+#   `torch.randperm(len(dataset), generator=generator)`, where `generator` is a `torch.Generator`. It is
+#   drawn once for each epoch, either at `iter(loader)` or when the first batch is asked for. Nothing
+#   else is drawn from `generator`. Torch's global generator is left as it was.
+# - **When.** The items of a batch are read when that batch is asked for: each once, in the order of the
+#   batch, and no other item. Several iterators of one loader may be in use at once, each in its own
+#   epoch.
 # - **As what.** If `collate` is a function, it gets the list of a batch's items, and what it returns is
-#   the batch. If it is `None`, the items, which are all of one kind, are put together by it. Tensors of
-#   one shape are stacked along a new first dimension. Numbers become a tensor, float64 for floats, int64
-#   for ints, bool for bools. Strings stay a list (or a tuple). Tuples become one tuple (or a list, as torch's loader
-#   has it) and dicts one dict, in which each place is put together in the same way, however deep they
-#   lie in each other. A batch's dicts have the same keys, but these may come in another order.
+#   the batch. If it is `None`, you put the items together; they are all of one kind.
+#   - Tensors of one shape are stacked along a new first dimension.
+#   - Numbers become a tensor: float64 for floats, int64 for ints, bool for bools.
+#   - Strings stay a list (or a tuple).
+#   - Tuples become one tuple (or a list, as torch's loader has it), and dicts one dict. Each place in
+#     them is put together in the same way, however deep. The dicts of a batch have the same keys,
+#     which may come in another order.
 #
 # <details><summary>What has to remember where an epoch is?</summary>
 #
@@ -375,14 +378,15 @@ verify("mended_fit", mended_fit)
 # - `sgd(params, grads, lr, momentum, weight_decay)` adds `weight_decay * p` to g. In a parameter's
 #   first step its memory is that sum; after that, the memory is `momentum` times the memory before,
 #   plus that sum. Then p loses `lr` times the memory.
-# - `adamw(params, grads, lr, betas, eps, weight_decay)` takes `lr * weight_decay * p` off p. Two
+# - `adamw(params, grads, lr, betas, eps, weight_decay)` first takes `lr * weight_decay * p` off p. Two
 #   memories begin at 0: m is a running mean of g, with `betas[0]`, and v one of g², with `betas[1]`;
-#   in both the new value counts 1 - β. After the parameter's step number t, counted from 1, either is
-#   divided by 1 - βᵗ, since it began at 0. Then p loses `lr` times m̂ divided by √v̂ + `eps`.
+#   in both the new value counts 1 - β. In the parameter's step number t, counted from 1, m̂ is m and
+#   v̂ is v, each divided by 1 - βᵗ with its own β, because it began at 0. Then p loses `lr` times m̂
+#   divided by √v̂ + `eps`.
 #
-# Where a gradient is `None`, the parameter is not touched in that step, its memory is not, and its
-# own steps are not counted on. Parameters have any shape, and are float32 or float64. Work by hand:
-# nothing of `torch.optim` here. The check below shows that it gives the same numbers.
+# Where a gradient is `None`, the parameter and its memory stay as they are in that step, and the step
+# does not count as one of the parameter's own. Parameters have any shape, and are float32 or float64.
+# Work by hand, with nothing of `torch.optim`. The check below shows that torch gives the same numbers.
 #
 # <details><summary>What must be remembered?</summary>
 #
@@ -488,14 +492,17 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 #   `peak` in step `warmup - 1`. There may be no warm-up.
 # - From step `warmup`, where it is `peak`, it follows half a cosine down to `floor`, which it reaches
 #   in the last step, `steps - 1`. There are at least two steps after the warm-up.
-# - Whoever goes on beyond the last step gets `floor`.
+# - After the last step it is `floor`.
 #
-# `clip(grads, max_norm)` gets a list of gradients, float32, of any shapes, and some may be `None`, or
-# all of them, which makes a norm of 0. It returns `(norm, clipped)`: the norm of all their numbers
-# together, a float, as if they were one long vector; and a list of gradients that all have been
-# multiplied by the same factor, so that their norm is not larger than `max_norm`. What is small enough
-# keeps its values. A `None` stays `None`. It changes nothing that it is given, neither a tensor nor the
-# list, and where the norm is not finite, `clipped` is `None`: such a step had better be skipped.
+# `clip(grads, max_norm)` gets a list of float32 gradients of any shapes. Some of them may be `None`; if
+# all are, the norm is 0. It returns `(norm, clipped)`:
+#
+# - `norm`, a float, is the norm of all their numbers together, as if they were one long vector;
+# - `clipped` is a list of the gradients, all multiplied by the same factor, so that their norm is not
+#   larger than `max_norm`. What is small enough keeps its values. A `None` stays `None`.
+# - Where the norm is not finite, `clipped` is `None`: such a step is better skipped.
+#
+# It changes nothing that it is given, neither a tensor nor the list.
 #
 # <details><summary>Half a cosine?</summary>
 #
@@ -565,8 +572,9 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # `accumulate(model, parts)`, where `parts` is a list of pairs `(x, targets)`: `model(x)` gives logits
 # (N, V), and `targets` (N,) has the class of each row, or -100 where a row counts for nothing. N
 # differs from part to part. Afterwards the `.grad` of each parameter is what the one big batch would
-# have left there: that of the mean cross-entropy over all rows that count, in all parts together. What
-# was in `.grad` before is gone. It returns this mean, a float. No part is changed.
+# have left there: the gradient of the mean cross-entropy over all rows that count, in all parts
+# together. What was in `.grad` before is gone. The function returns this mean, a float. No part is
+# changed.
 #
 # In some parts no row may count at all; at least one does in all parts together. Call the model once
 # for each part, with all its rows, in their order, and let only one part's graph be alive at a time.
@@ -641,11 +649,11 @@ verify("accumulate", accumulate)
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
 # In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
-# and the gradients are divided by it before the optimizer sees them. Too large, and they overflow;
-# which number is right nobody knows, so it is found while training. Write the class
+# and the gradients are divided by it before the optimizer sees them. If the number is too large, they
+# overflow. Nobody knows the right number, so it is found while training. Write the class
 # `Scaler(scale, growth, backoff, interval)`:
 #
-# - `scaler.scale` is the number at the moment, a float that begins as `scale`;
+# - `scaler.scale` is the number that is in use, a float that begins as `scale`;
 # - `scaler.scaled(loss)` returns the loss times the scale, a tensor on which `backward` is then called;
 # - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, where some may be
 #   `None`. It returns a list of them in float32, divided by the scale, a `None` where a `None` was,
@@ -756,10 +764,10 @@ verify("Scaler", Scaler)
 #   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
 #   bit, what the first one did after its checkpoint: the same losses, the same weights.
 #
-# A run is not alone in its process: others in it draw random numbers between two steps. Neither function
-# changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint that lies
-# in memory meanwhile stays as it was, even after somebody has resumed from it, so that it can be used
-# again. A checkpoint is written with `torch.save` and read with `torch.load(..., weights_only=True)`,
+# A run is not alone in its process: other code in it draws random numbers between two steps. Taking a
+# checkpoint changes nothing: the run goes on as if there were none. And a checkpoint in memory stays as
+# it was, also after somebody has resumed from it, so that it can be used again. A checkpoint is written
+# with `torch.save` and read with `torch.load(..., weights_only=True)`,
 # which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
 # of classes that it doesn't know.
 #
@@ -839,41 +847,41 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 # Modes, dtypes and graphs are looked at in your own process.*
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
-# You have built the parts of a training run one by one. Now all of it in one function, as you will
-# write it for years, with whatever torch has. Write `fit(model, epochs, held_out, lr, warmup, max_norm,
-# dtype, scale)`. It trains `model` where it is and returns a dict of four lists, `"losses"`, `"norms"`,
-# `"rates"` and `"held out"`.
+# You have built the parts of a training run one by one. Now write all of it in one function, as you
+# will write it for years, with everything that torch has: `fit(model, epochs, held_out, lr, warmup,
+# max_norm, dtype, scale)`. It trains `model` in place and returns a dict of four lists, `"losses"`,
+# `"norms"`, `"rates"` and `"held out"`.
 #
 # `epochs` is a list of epochs, an epoch is a list of steps, and a step is a list of parts `(x, targets)`
 # as in exercise 6: `model(x)` gives logits (N, V), and a target of -100 counts for nothing. In some
 # parts no row may count; in each step at least one does. Call the model once for each part, in their
-# order, in training mode, which it need not be in when you get it.
+# order, in training mode. When you get the model it may be in another mode.
 #
 # - **Sixteen bits.** In training the model runs under autocast on the CPU with `dtype`, which may be
 #   `torch.float32`, without autocast. Weights stay float32, and the loss is computed in float32.
-# - **Loss.** Of a step it is the mean cross-entropy over all rows that count, in all its parts together.
-#   `"losses"` has this number of each step.
+# - **Loss.** The loss of a step is the mean cross-entropy over all rows that count, in all its parts
+#   together. `"losses"` has this number of each step, never multiplied by the scale. A step that is
+#   left out has its loss in the list like any other.
 # - **Scale.** With `torch.float16`, and no other dtype, the loss is multiplied by a scale before
 #   `backward`, and the gradients are divided by it before anything else looks at them. The scale begins
 #   as `scale`. Where a gradient is then not finite in any part, the whole step is left out: no weight
 #   changes, and no memory of the optimizer; and the scale is half from then on. Nothing else changes
 #   it. A run has fewer than the 2,000 good steps in a row after which `GradScaler` would double it.
 # - **Clipping.** If the norm of all gradients of the step together is larger than `max_norm`, they are
-#   scaled down to it. `"norms"` has the norm before that, and `None` for a step that was left out.
-# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. In the run's t-th step,
-#   counted from 1 and through all epochs, its rate is `lr * min(1, t / warmup)`; one that is left out
-#   counts as well. `"rates"` has the rate of each step.
-#   `warmup` is 1 or more.
-# - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows of `held_out`
-#   that count, a list of parts: one call for each, in evaluation mode, without a graph, without
-#   autocast.
+#   scaled down to it. `"norms"` has the norm before clipping, and `None` for a step that was left out.
+# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. The rate of the run's t-th
+#   step is `lr * min(1, t / warmup)`. Steps are counted from 1, through all epochs, and one that is
+#   left out counts as well. `"rates"` has the rate of each step. `warmup` is 1 or more.
+# - **Held out.** `held_out` is a list of parts. After each epoch `"held out"` gets the mean
+#   cross-entropy over all its rows that count: one call for each part, in evaluation mode, without a
+#   graph, without autocast.
 #
-# The last model is a MiniGPT, for which x are lines of tokens, (B, T), and N is B · T. In parts, and
-# under bfloat16 or float16, its losses lie in the *band* around those of whole batches in float32 that
-# [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
+# The last model is a MiniGPT. Its x are lines of tokens, (B, T), and N is B · T. Its losses in parts,
+# and under bfloat16 or float16, must stay close to those of whole batches in float32: in the *band*
+# around them that [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
 #
-# All numbers in the lists are floats. In which mode the model is at the end, and what is left in `.grad`,
-# is up to you.
+# All numbers in the lists are floats. The mode of the model at the end, and what is left in `.grad`, are
+# up to you.
 #
 # <details><summary>In which order?</summary>
 #
