@@ -1276,9 +1276,9 @@ number(
 # %% [markdown]
 # ## The same curve
 #
-# Take three runs of one model, from the same first weights through the same batches: in float32, under autocast, in ragged parts. Hardly a loss is the same in all three to the last digit, and none need be. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs lie, if nothing is wrong?** Who has no number for it holds two pictures side by side, and finds them alike.
+# Take three runs of one model: in float32, under autocast, and in ragged parts. All three start from the same first weights and go through the same batches. Their losses will agree in the first digits, and hardly one will be the same to the last digit; that is no mistake. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs lie, if nothing is wrong?** Without a number for it, one can only hold two pictures side by side and find them alike.
 #
-# Begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷, and whatever falls between two neighbours is moved to the nearer one, by half of their gap at most. This half is the *unit roundoff*, u: a number t that is rounded becomes t · (1 + δ), and |δ| is at most u.
+# Begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷. A number between two neighbours is moved to the nearer one, by half of their gap at most. For numbers near 1, this half is the *unit roundoff*, u. A number t that is rounded becomes t · (1 + δ), where |δ| is at most u.
 
 # %%
 UNITS = {
@@ -1288,9 +1288,9 @@ for dtype, u in UNITS.items():
     print(f"{dtype!s:15} u = 2^{math.log2(u):.0f} = {u:.1e}")
 
 # %% [markdown]
-# What does that do to a loss? A number t that is off by δ · t moves the loss by δ · t · ∂L/∂t, to first order, and ∂L/∂t is what autograd is for. Autocast rounds what a product reads, inputs and weights, and what it gives. If all these errors conspired, the loss would be off by u times the sum of all |t · ∂L/∂t|. If each has its sign by chance, they add up like the steps of a walk, to u times the root of the sum of squares.
+# What does that do to a loss? If t becomes t · (1 + δ), the loss moves by δ · t · ∂L/∂t, to first order, and autograd knows ∂L/∂t. Autocast rounds what a product reads, inputs and weights, and what it gives. There are two estimates of all these errors together. If all of them push the loss in the same direction, it is off by u times the sum of all |t · ∂L/∂t|. If each has its sign by chance, they add up like the steps of a random walk, and the loss is off by u times the root of the sum of squares.
 #
-# **Predict.** In our model, at 64 sentences, the linear layers read and give more than a million numbers. How many u is the first estimate, how many the second? Near which of them lies what is measured?
+# **Predict.** In our model, at 64 sentences, the linear layers read and give more than a million numbers. How many u is the first estimate, and how many the second? Which of the two is nearer to what is measured?
 
 # %%
 def effects(model, x, y):
@@ -1323,13 +1323,15 @@ for dtype in (torch.bfloat16, torch.float16):
     print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
 
 # %% [markdown]
-# Near the walk, or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products come on top, and change little.) And so it is whether the loss itself is 6 or 0.1: it is a mean of *logarithms*, and a probability that is off by a share of u moves its logarithm by u.
+# The measured error is near the walk or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products are not counted here; they change little.) This holds whether the loss itself is 6 or 0.1, because a loss is a mean of *logarithms*: a probability that is off by a share of u moves its logarithm by u.
 #
-# Let a step's loss be off by one u, then, for what is rounded in this very step. It is a sum in float32, too, over 600 words and some 500 places. About twenty additions lie one behind the other in it, and twenty in the other run's: 40 · 2⁻²⁴ of the loss, with some room 2⁻¹⁸.
+# From here on we build a band: how far the loss of each step may be off. It has three parts.
 #
-# Now for what earlier steps have left behind. A gradient has gone through seven products in a row forward and through as many back, and each rounds what it reads and what it gives: some forty roundings, of 0.4 u on average, and a walk again. √40 · 0.4 u is 2.6 u; say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two.) A momentum of 0.9 makes each gradient count 1 + 0.9 + 0.81 + …, ten times. After some steps the weights of two runs are then apart by 10 · 3 u times the sum of their rates and norms, at most, and the losses by that times the gradient's norm at this place, if the difference happens to point along the gradient.
+# *What is rounded in this very step*: one u. *The sum of the loss itself*, which is added up in float32, over 600 words and some 500 places: about twenty additions follow one another in it, and twenty in the other run's, so the loss is off by 40 · 2⁻²⁴ of itself, and with some room by 2⁻¹⁸.
 #
-# That is a band, made of nothing but what any run should log: losses, norms and rates.
+# *What earlier steps have left behind*, in the weights. A gradient has gone through seven products in a row forward and through seven back, and each rounds what it reads and what it gives: some forty roundings, of 0.4 u on average, which add up like a walk. √40 · 0.4 u is 2.6 u, so say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two.) With a momentum of 0.9 each gradient counts 1 + 0.9 + 0.81 + … = 10 times. So after some steps the weights of two runs are apart by at most 10 · 3 u times the sum, over those steps, of rate times norm. The losses are then apart by at most that distance times the norm of the gradient at this place; they would be so far apart if the difference pointed exactly along the gradient.
+#
+# The three together are a band, made of what any run should log: losses, norms and rates.
 
 # %%
 import inspect
@@ -1339,9 +1341,9 @@ from utils.drivers.training import band, steps_of_lines
 print(inspect.getsource(band))
 
 # %% [markdown]
-# One thing it leaves out. At other weights the gradient is another, so that a difference makes differences of its own. *The five lines* has shown what becomes of them in a direction that curves by λ: each step multiplies a distance by 1 − lr · λ, and below the limit, 2 / λ, it shrinks. What it does in a network nobody can compute, and so it is measured, beside the band.
+# The band leaves one thing out. At other weights the gradient is another one, so a difference of the weights makes a new difference of the gradients. *The five lines* has shown what becomes of a distance in a direction that curves by λ: each step multiplies it by 1 − lr · λ, and it shrinks as long as the rate is below the limit 2 / λ. Nobody can compute what that does in a whole network, so it is measured, beside the band.
 #
-# The runs are those of the last section, a step after the other, with momentum. Two mistakes are built in that stand in many loops: a mean of the parts' means, and a loss from logits as they leave autocast, in 16 bits.
+# The runs are those of the last section, step by step, with momentum. Two more runs have a mistake built in that many loops have: a mean of the parts' means, and a loss from logits in 16 bits, as they leave autocast.
 
 # %%
 def step_of(model, optimizer, scaler, parts, dtype, mistake):
@@ -1382,7 +1384,7 @@ runs = {"float32": run_of(), "in parts": run_of(cuts=RAGGED)}
 runs |= {"bfloat16": run_of(torch.bfloat16), "float16": run_of(torch.float16)}
 
 # %% [markdown]
-# **Predict.** By how many digits do the losses agree? And in a picture of the distances from float32, how many powers of ten lie between the three others?
+# **Predict.** In how many digits do the losses agree? And in a picture of the distances from float32, how many powers of ten lie between the three other runs?
 
 # %%
 losses = {name: log["losses"] for name, log in runs.items()}
@@ -1401,11 +1403,11 @@ bands = {
 loss_curves(losses, bands=bands, step=20)
 
 # %% [markdown]
-# Drawn as losses, they would be one curve. Here they are distances, on a scale of powers of ten, each with the edge of its band, dashed; a gap is a loss that is the same to the last bit. All stay inside, those in 16 bits by far: the band lets every error of forty steps point along the gradient, and really they point anywhere.
+# Drawn as losses, the four runs would be one curve. Here you see their distances from the first, on a scale of powers of ten. The dashed lines are the edges of the bands; a gap in a curve is a loss that is the same to the last bit. All runs stay inside, those in 16 bits by far: the band allows that every error of forty steps points along the gradient, and really they point anywhere.
 #
-# The band of the parts is narrower by the quotient of the units, 2¹⁶. So accumulation is proved in *float32*. Under bfloat16 a mistake would have to be ten thousand times as large to be seen.
+# The band of the parts is narrower by the quotient of the units, 2¹⁶. So to prove an accumulation right, compare in *float32*. Under bfloat16 a mistake would have to be ten thousand times as large to be seen.
 #
-# **Predict.** The two mistakes: does one see them in the losses? And at which step do they leave the bands?
+# **Predict.** Can you see the two mistakes in the losses? And at which step do they leave their bands?
 
 # %%
 wrong = {
@@ -1422,7 +1424,9 @@ for name, (log, band_of) in wrong.items():
         )
 
 # %% [markdown]
-# The losses fall as they should, and one run ends *lower* than the right one. Yet both are outside at the very first step, where all weights are still the same: the mean of means by more than a hundred times, since it is another number, and the loss in 16 bits by thirty. (Later the second comes back inside. A proof is made in the first steps, where a band is narrow.) Its rounding alone would be half of a thirty-second, for bfloat16 can tell no more apart between 4 and 8. But it is off by more, and how much more depends on how the lines lie:
+# The losses fall as they should, and one run with a mistake even ends *lower* than the right one. Yet both are outside of their bands at the very first step, where all weights are still the same: the mean of means by more than a hundred times, since it is another number, and the loss in 16 bits by thirty times. (Later the second comes back inside. So look at the first steps, where a band is narrow.)
+#
+# Why is the loss in 16 bits so far off? Rounding it would explain a sixty-fourth: between 4 and 8, bfloat16 has steps of a thirty-second. But it is off by more, and how much more depends on how the lines lie:
 
 # %%
 new = MiniGPT(SMALL)
@@ -1437,9 +1441,9 @@ for given in (logits, logits.float()):
 print("2048 + 6.4 in bfloat16:", (torch.tensor(2048.0, dtype=torch.bfloat16) + 6.4).item())
 
 # %% [markdown]
-# The sum stands still at 2048, where neighbours are 16 apart, and a loss of 6.4 more is rounded away. `cross_entropy` knows that danger and adds in blocks of sixteen; but on a CPU it closes a block only at a place that counts, and here each sixteenth place begins a line, and is −100. Divided by some 500 places that is a loss of 4, at once, and an untrained model looks as if it had learnt a lot.
+# The sum stands still at 2048: neighbours are 16 apart there, so adding a loss of 6.4 changes nothing. `cross_entropy` knows that danger and adds in blocks of sixteen. But on a CPU it closes a block only at a place that counts, and here each sixteenth place begins a line, and is −100. Divided by some 500 places, 2048 is a loss of 4, at once, and an untrained model looks as if it had learnt a lot.
 #
-# And the band itself, how far does it hold? **Predict.** The rate ten times as large, float32, whole batches and the same in parts; no mistake. The band becomes ten times as wide for it, or so. Do they stay inside?
+# And how far does the band itself hold? **Predict.** Take a rate ten times as large, float32, whole batches and the same batches in parts, and no mistake. The larger rate makes the band about ten times as wide. Do the runs stay inside?
 
 # %%
 fast = {
@@ -1450,9 +1454,9 @@ edge = {"in parts": band(fast["whole"], UNITS[torch.float32], max_norm=1.0, mome
 loss_curves({name: log["losses"] for name, log in fast.items()}, bands=edge, step=30)
 
 # %% [markdown]
-# For half of the run, and then the distance grows tenfold every few steps, a straight line on this scale, until it is as large as the losses' own noise. That is the factor |1 − lr · λ| above 1: at this rate the run lives at its limit, and there each difference, be it one of 10⁻⁷, becomes another way. Nothing is wrong with either. So a proof by curves has its conditions: the same first weights and batches, a rate well below the limit, a few dozen steps. Beyond that one compares where runs arrive, and several of each kind.
+# They do for half of the run. Then the distance grows tenfold every few steps, a straight line on this scale, until it is as large as the losses' own noise. The reason is the factor |1 − lr · λ|, which is now above 1: at this rate the run is at its limit, and there each difference, even one of 10⁻⁷, leads to another way. Nothing is wrong with either run. So a proof by curves has its conditions: the same first weights and batches, a rate well below the limit, and a few dozen steps. For longer runs, compare where they arrive, with several runs of each kind.
 #
-# So both are right. What do they save? [The quarters](07_training.ipynb#cell-id=a-big-batch-in-pieces) above kept a quarter. **Predict.** Of what a full MiniGPT keeps for the backward, what share is left under bfloat16?
+# So parts and 16 bits are both right. What do they save? [The quarters](07_training.ipynb#cell-id=a-big-batch-in-pieces) above kept a quarter. **Predict.** Of what a full MiniGPT keeps for the backward, what share is left under bfloat16?
 
 # %%
 full = MiniGPT()
@@ -1465,7 +1469,7 @@ for dtype in (torch.float32, torch.bfloat16):
     print(f"under {dtype}: {sum(sizes.values()):.1f} MiB, of it {parts}")
 
 # %% [markdown]
-# Seven tenths, and not half. Halved is what products read. What stays in float32 is the residual stream, which LayerNorm reads, and more than all else the loss's own table, a logarithm for each of 600 words at each place. Token numbers are int64 in either. (On the GPU above attention's softmax was kept in both forms, and so even less was won.) Weights, gradients and the optimizer's memory don't change at all. Parts divide all that is kept by their number, cost no digits, and change nothing else either. So where memory is short one accumulates, and 16 bits are for speed.
+# Seven tenths, and not half. What products read is halved. The rest stays in float32: the residual stream, which LayerNorm reads, and above all the loss's own table, a logarithm for each of 600 words at each place. Token numbers are int64 in either. (On the GPU above, attention's softmax was kept in both forms, and so even less was saved.) Weights, gradients and the optimizer's memory don't change at all. Parts, on the other hand, divide all that is kept by their number, cost no digits, and change nothing else. So where memory is short, accumulate; 16 bits are for speed.
 
 # %% tags=["hide-input"]
 number(
