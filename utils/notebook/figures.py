@@ -28,6 +28,11 @@ CARD_CLASS = "open-the-hood-card"
 DARK_RULE = (
     f'[data-jp-theme-light="false"] .{CARD_CLASS} {{ filter: invert(0.9) hue-rotate(180deg) }}'
 )
+# JupyterLab breaks a long line of printed text inside a word. A style counts for a whole notebook,
+# and each lesson begins with a figure.
+WORDS_RULE = (
+    ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere }"
+)
 NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the words stay legible
 # Where a picture scrolls, its title is cut: a line below it has the title, and says so.
 WIDER_RULE = (
@@ -92,7 +97,7 @@ def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict
         f'style="min-width:{narrowest(width)}px" src="data:image/png;base64,{source}">'
     )
     wider = wider_line(figure) if width >= NARROWEST else ""
-    rules = f"{DARK_RULE} {WIDER_RULE}"
+    rules = f"{DARK_RULE} {WIDER_RULE} {WORDS_RULE}"
     if links:
         image = f'<div class="{LINKED}">{image}{"".join(map(_anchor, links))}</div>'
         rules = f"{rules} {LINKED_RULE}"
