@@ -26,7 +26,7 @@ from grader.authoring.regions import (
     regions,
     regions_of,
 )
-from grader.authoring.text import ROLES, Problem, Text, TextCell, at
+from grader.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at
 from grader.inside.preload import ON_DEMAND
 from grader.metadata import KEY
 from grader.phase_paths import anchor
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 Faults = Iterator[tuple[str, int | None]]
 
+# Characters of a line of code that is shown. JupyterLab shows 107 of its default font in a window
+# 1280 px wide with the left sidebar open; the rest is for fonts that are a little wider.
+WIDEST = 100
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 TRUTH = (lambda value: isinstance(value, bool)), "true or false"
 PAGE_SETTINGS: Expected = {
@@ -104,8 +107,9 @@ def page_problems(text: Text) -> Iterator[Problem]:
     yield from text.problems
     yield from header_problems(text, PAGE_SETTINGS, ["title"])
     for cell in text.cells:
-        for message, index in plain_faults(cell):
-            yield at(text, cell, message, index)
+        for rule in PAGE_RULES:
+            for message, index in rule(cell):
+                yield at(text, cell, message, index)
         for key in sorted(set(cell.header) - {"tags"}):
             yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
 
@@ -127,6 +131,14 @@ def plain_faults(cell: TextCell) -> Faults:
     if cell.kind == "markdown":
         for line, element in silent_images(cell.source, markdown=True):
             yield f"{element} without alternative text", line - 1
+
+
+def width_faults(cell: TextCell) -> Faults:
+    """Refuse shown code that has to be scrolled sideways; that of drills and checks is hidden."""
+    if cell.kind == "code" and HIDE_INPUT not in cell.header.get("tags", ()):
+        for index, line in outside(cell.source, regions_of(cell, "test")):
+            if len(line) > WIDEST:
+                yield f"a line of {len(line)} characters: break it, at most {WIDEST} fit", index
 
 
 def header_faults(cell: TextCell) -> Faults:
@@ -270,7 +282,8 @@ def silent_images(source: str, markdown: bool = False) -> Iterator[tuple[int, st
             yield source.count("\n", 0, match.start()) + 1, "![](...)"
 
 
-CELL_RULES = (plain_faults, header_faults, code_faults, stub_faults, test_faults, task_faults)
+PAGE_RULES = (plain_faults, width_faults)
+CELL_RULES = (*PAGE_RULES, header_faults, code_faults, stub_faults, test_faults, task_faults)
 
 
 def check_problems(

@@ -8,6 +8,9 @@ A lab may say none of it. Where it does, in these words, it must be true:
     *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below such a heading
     exercise 7                                                                anywhere in its prose
 
+A lesson says in its first cell what it takes: "It takes about two and a half hours". That is held
+against its words, predictions, drills and cells, and both against the course's table of phases.
+
 Numbers are words or digits.
 """
 
@@ -17,8 +20,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.authoring.text import Problem, Text, TextCell, at
-from utils.notebook.course import FURTHER
+from grader.authoring.folds import ASKS
+from grader.authoring.text import HIDE_INPUT, Problem, Text, TextCell, at
+from utils.notebook.course import FURTHER, PHASES, Phase
 
 WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
@@ -28,6 +32,12 @@ WORDS = (
 TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 HOUR = 60
 ROUNDED = 15  # minutes: hours are stated to the next half hour
+# What a lesson takes: a reader in a second language, who answers before looking.
+WORDS_A_MINUTE = 200
+MINUTES_TO_ANSWER = 1.5  # a prediction or a drill
+MINUTES_TO_RUN = 0.5  # another code cell: to read and run it
+WORD = re.compile(r"\w[\w'’-]*")
+LESSON_TAKES = re.compile(r"\bIt takes (about [^.;,:]*)")
 NUMBER = r"[a-z]+(?:-[a-z]+)?|\d+(?:\.\d+)?"
 COUNTED = re.compile(rf"\b({NUMBER}) (exercises?|questions?|points?)\b", re.IGNORECASE)
 TIME = re.compile(
@@ -181,6 +191,64 @@ def further_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
             right = ", ".join(map(str, sorted(labelled))) or "none"
             message = f"says that {match[1]} are further exercises; by their labels it is {right}"
             yield at(lab, lab.cells[0], message, line_of(lab, match[0]))
+
+
+def table_problems(lab: Text, name: str) -> Iterator[Problem]:
+    """The course's table of phases says the lab's hours: the labels' minutes, to half an hour."""
+    parts = [part for part in sections(lab) if part.points and part.number is not None]
+    for phase in _in_table(name):
+        for what, hours, further in (
+            ("lab", phase.hours[1], False),
+            ("further", phase.further, True),
+        ):
+            minutes = sum(part.minutes or 0 for part in parts if part.further is further)
+            if abs(hours * HOUR - minutes) > ROUNDED:
+                message = (
+                    f"the table of phases says {hours:g} hours ({what}), the labels add up to "
+                    f"{minutes:g} minutes: write {_rounded(minutes):g} in utils/notebook/course.py"
+                )
+                yield at(lab, lab.cells[0], message)
+
+
+def lesson_problems(lesson: Text, name: str) -> Iterator[Problem]:
+    """What a lesson takes is said in its first cell and in the table, to half an hour."""
+    for phase in _in_table(name):
+        minutes = lesson_minutes(lesson)
+        right = _rounded(minutes)
+        match = LESSON_TAKES.search(lesson.cells[0].source)
+        said = duration(match[1]) if match else None
+        if said is None or abs(said - minutes) > ROUNDED:
+            message = (
+                f"its words, predictions, drills and cells take {minutes:.0f} minutes: write, in "
+                f"words, 'It takes about {right:g} hours'"
+            )
+            yield at(lesson, lesson.cells[0], message)
+        elif said != phase.hours[0] * HOUR:
+            message = (
+                f"says {said / HOUR:g} hours, the table of phases {phase.hours[0]:g}: write the "
+                "same in both (utils/notebook/course.py)"
+            )
+            yield at(lesson, lesson.cells[0], message)
+
+
+def lesson_minutes(lesson: Text) -> float:
+    """Return the minutes that a lesson takes somebody who answers what it asks."""
+    prose = "\n\n".join(cell.source for cell in lesson.cells if cell.kind == "markdown")
+    code = [cell for cell in lesson.cells if cell.kind == "code"]
+    drills = [cell.source for cell in code if HIDE_INPUT in cell.header.get("tags", ())]
+    words = sum(len(WORD.findall(source)) for source in (prose, *drills))
+    asked = len(ASKS.findall(prose)) + len(drills)
+    ran = MINUTES_TO_RUN * (len(code) - len(drills))
+    return words / WORDS_A_MINUTE + MINUTES_TO_ANSWER * asked + ran
+
+
+def _in_table(name: str) -> list[Phase]:
+    return [phase for phase in PHASES if phase.name == name]
+
+
+def _rounded(minutes: float) -> float:
+    """Return the hours, to half an hour."""
+    return round(minutes / HOUR * 2) / 2
 
 
 def first_paragraph(lab: Text) -> str:

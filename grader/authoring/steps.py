@@ -23,7 +23,7 @@ from grader.authoring.mentions import mention_problems
 from grader.authoring.notebook import fingerprints, read, stamp, to_bytes, to_cells, to_notebook
 from grader.authoring.release import generate, holds_work
 from grader.authoring.spelled_out import spelled_out
-from grader.authoring.stated import stated_problems
+from grader.authoring.stated import lesson_problems, stated_problems, table_problems
 from grader.authoring.text import (
     Problem,
     Refused,
@@ -69,11 +69,13 @@ def text_problems(texts: Texts) -> Iterator[Problem]:
     """Yield everything that is wrong with a phase's texts, and where they do not fit its checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
+        yield from lesson_problems(texts.lesson, texts.phase.name)
         yield from mention_problems(texts.phase, texts.lesson)
     if not texts.lab:
         return
     yield from lab_problems(texts.lab)
     yield from stated_problems(texts.lab)
+    yield from table_problems(texts.lab, texts.phase.name)
     yield from mention_problems(texts.phase, texts.lab)
     for text in filter(None, (texts.lesson, texts.lab)):
         yield from spelled_out(texts.lab, text)

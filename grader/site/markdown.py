@@ -29,7 +29,8 @@ FENCE = "`" * 20  # longer than any in a cell
 # As utils.notebook.figures writes it.
 IMAGE = re.compile(
     r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
-    r"(?:<span[^<>]*></span>)?(?:<style>[^<]*</style>)?"  # the site has its own
+    r'(?:<span[^<>]*?(?: data-title="([^"]*)")?></span>)?'
+    r"(?:<style>[^<]*</style>)?"  # the site has its own
 )
 LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
 # As utils.notebook.drills writes it.
@@ -122,7 +123,7 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
         return form(drill)
     markup = LINK.sub(lambda found: link(found[0], page.path, page.docname), markup)
     if view and (image := IMAGE.fullmatch(markup)):
-        return moving(view, image[1], page, site)
+        return moving(view, image, page, site)
     return f'<div class="shown">{IMAGE.sub(lambda image: still(image, page, site), markup)}</div>'
 
 
@@ -151,11 +152,16 @@ def form(drill: re.Match[str]) -> str:
 
 def still(image: re.Match[str], page: Page, site: Path) -> str:
     """Return a figure, with its picture as a file of its own."""
-    alt, data = image.groups()
+    alt, data, title = image.groups()
     content = base64.b64decode(data)
     address = f"{IMAGES}/{digest(content)}.png"
     write_whole(site / address, content)
-    return f'<figure class="card">{picture(site, address, alt, page)}</figure>'
+    return f'<figure class="card">{picture(site, address, alt, page)}</figure>{caption(title)}'
+
+
+def caption(title: str | None) -> str:
+    """Return a figure's title, which a narrow window shows below it, where its picture scrolls."""
+    return f'<p class="title" aria-hidden="true">{title}</p>' if title else ""
 
 
 def picture(site: Path, address: str, alt: str, page: Page) -> str:
@@ -168,7 +174,7 @@ def picture(site: Path, address: str, alt: str, page: Page) -> str:
     )
 
 
-def moving(view: View, alt: str, page: Page, site: Path) -> str:
+def moving(view: View, image: re.Match[str], page: Page, site: Path) -> str:
     """Return a view with its controls; its pictures are loaded when the reader touches one."""
     base = f"{VIEWS}/{view['base']}"
     script = uri(f"{VIEWS}/{view['name']}.js", page.docname)
@@ -180,7 +186,7 @@ def moving(view: View, alt: str, page: Page, site: Path) -> str:
         f'<div class="view" data-view="{view["name"]}" data-src="{script}" '
         f'data-places="{json.dumps(places, separators=(",", ":"))}">'
         f'<div class="controls">{controls}</div><figure class="card"><div class="stage">'
-        f"{picture(site, base, alt, page)}</div></figure>"
+        f"{picture(site, base, image[1], page)}</div></figure>{caption(image[3])}"
         '<p role="status"></p></div>'
     )
 

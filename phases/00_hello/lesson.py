@@ -9,7 +9,7 @@
 #
 # Before you take an engine apart, you look at what stands in the garage. This lesson looks at your machine, runs a first kernel on it, and shows you how a lab works.
 #
-# It takes half an hour. Where a paragraph begins with **Predict**, settle on an answer before you look below it: being wrong is how most of these cells teach. Run the cells as you go (<kbd>Shift</kbd>+<kbd>Enter</kbd>), and change them. What you see before you run anything was printed on the machine that built this page; afterwards it is about yours. Nothing here is graded.
+# It takes about an hour. Where a paragraph begins with **Predict**, settle on an answer before you look below it: being wrong is how most of these cells teach. Run the cells as you go (<kbd>Shift</kbd>+<kbd>Enter</kbd>), and change them. What you see before you run anything was printed on the machine that built this page; afterwards it is about yours. Nothing here is graded.
 
 # %%
 import torch
@@ -57,7 +57,9 @@ import subprocess
 import sys
 
 # -S: a Python that doesn't look into this environment's packages, as any other Python would not.
-other = subprocess.run([sys.executable, "-I", "-S", "-c", "import torch"], capture_output=True, text=True)
+other = subprocess.run(
+    [sys.executable, "-I", "-S", "-c", "import torch"], capture_output=True, text=True
+)
 print(other.stderr.strip().splitlines()[-1])
 
 # %% [markdown]
@@ -270,7 +272,10 @@ if triton:
     types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
     pointers = ["x_ptr", "y_ptr", "out_ptr"]
     code = compile_kernel(add_kernel, types, {"BLOCK": 128}, target="sm_90", divisible=pointers)
-    print(*(line for line in code.ptx.splitlines() if line.startswith((".target", ".reqntid"))), sep="\n")
+    print(
+        *(line for line in code.ptx.splitlines() if line.startswith((".target", ".reqntid"))),
+        sep="\n",
+    )
 
 # %% [markdown]
 # `sm_90` names a generation of NVIDIA's GPUs: *sm* is the streaming multiprocessor, the unit of which such a chip has a hundred or more, and 90 stands for *compute capability 9.0*, which the H100 and the H200 have. An A100 is `sm_80`. (The `a` at the end admits instructions that only this generation has.) `.reqntid 128` says that each program will run on 128 **threads**, four *warps* of 32. Triton never asked you about threads: you wrote blocks, and dividing a block among threads is its job. We chose `BLOCK = 128`, so each thread gets exactly one element.

@@ -84,14 +84,21 @@ expect_equal("whole numbers", bytes_of(torch.zeros(5, dtype=torch.int16)), (10, 
 expect_equal("truth values", bytes_of(torch.zeros(2, 3, dtype=torch.bool)), (6, 6))
 expect_equal("complex numbers", bytes_of(torch.zeros((), dtype=torch.complex64)), (8, 8))
 expect_equal("no row at all", bytes_of(embeddings[7:7]), (0, 153_600))
-expect_equal("a row that has forgotten its matrix", bytes_of(embeddings[7].detach()), (256, 153_600))
+expect_equal(
+    "a row that has forgotten its matrix", bytes_of(embeddings[7].detach()), (256, 153_600)
+)
 expect_equal("windows that overlap", bytes_of(torch.zeros(5).unfold(0, 3, 1)), (36, 20))
-expect_equal("seven bytes read in pairs", bytes_of(torch.zeros(7, dtype=torch.uint8)[:6].view(torch.int16)), (6, 7))
+expect_equal(
+    "seven bytes read in pairs",
+    bytes_of(torch.zeros(7, dtype=torch.uint8)[:6].view(torch.int16)),
+    (6, 7),
+)
 
 # %% test="bytes_of" points=2
 # Graded
 check("bytes_of")
-expect_equal("a half-precision copy of the row", bytes_of(embeddings[7].half()), (128, 128))
+row = torch.zeros(600, 64)[7]
+expect_equal("a half-precision copy of a row", bytes_of(row.half()), (128, 128))
 ### BEGIN HIDDEN TESTS
 verify("bytes_of", bytes_of)
 ### END HIDDEN TESTS
@@ -207,7 +214,8 @@ stride_explorer(grid.t()[1:], index=(1, 2))
 # %% test="byte_offset" points=3
 # Graded
 check("byte_offset")
-expect_equal("in a slice of a transpose", byte_offset(grid.t()[1:], (1, 2)), 40)
+turned = torch.arange(12.0).view(3, 4).t()[1:]
+expect_equal("in a slice of a transpose", byte_offset(turned, (1, 2)), 40)
 ### BEGIN HIDDEN TESTS
 verify("byte_offset", byte_offset)
 ### END HIDDEN TESTS
@@ -296,17 +304,27 @@ expect_equal("expand a view", expand_view(inner[:1], (4, 3)), inner[:1].expand(4
 expect_equal("diagonal of a view", diagonal_view(inner), inner.diagonal(), strides=True)
 expect_equal("x is as it was", x, torch.arange(20.0).view(4, 5), strides=True)
 cube = torch.arange(60.0).view(3, 4, 5)[1:]
-expect_equal("the first two of three", transpose_view(cube, 0, 1), cube.transpose(0, 1), strides=True)
-expect_equal("the middle one of three", narrow_view(cube, 1, 1, 2), cube.narrow(1, 1, 2), strides=True)
-expect_equal("a 1 that stays", expand_view(x[:1, 2:3], (3, 1)), x[:1, 2:3].expand(3, 1), strides=True)
-expect_equal("stretched to nothing", expand_view(x[:, :1], (4, 0)), x[:, :1].expand(4, 0), strides=True)
+expect_equal(
+    "the first two of three", transpose_view(cube, 0, 1), cube.transpose(0, 1), strides=True
+)
+expect_equal(
+    "the middle one of three", narrow_view(cube, 1, 1, 2), cube.narrow(1, 1, 2), strides=True
+)
+expect_equal(
+    "a 1 that stays", expand_view(x[:1, 2:3], (3, 1)), x[:1, 2:3].expand(3, 1), strides=True
+)
+expect_equal(
+    "stretched to nothing", expand_view(x[:, :1], (4, 0)), x[:, :1].expand(4, 0), strides=True
+)
 expect_equal("more rows than columns", diagonal_view(x[:, 1:3]), x[:, 1:3].diagonal(), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
 # %% test="views_by_hand" points=4
 # Graded
 check("views_by_hand")
-expect_shares_storage("the diagonal of a transpose", diagonal_view(transpose_view(x, 0, 1)), x)
+x = torch.arange(20.0).view(4, 5)
+diagonal = diagonal_view(transpose_view(x, 0, 1))
+expect_shares_storage("the diagonal of a transpose", diagonal, x)
 ### BEGIN HIDDEN TESTS
 verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, expand_view=expand_view, diagonal_view=diagonal_view)
 ### END HIDDEN TESTS
@@ -469,7 +487,9 @@ expect_equal("no dimensions", broadcast((), (), (2, 3), (3, 1)), ((2, 3), (0, 0)
 expect_equal("neither has any", broadcast((), (), (), ()), ((), (), ()))
 expect_raises("0 against 6", ValueError, broadcast, (0,), (1,), (6,), (1,))
 expect_raises("4 against 2", ValueError, broadcast, (4, 1), (1, 1), (2, 3), (3, 1))
-expect_raises("a stretched row against three", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1))
+expect_raises(
+    "a stretched row against three", ValueError, broadcast, (2, 3), (0, 1), (3, 3), (3, 1)
+)
 broadcast_aligner(column, row)
 
 # %% test="broadcast" points=4
@@ -542,7 +562,12 @@ loss = mended_loss(prediction.double().requires_grad_(), target.double())
 expect_equal("the dtype of both", loss.dtype, torch.float64)
 expect_equal("gradients can flow", loss.requires_grad, True)
 near = torch.tensor([100_000.0, 100_001.0], dtype=torch.float64)
-expect_close("large numbers", mended_loss(near, near + 1e-4), torch.tensor(1e-8, dtype=torch.float64), rtol=1e-3)
+expect_close(
+    "large numbers",
+    mended_loss(near, near + 1e-4),
+    torch.tensor(1e-8, dtype=torch.float64),
+    rtol=1e-3,
+)
 expect_equal("float32 stays float32", mended_loss(prediction, target).dtype, torch.float32)
 weight = torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
 mended_loss(weight, target).backward()
@@ -552,14 +577,19 @@ expect_shape("the prediction is as it was", prediction, (3, 1))
 # %% test="mended_loss" points=3
 # Graded
 check("mended_loss")
-expect_raises("3 against 4", ValueError, mended_loss, prediction, torch.zeros(4))
-expect_raises("3 against 1", ValueError, mended_loss, prediction, target[:1])
-expect_raises("two matrices", ValueError, mended_loss, torch.zeros(3, 2), torch.zeros(3, 2))
-expect_raises("a column against a row", ValueError, mended_loss, prediction, target[None])
-expect_raises("two rows", ValueError, mended_loss, target[None], target[None])
-expect_raises("two numbers", ValueError, mended_loss, target[0], target[1])
-expect_raises("three dimensions", ValueError, mended_loss, prediction[None], prediction[None])
-expect_raises("three dimensions, two of them 1", ValueError, mended_loss, prediction[:, None], prediction[:, None])
+column, row = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 5.0])
+refused = {
+    "3 against 4": (column, torch.zeros(4)),
+    "3 against 1": (column, row[:1]),
+    "two matrices": (torch.zeros(3, 2), torch.zeros(3, 2)),
+    "a column against a row": (column, row[None]),
+    "two rows": (row[None], row[None]),
+    "two numbers": (row[0], row[1]),
+    "three dimensions": (column[None], column[None]),
+    "three dimensions, two of them 1": (column[:, None], column[:, None]),
+}
+for label, (prediction, target) in refused.items():
+    expect_raises(label, ValueError, mended_loss, prediction, target)
 ### BEGIN HIDDEN TESTS
 verify("mended_loss", mended_loss)
 ### END HIDDEN TESTS
@@ -644,14 +674,19 @@ expect_close(
 )
 expect_close("both signs turned round are the same scores", scores[1], scores[0])
 four = attention_scores(x.double(), torch.eye(4).double(), 3 * torch.eye(4).double(), n_heads=4)
-expect_close("four heads of one channel", four[0, 2], torch.tensor([[12.0, 0, 6], [0, 0, 0], [6, 0, 3]]).double())
+expect_close(
+    "four heads of one channel",
+    four[0, 2],
+    torch.tensor([[12.0, 0, 6], [0, 0, 0], [6, 0, 3]]).double(),
+)
 expect_equal("x is as it was", x[0, 0], torch.tensor([1.0, 0.0, 2.0, 0.0]))
 
 # %% test="attention_scores" points=3
 # Graded
 check("attention_scores")
+x = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
 w_k = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
-one_head = attention_scores(x[..., :2], torch.eye(2), w_k, n_heads=1)
+one_head = attention_scores(x, torch.eye(2), w_k, n_heads=1)
 expect_close(
     "one head, every query against every key",
     one_head[0, 0],
@@ -725,10 +760,20 @@ expect_equal("2 * float16", result_dtype(2, halves), torch.float16)
 expect_equal("float16 + 1j", result_dtype(halves, 1j), torch.complex32)
 expect_equal("bool + 1", result_dtype(ints == 1, 1), torch.int64)
 expect_equal("True + bool", result_dtype(True, ints == 1), torch.bool)
-expect_equal("float16 + bfloat16", result_dtype(halves, torch.ones(3, dtype=torch.bfloat16)), torch.float32)
+expect_equal(
+    "float16 + bfloat16", result_dtype(halves, torch.ones(3, dtype=torch.bfloat16)), torch.float32
+)
 expect_equal("uint8 - 1", result_dtype(torch.ones(3, dtype=torch.uint8), -1), torch.uint8)
-expect_equal("one float64 + float32", result_dtype(torch.ones(1, dtype=torch.float64), torch.ones(3)), torch.float64)
-expect_equal("no float64 + float32", result_dtype(torch.ones(0, dtype=torch.float64), torch.ones(1)), torch.float64)
+expect_equal(
+    "one float64 + float32",
+    result_dtype(torch.ones(1, dtype=torch.float64), torch.ones(3)),
+    torch.float64,
+)
+expect_equal(
+    "no float64 + float32",
+    result_dtype(torch.ones(0, dtype=torch.float64), torch.ones(1)),
+    torch.float64,
+)
 number = torch.tensor(7, dtype=torch.int16)
 expect_equal("an int16 of no dimensions + 300", result_dtype(number, 300), torch.int16)
 expect_equal("the ints are as they were", ints, torch.ones(3, dtype=torch.int32))
@@ -737,6 +782,7 @@ expect_equal("and the halves", halves, torch.ones(3, dtype=torch.float16))
 # %% test="result_dtype" points=4
 # Graded
 check("result_dtype")
+ints, halves = torch.ones(3, dtype=torch.int32), torch.ones(3, dtype=torch.float16)
 small = torch.tensor(0.5, dtype=torch.float64)
 expect_equal("a 0-dim float64 + float16", result_dtype(small, halves), torch.float16)
 expect_equal("float32 + a 0-dim float64", result_dtype(torch.ones(2), small), torch.float32)
@@ -800,7 +846,11 @@ def minigpt_flops(config: MiniGPTConfig, batch: int, length: int) -> int:
 # %%
 head = {f"batch {batch}": linear_cost(batch, 64, 600, 4) for batch in (1, 32, 1024)}
 expect_equal("LM head, batch 1", head["batch 1"], {"flops": 76_800, "bytes": 158_656})
-expect_equal("32 rows, in half precision", linear_cost(32, 64, 600, 2), {"flops": 2_457_600, "bytes": 120_496})
+expect_equal(
+    "32 rows, in half precision",
+    linear_cost(32, 64, 600, 2),
+    {"flops": 2_457_600, "bytes": 120_496},
+)
 for batch, cost in head.items():
     print(f"LM head, {batch}: {cost['flops'] / cost['bytes']:.2f} FLOP for each byte")
 # On a core of 200 GFLOP/s and 20 GB/s, which of the three waits for memory, which for arithmetic?

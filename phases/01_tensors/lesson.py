@@ -9,7 +9,7 @@
 #
 # Take any model apart and you find tensors, all the way down. This lesson takes the tensor apart.
 #
-# It takes an hour to read and two to do properly; "When view works and when reshape copies" is a good place to sleep on it. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
+# It takes about two hours, predictions and drills included; "When view works and when reshape copies" is a good place to sleep on it. Where a paragraph begins with **Predict**, settle on an answer before you look below it, on paper if you can bear to: most of these cells were chosen because the obvious answer is wrong. Run the cells as you go, and change them; the pictures are of *your* tensors, and grow sliders once you run them. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import torch
@@ -597,7 +597,9 @@ broadcast_aligner(torch.empty(32, 32, 600), bias)
 # %%
 stretched = bias.expand(1024, 600)
 print("shape", tuple(stretched.shape), " strides", stretched.stride())
-print(f"reached: {stretched.nbytes:,} bytes, stored: {stretched.untyped_storage().nbytes():,} bytes")
+print(
+    f"reached: {stretched.nbytes:,} bytes, stored: {stretched.untyped_storage().nbytes():,} bytes"
+)
 attempt(lambda: stretched.add_(1))
 
 # %% [markdown]
@@ -708,7 +710,9 @@ attempt(lambda: head(torch.from_numpy(np.random.default_rng(0).standard_normal((
 
 # %%
 array = np.arange(12, dtype=np.float32).reshape(3, 4)
-print("strides:    NumPy", array.strides, "bytes; torch", torch.from_numpy(array).stride(), "elements")
+print(
+    "strides:    NumPy", array.strides, "bytes; torch", torch.from_numpy(array).stride(), "elements"
+)
 attempt(lambda: torch.from_numpy(array[::-1]))
 many = np.random.default_rng(0).standard_normal(38_400).astype(np.float32)
 print(f"sum, float32: NumPy {many.sum():.6f}, torch {torch.from_numpy(many).sum():.6f}, "
@@ -981,7 +985,14 @@ choice(
 # %%
 record = records.load("nvidia-h100-80gb-hbm3")
 print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
-sheet = {"float64": 67, "float32": 67, "float32 as tf32": 495, "bfloat16": 989, "float8_e4m3fn": 1979}  # dense
+# dense
+sheet = {
+    "float64": 67,
+    "float32": 67,
+    "float32 as tf32": 495,
+    "bfloat16": 989,
+    "float8_e4m3fn": 1979,
+}
 for name, peak in sheet.items():
     reached = record.result("products")["FLOP/s"][name] / 1e12
     print(f"{name:16} {reached:7.1f} of {peak:5,} TFLOP/s, {reached / peak:4.0%}")

@@ -9,29 +9,32 @@
 #
 # Eleven exercises and one question, 44 points, about three and a half hours. They follow
 # [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
-# the gradients of a trained language model's last layer, and no answer of yours will ever ask
-# autograd for one.
+# the gradients of a trained language model's last layer.
 #
-# That is the rule of this lab. Where a gradient is asked for, you derive it: your answers use
+# The rule of this lab: where a gradient is asked for, you derive it yourself. Your answers use
 # neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
 # nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
-# (Exercises 10 and 11 are about autograd itself, and may use it.) Autograd is there to tell you,
-# in the visible checks and in cells of your own, whether you derived it right. All else of torch is
-# yours, unless an exercise says otherwise.
+# There are two exceptions: exercises 10 and 11 are about autograd itself, and may use it. In the
+# visible checks, and in cells of your own, autograd tells you whether you derived a gradient right.
+# All else of torch is yours, unless an exercise says otherwise.
 #
-# Each graded cell begins with `check(...)`, which gives the verdict that grading would, on new cases
-# each time. There, and when your work is graded, your functions meet shapes, memory layouts and *incoming gradients* that
-# you have not seen: sizes of 1 and batches of nothing, transposed, sliced and expanded tensors, and
-# more than two dimensions wherever a shape begins with "…". Unless an exercise says more, all
-# floating-point tensors of a call are float32, or all are float64, and so is what you return. None
-# of your functions may change a tensor that it was given: whoever sent it may still have to read
-# it. The incoming gradients matter most. A function that is right when all of them are 1 is right
-# only at the very top of a graph.
+# Each graded cell begins with `check(...)`, which gives the verdict that grading would give, on new
+# cases each time. Your functions then meet shapes, memory layouts and *incoming gradients* that you
+# have not seen:
 #
-# The rule holds for an answer and all that it calls. Classes and functions of your own may be called
-# anything, `backward` and `grad` too. What an answer uses is read from your cells, and heard as they
-# run, so code that hides it (`exec`, `globals()`, a file of your own that is imported) earns nothing
-# there.
+# - sizes of 1, and batches of nothing;
+# - transposed, sliced and expanded tensors;
+# - more than two dimensions wherever a shape begins with "…".
+#
+# Unless an exercise says more, all floating-point tensors of a call are float32, or all are float64,
+# and so is what you return. None of your functions may change a tensor that it was given, because
+# its owner may still read it. The incoming gradients matter most: a function that is right only when
+# all of them are 1 is right only at the very top of a graph.
+#
+# The rule holds for an answer and for all that it calls. Classes and functions of your own may have
+# any name, `backward` and `grad` too. What an answer uses is read from your cells, and observed while
+# they run. Code that hides it (`exec`, `globals()`, an import of a file of your own) earns nothing
+# where the rule holds.
 #
 # Parts of an exercise earn their points separately. You may call a function of an earlier exercise
 # in a later one; its mistakes come along, so mend it first. Each exercise has two hints, folded
@@ -328,7 +331,7 @@ verify("backward_order", backward_order)
 # From the lesson: [Broadcasting's adjoint is a sum](../../notebooks/02_autograd.ipynb#cell-id=broadcastings-adjoint-is-a-sum).
 #
 # A bias of shape (600,) is added to logits of shape (32, 600). The gradient that comes back has
-# shape (32, 600), and the bias has room for 600 numbers.
+# shape (32, 600), and the gradient of the bias must have shape (600,).
 #
 # Write `unbroadcast(grad, shape)`: the gradient for a tensor of `shape` that was broadcast to the
 # shape of `grad`. Broadcasting may have put new dimensions in front, stretched sizes of 1, or
@@ -363,7 +366,9 @@ expect_close("a bias", unbroadcast(grad, (3,)), [3.0, 5.0, 7.0])
 expect_close("a column", unbroadcast(grad, (2, 1)), [[3.0], [12.0]])
 expect_close("two stretched", unbroadcast(grad, (1, 1)), [[15.0]])
 expect_close("nothing was broadcast", unbroadcast(grad, (2, 3)), grad)
-expect_close("a bias, equal sizes", unbroadcast(torch.arange(9.0).view(3, 3), (3,)), [9.0, 12.0, 15.0])
+expect_close(
+    "a bias, equal sizes", unbroadcast(torch.arange(9.0).view(3, 3), (3,)), [9.0, 12.0, 15.0]
+)
 deep = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).mT  # (2, 4, 3), and not contiguous
 expect_close("both", unbroadcast(deep, (4, 1)), [[60.0], [66.0], [72.0], [78.0]])
 turned = torch.ones(2, 5, 4, 3).transpose(0, 1)
@@ -375,6 +380,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # %% test="unbroadcast" points=3
 # Graded
 check("unbroadcast")
+grad = torch.arange(6.0).view(2, 3)
 expect_close("a single number", unbroadcast(grad, ()), 15.0)
 ### BEGIN HIDDEN TESTS
 verify("unbroadcast", unbroadcast)
@@ -419,8 +425,14 @@ def linear_vjp(
     ### END SOLUTION
 
 # %%
-for shape, dtype in (((5, 3), torch.float64), ((4, 2, 2, 3), torch.float32), ((1, 3), torch.float32)):
-    x, upstream = (torch.randn(shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1]) for _ in "xy")
+for shape, dtype in (
+    ((5, 3), torch.float64),
+    ((4, 2, 2, 3), torch.float32),
+    ((1, 3), torch.float32),
+):
+    x, upstream = (
+        torch.randn(shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1]) for _ in "xy"
+    )
     weight, bias = torch.randn(3, 3, dtype=dtype), torch.randn(3, dtype=dtype)
     x, weight, bias = x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_()
     theirs = torch.autograd.grad(x @ weight.T + bias, (x, weight, bias), upstream)
@@ -435,7 +447,11 @@ for shape, dtype in (((5, 3), torch.float64), ((4, 2, 2, 3), torch.float32), ((1
 # %% test="linear_vjp" points=4
 # Graded
 check("linear_vjp")
-expect_shape("the bias of a batch of sequences", linear_vjp(torch.ones(2, 4, 6), torch.ones(2, 4, 3), torch.ones(6, 3))[2], (6,))
+expect_shape(
+    "the bias of a batch of sequences",
+    linear_vjp(torch.ones(2, 4, 6), torch.ones(2, 4, 3), torch.ones(6, 3))[2],
+    (6,),
+)
 ### BEGIN HIDDEN TESTS
 verify("linear_vjp", linear_vjp)
 ### END HIDDEN TESTS
@@ -479,8 +495,8 @@ verify("linear_vjp", linear_vjp)
 # From the lesson: [Softmax: a Jacobian that nobody makes](../../notebooks/02_autograd.ipynb#cell-id=softmax-a-jacobian-that-nobody-makes).
 #
 # `relu_vjp(grad_output, x)`: the gradient for `x` of any shape, where the output was `relu(x)`. At
-# exactly 0, and at −0, relu has no derivative; PyTorch decided for one value, and so should you.
-# Find out which.
+# exactly 0, and at −0, relu has no derivative. PyTorch has chosen a value there: find out which, and
+# use the same.
 #
 # `softmax_vjp(grad_output, y)`: the gradient for the input of `softmax` over the last dimension,
 # where `y` (…, n) is its **output**. The input is not there, and you won't miss it. (Nor could you
@@ -489,9 +505,8 @@ verify("linear_vjp", linear_vjp)
 #
 # $$\frac{\partial y_i}{\partial x_j} = y_i\,(\delta_{ij} - y_j)$$
 #
-# so the Jacobian of a row of 600 has 360,000 entries. It would give the right answer, at a price, and
-# there is no need for it: multiply the formula by the incoming gradient, sum over i, and look at
-# what is left.
+# so the Jacobian of a row of 600 has 360,000 entries. You don't need to build it: multiply the formula
+# by the incoming gradient, sum over i, and look at what is left.
 #
 # <details><summary>How do I find out what PyTorch does at 0?</summary>
 #
@@ -563,9 +578,9 @@ verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 # dimensions in front, `weight` (n,) and `bias` (n,), in this order. A row may be constant, a weight
 # may be 0, `eps` may be large or small, and in float64 rows may lie far from 0.
 #
-# The last two are a warm-up. For `x` there are three ways from an entry to the loss: straight, by
-# way of the mean, and by way of the variance. Leave one out and the network will still train, a
-# little worse, which is why this is a mistake that people live with for months.
+# The gradients for `weight` and `bias` are a warm-up. For `x` there are three ways from an entry to
+# the loss: straight, through the mean, and through the variance. If you leave one out, the network
+# still trains, only a little worse, so people live with this mistake for months.
 #
 # <details><summary>How do I keep the algebra small?</summary>
 #
@@ -575,9 +590,9 @@ verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 # </details>
 # <details><summary>And the way by the variance?</summary>
 #
-# Stretching a row away from its mean does not change x̂ (leave ε aside), so whatever part of g points along x̂
-# must go, too. How much of it does? The mean over the row of the product of g and x̂. The result is
-# still to be divided by the deviation.
+# Stretching a row away from its mean does not change x̂ (leave ε aside), so the part of g that points
+# along x̂ must go, too. How much is that? The mean over the row of the product of g and x̂, times x̂.
+# The result is still to be divided by the deviation.
 # </details>
 
 # %% solution="layer_norm_vjp"
@@ -633,13 +648,17 @@ verify("layer_norm_vjp", layer_norm_vjp)
 #
 # $$\text{grad}_i = \sum_k \text{grad\_output}_k \; \frac{f(x + h\,e_i)_k - f(x - h\,e_i)_k}{2h}$$
 #
-# Write `numeric_vjp(name, x, grad_output, h)`. The function f is torch's own of that name:
-# `getattr(torch, name)`, such as `torch.tanh`, `torch.inverse` or `torch.det`; look it up like this,
-# in `numeric_vjp` itself. It takes `x`, of any shape, to an output of any shape, that of
-# `grad_output`, which may be a view of its input, as with `torch.t`. The result has the shape of `x`
-# and is **float64**, and so is all the arithmetic: `x` and `grad_output` may be float32, one of them
-# or both, so turn what comes in to float64 before you do anything else. `x` must be left as it was
-# (and a float64 tensor's `double()` is that same tensor). `h` is the step, as it came.
+# Write `numeric_vjp(name, x, grad_output, h)`:
+#
+# - The function f is torch's own of that name, such as `torch.tanh`, `torch.inverse` or `torch.det`.
+#   Look it up in `numeric_vjp` itself, with `getattr(torch, name)`.
+# - `x` may have any shape. The output f(x) may have any shape, too; `grad_output` has the same. The
+#   output may be a view of the input, as with `torch.t`.
+# - The result has the shape of `x` and is **float64**, and so is all the arithmetic. `x` and
+#   `grad_output` may be float32, one of them or both: turn what comes in to float64 before you do
+#   anything else.
+# - `x` must be left as it was. (The `double()` of a float64 tensor is that same tensor, no copy.)
+# - `h` is the step, as it came.
 #
 # <details><summary>How do I nudge one entry of a tensor of any shape?</summary>
 #
@@ -690,8 +709,10 @@ finite_difference_error(torch.exp, 1.0)
 # %% test="numeric_vjp" points=3
 # Graded
 check("numeric_vjp")
+x, weights = torch.tensor([0.0, 1.0, 2.0]).double(), torch.tensor([1.0, 10.0, 100.0]).double()
 slope = torch.sinh(torch.tensor(0.5).double()) / 0.5  # of exp at 0, between -0.5 and 0.5
-expect_close("a large h is seen", numeric_vjp("exp", x, weights, h=0.5), weights * torch.exp(x) * slope)
+mine = numeric_vjp("exp", x, weights, h=0.5)
+expect_close("a large h is seen", mine, weights * torch.exp(x) * slope)
 ### BEGIN HIDDEN TESTS
 verify("numeric_vjp", numeric_vjp)
 ### END HIDDEN TESTS
@@ -702,20 +723,21 @@ verify("numeric_vjp", numeric_vjp)
 # *Medium, 20 minutes, 3 points.*
 # From the lesson: [A Function of your own](../../notebooks/02_autograd.ipynb#cell-id=a-function-of-your-own).
 #
-# Now teach autograd your softmax, so that it does for you what you have done for it. Complete
-# `Softmax`: its `forward` computes the softmax over the last dimension of `x` (…, n) and keeps what
-# backward will need; its `backward` returns the gradient for `x`. The place to keep it is
-# `ctx.save_for_backward`, which takes note of versions; nobody checks. Rows may reach ±1,000, each
-# of them a level of its own, and must not overflow, nor vanish. torch's own softmax is not allowed
-# in either, nor its log-softmax, nor what has one of them inside (`cross_entropy`, attention,
-# `torch.distributions`); `logsumexp` is.
+# Now teach autograd your softmax. Complete `Softmax`: its `forward` computes the softmax over the
+# last dimension of `x` (…, n) and keeps what backward will need; its `backward` returns the gradient
+# for `x`. Keep it with `ctx.save_for_backward`: this notes the version of each tensor, so that
+# autograd refuses one that was written to later. (No point depends on where you keep it.)
+#
+# The numbers of a row may reach ±1,000, and each row may lie on a level of its own; no row may
+# overflow or vanish. Neither method may use torch's own softmax, nor its log-softmax, nor what has
+# one of them inside (`cross_entropy`, attention, `torch.distributions`). `logsumexp` is allowed.
 #
 # The backward must itself be differentiable: people take gradients of gradients (physics, some
 # regularizers, second-order optimizers). You get that for free if backward is made of ordinary
 # tensor operations on what you saved.
 #
-# `run_softmax` is given. It uses your class and hands out what the grader wants to see: the output,
-# the gradient for `x`, and, if there is a direction, the gradients of that gradient.
+# `run_softmax` is given. It uses your class and returns what the grader compares: the output, the
+# gradient for `x`, and, if there is a direction, the gradients of that gradient.
 #
 # <details><summary>What should I save?</summary>
 #
@@ -766,7 +788,9 @@ def run_softmax(x: torch.Tensor, grad_output: torch.Tensor, direction: torch.Ten
 found = run_softmax(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0]]))
 expect_close("the output", found["output"], [[0.0900, 0.2447, 0.6652]])
 expect_close("the gradient", found["gradient"], [[0.0819, -0.0220, -0.0599]])
-levels = torch.tensor([[1000.0, 1000.0, 0.0], [-1000.0, -1000.0, 1000.0], [-1000.0, -1000.0, -2000.0]])
+levels = torch.tensor(
+    [[1000.0, 1000.0, 0.0], [-1000.0, -1000.0, 1000.0], [-1000.0, -1000.0, -2000.0]]
+)
 found = run_softmax(levels, torch.zeros(3, 3))
 expect_close("three levels", found["output"], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
 x, upstream = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
@@ -779,7 +803,9 @@ expect_equal("gradgradcheck", torch.autograd.gradgradcheck(Softmax.apply, (x,)),
 # %% test="run_softmax" points=3
 # Graded
 check("run_softmax")
-expect_close("no overflow", run_softmax(torch.full((1, 2), 1e4), torch.ones(1, 2))["output"], [[0.5, 0.5]])
+expect_close(
+    "no overflow", run_softmax(torch.full((1, 2), 1e4), torch.ones(1, 2))["output"], [[0.5, 0.5]]
+)
 ### BEGIN HIDDEN TESTS
 verify("run_softmax", run_softmax)
 ### END HIDDEN TESTS
@@ -792,13 +818,13 @@ verify("run_softmax", run_softmax)
 # own process.*
 # From the lesson: [Kept, or computed again](../../notebooks/02_autograd.ipynb#cell-id=kept-or-computed-again).
 #
-# A graph keeps what its nodes have saved until backward has been there, and that is what fills a GPU.
-# A checkpoint keeps only what went in, and on the way back it runs the function once more. Write
+# A graph keeps what its nodes have saved until backward has used it, and that is what fills a GPU. A
+# checkpoint keeps only the inputs, and on the way back it runs the function once more. Write
 # `checkpointed(function, *inputs)`, which returns what `function(*inputs)` returns.
 #
-# `function` is anything that can be called. It takes the inputs, tensors of any dtype of which at least
-# one requires a gradient (and a complex one never does), and returns a new floating-point tensor. It
-# writes into none of its inputs, and it may use parameters that are not among them.
+# `function` is anything that can be called. Its inputs are tensors of any dtype. At least one of them
+# requires a gradient, and a complex one never does. It returns a new floating-point tensor and writes
+# into none of its inputs. It may use parameters that are not among its inputs.
 #
 # - **Gradients.** Backward gives to each input that requires one, and to each parameter that the function
 #   uses, the gradient that it would get without a checkpoint. An input that the function doesn't use
@@ -807,12 +833,13 @@ verify("run_softmax", run_softmax)
 #   to the result. It runs once in the forward and once in each backward; with `retain_graph=True` there
 #   may be several.
 # - **Random numbers.** Where the function draws from torch's generator, as dropout does, it draws the
-#   same in each run, whatever others have drawn since. And those others notice nothing: they get the
-#   numbers that they would get if it had run in the forward alone.
+#   same numbers in each run, whatever other code has drawn since. Other code notices nothing: it gets
+#   the numbers that it would get if the function had run in the forward alone.
 # - **Written over.** If an input has been written to since the forward, backward raises a
-#   `RuntimeError`, in torch's words or yours, for the second run would be given other numbers than the
-#   first. It may have been written to in part, by way of `detach()`, or with the very numbers that it
-#   held; it may require no gradient. What was written before the forward doesn't matter.
+#   `RuntimeError`, in torch's words or yours, because the second run would get other numbers than the
+#   first. Every write counts: to a part of the input, through its `detach()`, even with the numbers
+#   that it held already; and to an input that requires no gradient, too. What was written before the
+#   forward doesn't matter.
 #
 # torch's own checkpoint is not allowed; all else of autograd is, for once.
 #
@@ -825,8 +852,8 @@ verify("run_softmax", run_softmax)
 # <details><summary>The second run gives no gradients, or the parameters get none</summary>
 #
 # In `backward` nothing is recorded either, until you say so. Give the second run leaves of its own, so
-# that its graph ends there. And of the two ways to go back through it, `torch.autograd.grad` stops at
-# what you name, where `backward` goes on to every leaf.
+# that its graph ends there. There are two ways to go back through it: `torch.autograd.grad` stops at
+# the tensors that you name, and `backward` goes on to every leaf.
 # </details>
 
 # %% solution="checkpointed"
@@ -861,22 +888,41 @@ inputs, upstream = [torch.randn(5, 3), torch.randn(3), torch.tensor([3, 0, 0])],
 x, scale, first, second = (t.clone().requires_grad_() for t in (*inputs[:2], *weights[0]))
 y = torch.tanh((x * scale)[inputs[2]] @ first) @ second  # what the driver's function computes
 theirs = torch.autograd.grad(y, (x, scale, first, second), upstream)
-came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream, upstream], old=1.0, count=True)
+came = driver.checkpoints(
+    checkpointed, inputs, wanted, weights, [upstream, upstream], old=1.0, count=True
+)
 expect_close("the result", came["output"], y.detach())
 for times in (1, 2):
     got = [*came["gradients"][times - 1], *came["parameters"][times - 1]]
-    for name, mine, want, old in zip(("x", "scale", "first", "second"), got, theirs, (0, 0, 1, 1), strict=True):
-        expect_close(f"{name}, after backward {times}", mine, times * want + old, atol=1e-5, rtol=1e-4)
+    for name, mine, want, old in zip(
+        ("x", "scale", "first", "second"), got, theirs, (0, 0, 1, 1), strict=True
+    ):
+        expect_close(
+            f"{name}, after backward {times}", mine, times * want + old, atol=1e-5, rtol=1e-4
+        )
 expect_equal("how often it has run", came["runs"], [1, 2, 3])
 expect_equal("tensors alive on the way", came["alive"], 0)
-for which, how in ((0, "added to"), (1, "one row of it"), (2, "by way of detach"), (0, "the same numbers")):
-    came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream], written=(which, how, 0))
-    expect_equal(f"input {which} is written to: {how}. Backward refuses", came["refused"] == 0, True)
+for which, how in (
+    (0, "added to"),
+    (1, "one row of it"),
+    (2, "by way of detach"),
+    (0, "the same numbers"),
+):
+    came = driver.checkpoints(
+        checkpointed, inputs, wanted, weights, [upstream], written=(which, how, 0)
+    )
+    expect_equal(
+        f"input {which} is written to: {how}. Backward refuses", came["refused"] == 0, True
+    )
 
 # %%
 model, tokenizer = load_minigpt(), load_tokenizer()
 tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
-stream = (model.token_embedding(tokens) + model.position_embedding.weight[: tokens.shape[1]]).detach().requires_grad_()
+stream = (
+    (model.token_embedding(tokens) + model.position_embedding.weight[: tokens.shape[1]])
+    .detach()
+    .requires_grad_()
+)
 own = {p.untyped_storage().data_ptr() for p in model.blocks[0].parameters()}
 
 
@@ -913,8 +959,11 @@ for name, want, mine in zip(("the stream", "a weight", "drawn afterwards"), *fou
 # %% test="checkpointed" points=4
 # Graded
 check("checkpointed")
-came = driver.checkpoints(checkpointed, inputs, wanted, weights, [upstream], before=True)
-expect_equal("written to before the forward: backward goes through", came["refused"] is None, True)
+inputs = [torch.randn(5, 3), torch.randn(3), torch.tensor([3, 0, 0])]
+wanted, weights = (True, True, False), [[torch.randn(3, 4), torch.randn(4, 3)]]
+upstreams = [torch.randn(3, 3)]
+came = driver.checkpoints(checkpointed, inputs, wanted, weights, upstreams, before=True)
+expect_equal("written to before the forward: nothing is refused", came["refused"] is None, True)
 ### BEGIN HIDDEN TESTS
 verify("checkpointed", checkpointed)
 ### END HIDDEN TESTS
@@ -932,13 +981,13 @@ verify("checkpointed", checkpointed)
 #
 # `cross_entropy_vjp(grad_output, logits, targets)`: the gradient for `logits` (N, V), given
 # `targets` (N,) of int64, each from 0 to V − 1 (none of them is special, and some may be equal), and
-# the gradient `grad_output` of the mean loss, a 0-dim tensor of any value. N is at least
-# 1, in both functions: of no rows there is no mean. Logits may reach ±1,000, each row on a level of
-# its own. `torch.softmax` is allowed here, and `log_softmax` is, too.
+# the gradient `grad_output` of the mean loss, a 0-dim tensor of any value. In both functions N is at
+# least 1, because no rows have no mean. Logits may reach ±1,000, and each row may lie on a level of
+# its own. `torch.softmax` is allowed here, and so is `log_softmax`.
 #
 # `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean
-# cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,), with logits as large. You may
-# call what you have written above; if it is wrong, so is this.
+# cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,). Its logits may be as large.
+# You may call what you have written above; if that is wrong, this is wrong, too.
 #
 # <details><summary>The derivative of log softmax?</summary>
 #
@@ -976,7 +1025,9 @@ def lm_head_gradients(
     ### END SOLUTION
 
 # %%
-logits = torch.tensor([[1e3, 999.0, 0.0], [-1e3, -999.0, -1e3], [0.0, 1.0, 2.0], [3.0, 0.0, 1.0]]).double()
+logits = torch.tensor(
+    [[1e3, 999.0, 0.0], [-1e3, -999.0, -1e3], [0.0, 1.0, 2.0], [3.0, 0.0, 1.0]]
+).double()
 logits, targets = logits.requires_grad_(), torch.tensor([1, 0, 2, 0])
 loss = torch.nn.functional.cross_entropy(logits, targets)
 theirs = torch.autograd.grad(-3 * loss, logits)[0]
@@ -993,7 +1044,9 @@ tokens = torch.tensor([tokenizer.encode("yo hablé español anoche .")])
 x = model.hidden(tokens[:, :-1])[0].detach().requires_grad_()
 weight, bias = model.lm_head.weight, model.lm_head.bias
 loss = torch.nn.functional.cross_entropy(x @ weight.T + bias, tokens[0, 1:])
-theirs = dict(zip(("x", "weight", "bias"), torch.autograd.grad(loss, (x, weight, bias)), strict=True))
+theirs = dict(
+    zip(("x", "weight", "bias"), torch.autograd.grad(loss, (x, weight, bias)), strict=True)
+)
 mine = lm_head_gradients(x.detach(), weight.detach(), bias.detach(), tokens[0, 1:])
 for name in theirs:
     expect_close(f"{name}, loss {loss.item():.3f}", mine[name], theirs[name], atol=1e-6, rtol=1e-4)
@@ -1014,5 +1067,5 @@ verify("lm_head", cross_entropy_vjp=cross_entropy_vjp, lm_head_gradients=lm_head
 # from top to bottom, then save it.
 #
 # You have now computed, with matrix products and sums that you chose yourself, the very numbers
-# that trained this model. Nothing in autograd is more than that; it only never gets tired. Phase 03
+# that trained this model. Autograd does nothing more than that; it only never gets tired. Phase 03
 # asks where the parameters live that all these gradients are for.

@@ -9,7 +9,7 @@
 #
 # `loss.backward()` is the most expensive line of a training loop, and the one that nobody reads. This lesson reads it.
 #
-# It takes nearly an hour and a half. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour and a half. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -635,7 +635,9 @@ logits.retain_grad()
 F.cross_entropy(logits, tokens[0, 1:]).backward()
 for n, word in enumerate(tokenizer.words(tokens[0, 1:].tolist())):
     loudest = logits.grad[n].abs().topk(3)
-    heard = [f"{tokenizer.words([i])[0]} {logits.grad[n, i]:+.3f}" for i in loudest.indices.tolist()]
+    heard = [
+        f"{tokenizer.words([i])[0]} {logits.grad[n, i]:+.3f}" for i in loudest.indices.tolist()
+    ]
     print(f"{word:8} {heard}")
 
 # %% [markdown]
@@ -743,7 +745,12 @@ attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 class Listening(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        print("forward:  recording", torch.is_grad_enabled(), "  x requires a gradient", x.requires_grad)
+        print(
+            "forward:  recording",
+            torch.is_grad_enabled(),
+            "  x requires a gradient",
+            x.requires_grad,
+        )
         return 2 * x
 
     @staticmethod

@@ -9,7 +9,7 @@
 #
 # Everybody inherits from it, and its whole work is done while you are not looking: in an assignment. This lesson looks.
 #
-# It takes an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import copy
@@ -77,7 +77,10 @@ for step in range(101):
     optimizer.zero_grad()
     if step % 50 == 0:
         grad = scaled.scale.grad.abs().max().item()
-        print(f"step {step:3}  loss {loss.item():.6f}  scale {scaled.scale[:3].tolist()}  grad {grad:.4f}")
+        print(
+            f"step {step:3}  loss {loss.item():.6f}  scale {scaled.scale[:3].tolist()}  grad "
+            f"{grad:.4f}"
+        )
 
 # %% [markdown]
 # Not by a millionth. The scale has a gradient (it even piles up: nobody clears it), and at each step it stays 1. There is no error and no warning, and there won't be one when the model is saved, either: the file will simply lack the scale. And this was the lucky case. Had anything else in the model been trained along, the loss would have fallen a little, and nobody would ever have looked.
@@ -98,7 +101,9 @@ class Watched(nn.Module):
         kinds = ("_parameters", "_buffers", "_modules")
         place = [kind for kind in kinds if name in self.__dict__.get(kind, {})]
         if name in ("weight", "plain", "layer", "note"):
-            print(f"{name:7} a {type(value).__name__:10} went to {place[0] if place else '__dict__'}")
+            print(
+                f"{name:7} a {type(value).__name__:10} went to {place[0] if place else '__dict__'}"
+            )
 
     def __init__(self):
         super().__init__()
@@ -166,7 +171,9 @@ choice(
 
 # %%
 print([name for name, _ in trained.named_children()])
-print(*[f"{name:32} {tuple(p.shape)}" for name, p in list(trained.named_parameters())[:5]], sep="\n")
+print(
+    *[f"{name:32} {tuple(p.shape)}" for name, p in list(trained.named_parameters())[:5]], sep="\n"
+)
 module_tree(trained)
 
 # %% [markdown]
@@ -252,7 +259,12 @@ print("saved  :", list(standard.state_dict()))
 # %%
 batch = torch.ones(4, 3, requires_grad=True)
 standard.centre = batch.mean(0)
-print("buffers:", [name for name, _ in standard.named_buffers()], "  made by:", standard.centre.grad_fn.name())
+print(
+    "buffers:",
+    [name for name, _ in standard.named_buffers()],
+    "  made by:",
+    standard.centre.grad_fn.name(),
+)
 attempt(lambda: copy.deepcopy(standard))
 with torch.no_grad():
     standard.centre = batch.mean(0)
@@ -304,7 +316,9 @@ state = {"head.weight": torch.zeros(4, 3), "head.bias": torch.zeros(4)}
 model = nn.ModuleDict({"head": nn.Linear(3, 4), "norm": nn.LayerNorm(3)})
 attempt(lambda: model.load_state_dict(state))
 attempt(lambda: model["head"].load_state_dict(state))
-attempt(lambda: nn.Linear(4, 3).load_state_dict({"weight": torch.zeros(3, 1), "bias": torch.zeros(3)}))
+attempt(
+    lambda: nn.Linear(4, 3).load_state_dict({"weight": torch.zeros(3, 1), "bias": torch.zeros(3)})
+)
 
 # %% [markdown]
 # *Missing*: the model has names that the file lacks. You added a layer, or the file is of another model. *Missing and unexpected, with the same ending*: a prefix is off. The file is of a larger thing (`head.`), or was saved through a wrapper (`module.` from DataParallel, `_orig_mod.` from `torch.compile`). *Size mismatch*: other sizes, or a transposed weight. (Had it been copied all the same, (3, 1) would have *broadcast* to (3, 4).)
@@ -346,7 +360,9 @@ with torch.no_grad():
     for model, value in ((handy, 1.0), (twin, 0.0)):
         for p in model.parameters():
             p.fill_(value)
-print("the copy's weight:", twin.inner.weight.tolist(), "  what it says:", twin(torch.ones(2)).item())
+print(
+    "the copy's weight:", twin.inner.weight.tolist(), "  what it says:", twin(torch.ones(2)).item()
+)
 
 # %% [markdown]
 # It says what the original would. `deepcopy` leaves functions as they are, and this one knows the `self` of the day on which it was made. The copy has an `inner` of its own, which is saved, moved and handed to optimizers, and is never asked. What a module does belongs into methods: those are given their `self` at the call.
@@ -414,9 +430,16 @@ module_tree(mlp)
 for shape in ((784,), (32, 784), (2, 5, 784)):
     print(shape, "->", tuple(mlp(torch.zeros(shape)).shape))
 rows = nn.Embedding(600, 64)(torch.tensor([[3, 7, 7], [0, 1, 2]]))
-print("tokens (2, 3) ->", tuple(rows.shape), "  same word, same row:", torch.equal(rows[0, 1], rows[0, 2]))
+print(
+    "tokens (2, 3) ->",
+    tuple(rows.shape),
+    "  same word, same row:",
+    torch.equal(rows[0, 1], rows[0, 2]),
+)
 normed = nn.LayerNorm(64)(3 * rows + 10)
-print(f"a normed row: mean {normed[0, 0].mean():+.4f}, deviation {normed[0, 0].std(correction=0):.4f}")
+print(
+    f"a normed row: mean {normed[0, 0].mean():+.4f}, deviation {normed[0, 0].std(correction=0):.4f}"
+)
 
 # %% tags=["hide-input"]
 number(
@@ -458,14 +481,19 @@ for name, scale in {"1": 1.0, "1/√in": 256**-0.5, "√2/√in": (2 / 256) ** 0
 
 # %%
 wide = nn.Linear(50, 400)
-print(f"as nn.Linear has it         deviation {wide.weight.std():.3f}, at most {wide.weight.abs().max():.2f}")
+print(
+    f"as nn.Linear has it         deviation {wide.weight.std():.3f}, at most "
+    f"{wide.weight.abs().max():.2f}"
+)
 for draw in (nn.init.kaiming_normal_, nn.init.kaiming_uniform_):
     for mode in ("fan_in", "fan_out"):
         draw(wide.weight, mode=mode, nonlinearity="relu")
         said = f"deviation {wide.weight.std():.3f}, at most {wide.weight.abs().max():.2f}"
         print(f"{draw.__name__:18} {mode:8} {said}")
 nn.init.zeros_(wide.bias)
-print("still a Parameter, and no graph:", isinstance(wide.weight, nn.Parameter), wide.weight.grad_fn)
+print(
+    "still a Parameter, and no graph:", isinstance(wide.weight, nn.Parameter), wide.weight.grad_fn
+)
 
 # %% [markdown]
 # √(2/50) is 0.2. *Fan-in* is what goes into each sum on the way forward, *fan-out* what comes together in each gradient on the way back; divided by that, the same weight begins at 0.07, and what goes through is a third of the size that it should have. The two forms of the rule have one deviation and two shapes: the uniform one ends at √3 times it, the normal one has no end. All of these functions write into the tensor that is there (so says the underscore), and no graph hears of it. A bias has no sum to keep in size, and begins as zeros.
@@ -530,7 +558,9 @@ tied["head"].bias.grad = torch.zeros(600)
 
 
 def look(t):
-    print(f"    {type(t).__name__:9} {str(tuple(t.shape)):10} {t.numel() * t.element_size():8,} bytes")
+    print(
+        f"    {type(t).__name__:9} {str(tuple(t.shape)):10} {t.numel() * t.element_size():8,} bytes"
+    )
     return t
 
 
@@ -597,7 +627,10 @@ print("it holds the weight:", held[0] is layer.weight, "  which is", layer.weigh
 print("and remembers it as ", optimizer.state[layer.weight]["exp_avg"].dtype)
 attempt(optimizer.step)
 layer.weight = nn.Parameter(layer.weight.detach().to(torch.float32))   # moved by hand
-print("trained by nobody now:", [n for n, p in layer.named_parameters() if all(p is not q for q in held)])
+print(
+    "trained by nobody now:",
+    [n for n, p in layer.named_parameters() if all(p is not q for q in held)],
+)
 
 # %% [markdown]
 # What Adam has noted of each weight is no part of the model, and no walk comes by there. (Between devices it is refused as well.) The last line shows the other way to lose a weight: whoever moves one by hand makes a *new* Parameter, which no optimizer has heard of. So: build the model, move it, then make the optimizer.
@@ -607,7 +640,10 @@ print("trained by nobody now:", [n for n, p in layer.named_parameters() if all(p
 # %%
 moved = sum(p.numel() * p.element_size() for p in trained.parameters())
 rounded = sum(-(-p.numel() * p.element_size() // 512) * 512 for p in trained.parameters())
-print(f"MiniGPT: {moved:,} bytes to copy, {rounded:,} to reserve, {len(list(trained.parameters()))} copies")
+print(
+    f"MiniGPT: {moved:,} bytes to copy, {rounded:,} to reserve, {len(list(trained.parameters()))} "
+    "copies"
+)
 
 # %% [markdown]
 # And one trap, on this version of PyTorch. The *meta* device has shapes and no bytes, which is handy for counting what would not fit. Moving there can't be done by giving a Parameter new data (the two kinds of tensor are too different), so each visit makes a new Parameter. **Predict** what that does to the tie.
@@ -667,7 +703,10 @@ small = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 600))
 for where, dtype in (("cpu", torch.float32), ("cpu", torch.bfloat16), ("meta", torch.float32)):
     print(f"{where}, {dtype}")
     with torch.no_grad():
-        batch, net = torch.zeros(32, 64, device=where, dtype=dtype), copy.deepcopy(small).to(where, dtype)
+        batch, net = (
+            torch.zeros(32, 64, device=where, dtype=dtype),
+            copy.deepcopy(small).to(where, dtype),
+        )
         with Decisions():
             net(batch)
 
@@ -691,7 +730,12 @@ for where, dtype in (("cpu", torch.float32), ("cpu", torch.bfloat16), ("meta", t
 
 # %%
 config = torch.__config__.show()
-for name, words in {"MKL": "BLAS_INFO=mkl", "oneDNN": "MKL-DNN", "CUDA": "CUDA Runtime", "cuDNN": "CuDNN"}.items():
+for name, words in {
+    "MKL": "BLAS_INFO=mkl",
+    "oneDNN": "MKL-DNN",
+    "CUDA": "CUDA Runtime",
+    "cuDNN": "CuDNN",
+}.items():
     print(f"{name:7} {'built in' if words in config else 'not in this build'}")
 print(f"NCCL    {'built in' if torch.distributed.is_nccl_available() else 'not in this build'}")
 print("a CPU may use:", torch.backends.cpu.get_cpu_capability())
@@ -733,7 +777,10 @@ with torch.no_grad():
     square.copy_(square.T.clone())
     logits = port(tokens)
 original = numpy_forward.forward(load_weights(), tokens.numpy(), load_config())
-print("largest difference of the logits:", (logits - torch.from_numpy(original.logits)).abs().max().item())
+print(
+    "largest difference of the logits:",
+    (logits - torch.from_numpy(original.logits)).abs().max().item(),
+)
 print("next words, the port:    ", *tokenizer.words(logits[0].argmax(-1).tolist()))
 print("next words, the original:", *tokenizer.words(original.logits[0].argmax(-1).tolist()))
 
@@ -828,7 +875,10 @@ with torch.no_grad():
     for dtype in (torch.float16, torch.bfloat16):
         half = copy.deepcopy(right).to(dtype)(tokens).float()
         same = (half.argmax(-1) == full.argmax(-1)).all().item()
-        print(f"{dtype}: largest difference {(half - full).abs().max().item():.3f}, same words: {same}")
+        print(
+            f"{dtype}: largest difference {(half - full).abs().max().item():.3f}, same words: "
+            f"{same}"
+        )
 attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([True, False]), -1e9))
 
 # %% [markdown]

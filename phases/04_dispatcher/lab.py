@@ -112,28 +112,64 @@ def winner(op: str, keys: tuple[str, ...]) -> str:
     ### END SOLUTION
 
 # %%
-plain = {"device": "cpu", "dtype": "float32", "requires_grad": False, "conj": False, "inference": False}
-whole, made_inside = plain | {"device": "cuda", "dtype": "int64"}, plain | {"dtype": "float64", "inference": True}
+plain = {
+    "device": "cpu",
+    "dtype": "float32",
+    "requires_grad": False,
+    "conj": False,
+    "inference": False,
+}
+whole, made_inside = (
+    plain | {"device": "cuda", "dtype": "int64"},
+    plain | {"dtype": "float64", "inference": True},
+)
 expect_equal("a plain tensor", call_keys(plain, ()), ("AutogradCPU", "ADInplaceOrView", "CPU"))
-expect_equal("one without numbers", call_keys(plain | {"device": "meta"}, ()), ("AutogradMeta", "ADInplaceOrView", "Meta"))
+expect_equal(
+    "one without numbers",
+    call_keys(plain | {"device": "meta"}, ()),
+    ("AutogradMeta", "ADInplaceOrView", "Meta"),
+)
 expect_equal("integers, with autocast", call_keys(whole, ("autocast",)),
              ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA"))
-expect_equal("a conjugate, no_grad and autocast", call_keys(plain | {"conj": True}, ("no_grad", "autocast")),
-             ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"))
+expect_equal(
+    "a conjugate, no_grad and autocast",
+    call_keys(plain | {"conj": True}, ("no_grad", "autocast")),
+    ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "CPU"),
+)
 expect_equal("an inference tensor, inside", call_keys(made_inside, ("autocast", "inference_mode")),
              ("AutocastCPU", "CPU"))
-expect_equal("half precision, with autocast", call_keys(plain | {"dtype": "float16"}, ("autocast",)),
-             ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU"))
+expect_equal(
+    "half precision, with autocast",
+    call_keys(plain | {"dtype": "float16"}, ("autocast",)),
+    ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU"),
+)
 expect_equal("no numbers, with autocast", call_keys(plain | {"device": "meta"}, ("autocast",)),
              ("AutogradMeta", "ADInplaceOrView", "Meta"))
-expect_equal("a plain tensor, inside", call_keys(plain, ("inference_mode", "no_grad")), ("ADInplaceOrView", "CPU"))
-expect_equal("a conjugate, inside", call_keys(made_inside | {"conj": True}, ("inference_mode",)), ("Conjugate", "CPU"))
-expect_equal("complex, no conjugate", call_keys(made_inside | {"dtype": "complex64"}, ("no_grad", "autocast")),
-             ("AutocastCPU", "ADInplaceOrView", "CPU"))
-expect_equal("mm, with autocast", winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
-             "AutocastCUDA")
-expect_equal("mul, there", winner("mul", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
-             "AutogradCUDA")
+expect_equal(
+    "a plain tensor, inside",
+    call_keys(plain, ("inference_mode", "no_grad")),
+    ("ADInplaceOrView", "CPU"),
+)
+expect_equal(
+    "a conjugate, inside",
+    call_keys(made_inside | {"conj": True}, ("inference_mode",)),
+    ("Conjugate", "CPU"),
+)
+expect_equal(
+    "complex, no conjugate",
+    call_keys(made_inside | {"dtype": "complex64"}, ("no_grad", "autocast")),
+    ("AutocastCPU", "ADInplaceOrView", "CPU"),
+)
+expect_equal(
+    "mm, with autocast",
+    winner("mm", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
+    "AutocastCUDA",
+)
+expect_equal(
+    "mul, there",
+    winner("mul", ("AutocastCUDA", "AutogradCUDA", "ADInplaceOrView", "CUDA")),
+    "AutogradCUDA",
+)
 expect_equal("mm of a conjugate", winner("mm", ("ADInplaceOrView", "Conjugate", "Meta")), "Meta")
 expect_equal("mul of one", winner("mul", ("ADInplaceOrView", "Conjugate", "Meta")), "Conjugate")
 key_explorer("aten::mm", torch.ones(2, 2))
@@ -141,8 +177,11 @@ key_explorer("aten::mm", torch.ones(2, 2))
 # %% test="winning_key" points=4
 # Graded
 check("winning_key")
-expect_equal("an inference tensor, outside", call_keys(made_inside, ()), ("ADInplaceOrView", "CPU"))
-expect_equal("its transpose, with autocast", winner("t", ("AutocastCPU", "ADInplaceOrView", "CPU")), "ADInplaceOrView")
+made_inside = {"device": "cpu", "dtype": "float64", "requires_grad": False, "conj": False}
+made_inside["inference"] = True
+expect_equal("an inference tensor", call_keys(made_inside, ()), ("ADInplaceOrView", "CPU"))
+with_autocast = winner("t", ("AutocastCPU", "ADInplaceOrView", "CPU"))
+expect_equal("its transpose, with autocast", with_autocast, "ADInplaceOrView")
 ### BEGIN HIDDEN TESTS
 verify("winning_key", call_keys=call_keys, winner=winner)
 ### END HIDDEN TESTS
@@ -208,12 +247,15 @@ expect_equal("their tensors", [shapes for _, shapes in heard["ops"]],
 expect_equal("the result", heard["result"], x + 2 * x[0])
 number = torch.tensor(3)
 heard = driver.log_ops(OpLog, "in place", number)
-expect_equal("tensors of no dimensions", [shapes for _, shapes in heard["ops"]], [[()], [()], [(), ()]])
+expect_equal(
+    "tensors of no dimensions", [shapes for _, shapes in heard["ops"]], [[()], [()], [(), ()]]
+)
 expect_equal("what came of it", heard["result"], 5 * number)
 
 # %% test="OpLog" points=3
 # Graded
 check("OpLog")
+x, w = torch.ones(2, 3), torch.ones(3, 3)
 both = driver.log_nested(OpLog, "two layers", x, w, w)
 expect_equal("one log inside another", (len(both["outer"]), len(both["inner"])), (5, 3))
 heard = driver.log_ops(OpLog, "joined", x, x, times=2)["ops"]
@@ -254,7 +296,9 @@ verify("OpLog", OpLog)
 # </details>
 
 # %% solution="linear_trace"
-def linear_trace(shape: tuple[int, ...], bias: bool, inference: bool) -> tuple[list[str], str | None]:
+def linear_trace(
+    shape: tuple[int, ...], bias: bool, inference: bool
+) -> tuple[list[str], str | None]:
     """The operators that a mode hears of F.linear, and the name of the result's grad_fn."""
     ### BEGIN SOLUTION
     if inference:
@@ -275,7 +319,9 @@ expect_equal("a matrix", linear_trace((32, 64), True, False), (["t", "addmm"], "
 expect_equal("a vector", linear_trace((64,), True, False),
              (["view", "t", "addmm", "view"], "ViewBackward0"))
 expect_equal("inference", linear_trace((32, 64), False, True), (["linear"], None))
-expect_equal("a batch of one", linear_trace((1, 64), True, False), (["t", "addmm"], "AddmmBackward0"))
+expect_equal(
+    "a batch of one", linear_trace((1, 64), True, False), (["t", "addmm"], "AddmmBackward0")
+)
 expect_equal("four dimensions", linear_trace((2, 3, 8, 64), True, False)[1], "ViewBackward0")
 expect_equal("in inference mode", linear_trace((2, 3, 8, 64), True, True), (["linear"], None))
 
@@ -293,7 +339,9 @@ dispatch_bars(F.linear, torch.ones(2, 8, 64), torch.ones(600, 64), torch.ones(60
 # %% test="linear_trace" points=4
 # Graded
 check("linear_trace")
-expect_equal("a matrix, no bias", linear_trace((32, 64), False, False), (["t", "mm"], "MmBackward0"))
+expect_equal(
+    "a matrix, no bias", linear_trace((32, 64), False, False), (["t", "mm"], "MmBackward0")
+)
 ### BEGIN HIDDEN TESTS
 verify("linear_trace", linear_trace)
 ### END HIDDEN TESTS
@@ -403,11 +451,14 @@ expect_equal("the backend's kernel, no keys left", below, ("multiplied", 3, []))
 expect_equal("an autograd key above it", above, ("recorded", ("multiplied", 3, [])))
 for name, came, words in (("a hole", hole, ("mm", "Tracer")), ("no key left", none, ("mm",))):
     expect_equal(name, came[:2], ("raised", "NotImplementedError"))
-    expect_equal(f"{name}: what the message lacks", [word for word in words if word not in came[2]], [])
+    expect_equal(
+        f"{name}: what the message lacks", [word for word in words if word not in came[2]], []
+    )
 
 # %% test="Dispatcher" points=7
 # Graded
 check("Dispatcher")
+order = ("Tracer", "Autograd", "ADInplaceOrView", "CPU")
 script = [
     ("fallback", "Tracer", ("fallthrough",)),
     ("fallback", "Autograd", ("answer", "for all")),
@@ -427,7 +478,9 @@ script = [
 for_all, viewed, no_relu, nothing = driver.play_dispatcher(Dispatcher, order, script)
 expect_equal("a fallback is enough for an operator", for_all, ("for all", 5, ["CPU"]))
 expect_equal("its own slot, before a composite", viewed, ("viewed", 5, []))
-expect_equal("an operator with nothing but a fallthrough", no_relu[:2], ("raised", "NotImplementedError"))
+expect_equal(
+    "an operator with nothing but a fallthrough", no_relu[:2], ("raised", "NotImplementedError")
+)
 expect_equal("a kernel that returns None", nothing, None)
 script = [
     ("impl", "addmm", "CPU", ("answer", "multiplied")),
@@ -444,7 +497,9 @@ script = [
     ("call", "norm", ("CPU",), 7),
 ]
 opened, own, newer, older = driver.play_dispatcher(Dispatcher, order, script)
-expect_equal("a composite starts from the top", opened, ("opened", ("recorded", ("multiplied", 7, []))))
+expect_equal(
+    "a composite starts from the top", opened, ("opened", ("recorded", ("multiplied", 7, [])))
+)
 expect_equal("beside a kernel of its own", own, ("its own", 7, []))
 expect_equal("registered again", newer, ("newer", 7, ["Autograd", "CPU", "Tracer"]))
 expect_equal("registered once", older, ("older", 7, ["CPU"]))
@@ -515,34 +570,61 @@ class FlopCounter(TorchDispatchMode):
 a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
 expect_equal("two products", driver.count_flops(FlopCounter, "two layers", a, b, c)["flops"],
              2 * 2 * 3 * 4 + 2 * 2 * 4 * 5)
-expect_equal("a matrix with a batch, inference mode",
-             driver.count_flops(FlopCounter, "two layers", a, torch.ones(6, 3, 4), c, inference=True)["flops"],
-             6 * (2 * 2 * 3 * 4 + 2 * 2 * 4 * 5))
+expect_equal(
+    "a matrix with a batch, inference mode",
+    driver.count_flops(FlopCounter, "two layers", a, torch.ones(6, 3, 4), c, inference=True)[
+        "flops"
+    ],
+    6 * (2 * 2 * 3 * 4 + 2 * 2 * 4 * 5),
+)
 q, k = torch.ones(6, 5, 8), torch.ones(6, 7, 8)
 expect_equal("two batches of them", driver.count_flops(FlopCounter, "attention", q, k, k)["flops"],
              2 * (2 * 6 * 5 * 8 * 7))
 expect_equal("products with a vector", driver.count_flops(FlopCounter, "vectors", a)["flops"], 0)
-expect_equal("and inference mode", driver.count_flops(FlopCounter, "a matrix and a vector", a, inference=True)["flops"], 0)
-expect_equal("a sum and a batch of products",
-             driver.count_flops(FlopCounter, "a sum of products", torch.ones(6, 5, 7), q, k.mT)["flops"],
-             2 * 6 * 5 * 8 * 7)
-expect_equal("a layer of a batch, inference mode",
-             driver.count_flops(FlopCounter, "linear", q, torch.ones(3, 8), torch.ones(3), inference=True)["flops"],
-             2 * 6 * 5 * 8 * 3)
-expect_equal("what is written in place", driver.count_flops(FlopCounter, "in place", a, inference=True)["result"],
-             5 * a)
+expect_equal(
+    "and inference mode",
+    driver.count_flops(FlopCounter, "a matrix and a vector", a, inference=True)["flops"],
+    0,
+)
+expect_equal(
+    "a sum and a batch of products",
+    driver.count_flops(FlopCounter, "a sum of products", torch.ones(6, 5, 7), q, k.mT)["flops"],
+    2 * 6 * 5 * 8 * 7,
+)
+expect_equal(
+    "a layer of a batch, inference mode",
+    driver.count_flops(FlopCounter, "linear", q, torch.ones(3, 8), torch.ones(3), inference=True)[
+        "flops"
+    ],
+    2 * 6 * 5 * 8 * 3,
+)
+expect_equal(
+    "what is written in place",
+    driver.count_flops(FlopCounter, "in place", a, inference=True)["result"],
+    5 * a,
+)
 sentence = torch.zeros(1, 32, dtype=torch.int64)
-expect_equal("MiniGPT, inference mode", driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence, inference=True),
-             9_273_344)
+expect_equal(
+    "MiniGPT, inference mode",
+    driver.flops_of_minigpt(FlopCounter, MiniGPTConfig(), sentence, inference=True),
+    9_273_344,
+)
 flops_by_operator(MiniGPT(MiniGPTConfig()), sentence)
 
 # %% test="FlopCounter" points=5
 # Graded
 check("FlopCounter")
-expect_equal("there and back", driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"],
-             2 * (2 * 2 * 3 * 7))
-expect_equal("two counters, one after the other", driver.count_by_two(FlopCounter, "two layers", a, b, c),
-             {"first": 128, "second": 128})
+a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 5)
+expect_equal(
+    "there and back",
+    driver.count_flops(FlopCounter, "there and back", a, torch.ones(7, 3))["flops"],
+    2 * (2 * 2 * 3 * 7),
+)
+expect_equal(
+    "two counters, one after the other",
+    driver.count_by_two(FlopCounter, "two layers", a, b, c),
+    {"first": 128, "second": 128},
+)
 ### BEGIN HIDDEN TESTS
 verify("FlopCounter", FlopCounter)
 ### END HIDDEN TESTS
@@ -689,18 +771,47 @@ came = driver.measure(Quantity, given, program)
 expect_equal("a speed", came["speed"], ("Quantity", torch.tensor([1.5, 2.0]), {"m": 1, "s": -1}))
 expect_equal("its mean, twice", came["mean"], ("Quantity", torch.tensor(3.5), {"m": 1, "s": -1}))
 expect_equal("one over a speed", came["pace"][2], {"m": -1, "s": 1})
-expect_equal("one over a time, by `/`", came["rate"], ("Quantity", torch.tensor([0.5, 0.25]), {"s": -1}))
-expect_equal("a length, and twice another", came["far"], ("Quantity", torch.tensor([9.0, 24.0]), {"m": 1}))
-expect_equal("a mean along a dimension", came["from the left"], ("Quantity", torch.tensor([5.5]), {"m": 1}))
-expect_equal("minus a speed", came["against"], ("Quantity", torch.tensor([-1.5, -2.0]), {"m": 1, "s": -1}))
-expect_equal("flattened, by a view", came["a row"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
-expect_equal("a ratio and 1", came["a ratio and a number"], ("Quantity", torch.tensor([1.25, 2.0]), {}))
-expect_equal("the root of no units", came["the root of a ratio"], ("Quantity", torch.tensor([0.5, 1.0]), {}))
-expect_equal("the root of one over an area", came["its root"], ("Quantity", torch.tensor([0.5, 0.25]), {"m": -1}))
-expect_equal("units in another order", came["another speed"], ("Quantity", torch.tensor([2.0, 3.0]), {"m": 1, "s": -1}))
-for nonsense in ("a length and a time", "a length and a number", "a length and an area", "the root of a time",
-                 "the root of a volume", "the root of a product", "the logarithm of a length",
-                 "an exponential of a length"):
+expect_equal(
+    "one over a time, by `/`", came["rate"], ("Quantity", torch.tensor([0.5, 0.25]), {"s": -1})
+)
+expect_equal(
+    "a length, and twice another", came["far"], ("Quantity", torch.tensor([9.0, 24.0]), {"m": 1})
+)
+expect_equal(
+    "a mean along a dimension", came["from the left"], ("Quantity", torch.tensor([5.5]), {"m": 1})
+)
+expect_equal(
+    "minus a speed", came["against"], ("Quantity", torch.tensor([-1.5, -2.0]), {"m": 1, "s": -1})
+)
+expect_equal(
+    "flattened, by a view", came["a row"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1})
+)
+expect_equal(
+    "a ratio and 1", came["a ratio and a number"], ("Quantity", torch.tensor([1.25, 2.0]), {})
+)
+expect_equal(
+    "the root of no units", came["the root of a ratio"], ("Quantity", torch.tensor([0.5, 1.0]), {})
+)
+expect_equal(
+    "the root of one over an area",
+    came["its root"],
+    ("Quantity", torch.tensor([0.5, 0.25]), {"m": -1}),
+)
+expect_equal(
+    "units in another order",
+    came["another speed"],
+    ("Quantity", torch.tensor([2.0, 3.0]), {"m": 1, "s": -1}),
+)
+for nonsense in (
+    "a length and a time",
+    "a length and a number",
+    "a length and an area",
+    "the root of a time",
+    "the root of a volume",
+    "the root of a product",
+    "the logarithm of a length",
+    "an exponential of a length",
+):
     expect_equal(nonsense, came[nonsense], ("raised", "ValueError"))
 for unknown in ("the sine of a length", "a length in place"):
     expect_equal(unknown, came[unknown], ("raised", "NotImplementedError"))
@@ -708,6 +819,11 @@ for unknown in ("the sine of a length", "a length in place"):
 # %% test="Quantity" points=5
 # Graded
 check("Quantity")
+given = {
+    "length": (torch.tensor([3.0, 8.0]), {"m": 1}),
+    "first": (torch.ones(2, 3), {"m": 1, "s": -1}),
+    "second": (torch.ones(3, 1), {"s": 1}),
+}
 program = [
     ("area", "mul", "length", "length"),
     ("side", "sqrt", "area"),
@@ -717,13 +833,14 @@ program = [
     ("length, as it was", "abs", "length"),
     ("matrices", "mm", "first", "second"),
 ]
-given |= {"first": (torch.ones(2, 3), {"m": 1, "s": -1}), "second": (torch.ones(3, 1), {"s": 1})}
 came = driver.measure(Quantity, given, program)
 expect_equal("the side of a square", came["side"], ("Quantity", torch.tensor([3.0, 8.0]), {"m": 1}))
 expect_equal("a ratio", came["ratio"], ("Quantity", torch.tensor([1.0, 1.0]), {}))
 expect_equal("no such operator", came["log2 of a ratio"], ("raised", "NotImplementedError"))
 expect_equal("an operand keeps its units", came["length, as it was"][2], {"m": 1})
-expect_equal("a product of matrices", came["matrices"], ("Quantity", torch.full((2, 1), 3.0), {"m": 1}))
+expect_equal(
+    "a product of matrices", came["matrices"], ("Quantity", torch.full((2, 1), 3.0), {"m": 1})
+)
 ### BEGIN HIDDEN TESTS
 verify("Quantity", Quantity)
 ### END HIDDEN TESTS
@@ -787,8 +904,14 @@ expect_equal("mm has nothing to do here", read_slot(dump, "ADInplaceOrView"),
              ("fallthrough", "VariableFallbackKernel.cpp"))
 expect_equal("mm and Python", read_slot(dump, "Python"), ("fallback", "PythonFallbackKernel.cpp"))
 expect_equal("clone on a GPU", read_slot(driver.table("clone"), "CUDA")[0], "default")
-expect_equal("a batch of dropouts", read_slot(driver.table("dropout"), "FuncTorchBatched")[0], "batched")
-expect_equal("a view of a conjugate", read_slot(driver.table("view"), "Conjugate"), ("fallthrough", "ConjugateFallback.cpp"))
+expect_equal(
+    "a batch of dropouts", read_slot(driver.table("dropout"), "FuncTorchBatched")[0], "batched"
+)
+expect_equal(
+    "a view of a conjugate",
+    read_slot(driver.table("view"), "Conjugate"),
+    ("fallthrough", "ConjugateFallback.cpp"),
+)
 for no_key in ("Toaster", "PU", "Auto", "cpu", "Other"):
     expect_equal(f"no key {no_key}", read_slot(dump, no_key), ("nothing", ""))
 
@@ -876,7 +999,9 @@ expect_equal("views, copies and products", (found["views"], found["copies"], fou
              (79, 8, 17))
 tokens = torch.zeros(2, 3, dtype=torch.int64)
 found = driver.account(account, "a comparison, and its transpose", tokens, False)
-expect_equal("a small model", found, {"views": 1, "copies": 0, "products": 0, "rest": 3, "launches": 3})
+expect_equal(
+    "a small model", found, {"views": 1, "copies": 0, "products": 0, "rest": 3, "launches": 3}
+)
 found = driver.account(account, "a diagonal", tokens, False)
 expect_equal("another", found, {"views": 1, "copies": 0, "products": 0, "rest": 2, "launches": 2})
 found = driver.account(account, "a shuffle", tokens, False)
@@ -885,6 +1010,7 @@ expect_equal("one with a product", (found["views"], found["copies"], found["prod
 # %% test="account" points=4
 # Graded
 check("account")
+tokens = torch.zeros(2, 3, dtype=torch.int64)
 found, kinds = driver.account_of_two(account, tokens), ("views", "copies", "products")
 expect_equal("another model, there and back", [found["first"][kind] for kind in kinds], [9, 3, 2])
 expect_equal("and one after it", (found["second"]["views"], found["second"]["copies"]), (2, 1))

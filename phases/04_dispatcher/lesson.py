@@ -9,7 +9,7 @@
 #
 # Between `x @ w` and the loop that multiplies lies one table look-up. Everything that PyTorch does besides multiplying, recording gradients, casting, batching, compiling, pretending, is a column of that table.
 #
-# It takes an hour and a half. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import warnings
@@ -74,7 +74,14 @@ print(len(log.names), "operators; the commonest:", Counter(log.names).most_commo
 # %%
 with torch.inference_mode(), Ops() as quiet:
     same = model(tokens)
-print(len(quiet.names), "operators;", quiet.names.count("addmm"), "addmm;", quiet.names.count("linear"), "linear")
+print(
+    len(quiet.names),
+    "operators;",
+    quiet.names.count("addmm"),
+    "addmm;",
+    quiet.names.count("linear"),
+    "linear",
+)
 print("same logits:", torch.equal(logits, same))
 
 # %% [markdown]
@@ -228,7 +235,11 @@ def show(decision):
     """Print the slots that a call considers, and where it ends."""
     for entry in decision.considered:
         mark = "->" if entry is decision.winner else "  "
-        print(mark, f"{entry.key:16}", "falls through" if entry.fallthrough else f"{entry.kind}, {entry.file}")
+        print(
+            mark,
+            f"{entry.key:16}",
+            "falls through" if entry.fallthrough else f"{entry.kind}, {entry.file}",
+        )
 
 
 w = torch.randn(3, 4, requires_grad=True)
@@ -303,7 +314,12 @@ choice(
 
 # %%
 print(torch.ops.aten.add.overloads()[:4], "…")
-for op in (torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor, torch.ops.aten.add.out, torch.ops.aten.t.default):
+for op in (
+    torch.ops.aten.add.Tensor,
+    torch.ops.aten.add_.Tensor,
+    torch.ops.aten.add.out,
+    torch.ops.aten.t.default,
+):
     print(op._schema)
 
 # %% [markdown]
@@ -524,8 +540,9 @@ choice(
 
 # %%
 dispatch_table(
-    ["aten::mm", "aten::mul.Tensor", "aten::relu", "aten::t", "aten::add_.Tensor", "aten::linear", "aten::matmul",
-     "aten::reshape", "aten::softmax.int", "aten::_softmax", "aten::empty.memory_format", "aten::clone"],
+    ["aten::mm", "aten::mul.Tensor", "aten::relu", "aten::t", "aten::add_.Tensor",
+     "aten::linear", "aten::matmul", "aten::reshape", "aten::softmax.int", "aten::_softmax",
+     "aten::empty.memory_format", "aten::clone"],
     ["FuncTorchBatched", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "Conjugate", "Python",
      "BackendSelect", "Meta", "SparseCPU", "CUDA", "CPU"],
 )

@@ -133,7 +133,9 @@ verify("plan_rows", plan_rows)
 
 # %% solution="triton_softmax"
 @triton.jit
-def softmax_kernel(x_ptr, y_ptr, columns, x_row, x_column, y_row, y_column, BLOCK: tl.constexpr, ACC: tl.constexpr):
+def softmax_kernel(
+    x_ptr, y_ptr, columns, x_row, x_column, y_row, y_column, BLOCK: tl.constexpr, ACC: tl.constexpr
+):
     """One row of `y` from one row of `x`; the arguments are a proposal."""
     ### BEGIN SOLUTION
     row = tl.program_id(0).to(tl.int64)
@@ -159,30 +161,62 @@ def triton_softmax(x: torch.Tensor, y: torch.Tensor) -> None:
 x = driver.cut(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0], [900.0, -3.0, 900.0, -float("inf"), 0.0]]))
 y = driver.cut(torch.zeros(2, 5), 1, 3)
 expect_close("two rows", driver.fill(triton_softmax, x, y)["out"], torch.softmax(x, -1))
-expect_equal("beside them", driver.surroundings(y), driver.surroundings(driver.cut(torch.zeros(2, 5), 1, 3)))
-small = driver.cut(torch.tensor([[-0.2, 0.5, 1.5, 1.8, 0.6], [6.3, 6.3, 6.3, 6.3, 6.3]]).half(), 1, 2)
+expect_equal(
+    "beside them", driver.surroundings(y), driver.surroundings(driver.cut(torch.zeros(2, 5), 1, 3))
+)
+small = driver.cut(
+    torch.tensor([[-0.2, 0.5, 1.5, 1.8, 0.6], [6.3, 6.3, 6.3, 6.3, 6.3]]).half(), 1, 2
+)
 small_y = torch.zeros(2, 5).half()
-expect_equal("half precision", driver.fill(triton_softmax, small, small_y)["out"], torch.softmax(small.float(), -1).half())
-expect_close("bfloat16", driver.fill(triton_softmax, small.bfloat16(), small_y.bfloat16())["out"], torch.softmax(small.float(), -1).bfloat16())
+expect_equal(
+    "half precision",
+    driver.fill(triton_softmax, small, small_y)["out"],
+    torch.softmax(small.float(), -1).half(),
+)
+expect_close(
+    "bfloat16",
+    driver.fill(triton_softmax, small.bfloat16(), small_y.bfloat16())["out"],
+    torch.softmax(small.float(), -1).bfloat16(),
+)
 
 # %%
 nothing = driver.cut(torch.full((2, 3), -float("inf"), dtype=torch.float64))
-expect_equal("rows of -inf", driver.fill(triton_softmax, nothing, nothing.clone())["out"], torch.softmax(nothing, -1))
+expect_equal(
+    "rows of -inf",
+    driver.fill(triton_softmax, nothing, nothing.clone())["out"],
+    torch.softmax(nothing, -1),
+)
 exact = driver.cut(torch.tensor([[0.1, 0.2, 0.7]], dtype=torch.float64))
-expect_close("double precision", driver.fill(triton_softmax, exact, exact.clone())["out"], torch.softmax(exact, -1), rtol=1e-12, atol=0)
+expect_close(
+    "double precision",
+    driver.fill(triton_softmax, exact, exact.clone())["out"],
+    torch.softmax(exact, -1),
+    rtol=1e-12,
+    atol=0,
+)
 alike = torch.tensor([[1.0, 2.0, 0.0]]).expand(2, 3)
-expect_close("one row, expanded to two", driver.fill(triton_softmax, alike, torch.zeros(2, 3))["out"], torch.softmax(alike, -1))
+expect_close(
+    "one row, expanded to two",
+    driver.fill(triton_softmax, alike, torch.zeros(2, 3))["out"],
+    torch.softmax(alike, -1),
+)
 expect_equal("no rows", driver.fill(triton_softmax, x[:0], y[:0])["out"], torch.zeros(0, 5))
 late = torch.full((1, 1100), -float("inf"))
 late[:, 1050:] = 0.0
-expect_close("1100 columns", driver.fill(triton_softmax, late, torch.zeros(1, 1100))["out"], torch.softmax(late, -1))
+expect_close(
+    "1100 columns",
+    driver.fill(triton_softmax, late, torch.zeros(1, 1100))["out"],
+    torch.softmax(late, -1),
+)
 expect_equal("an H100 could run it", driver.compiled(triton_softmax, x, y), True)
 
 # %% test="triton_softmax" points=7
 # Graded
 check("triton_softmax")
 wide = driver.cut(torch.arange(-230.0, -160.0).reshape(1, 70))
-expect_close("70 columns", driver.fill(triton_softmax, wide, wide.clone())["out"], torch.softmax(wide, -1))
+expect_close(
+    "70 columns", driver.fill(triton_softmax, wide, wide.clone())["out"], torch.softmax(wide, -1)
+)
 ### BEGIN HIDDEN TESTS
 verify("triton_softmax", triton_softmax)
 ### END HIDDEN TESTS
@@ -251,26 +285,54 @@ def softmax_backward(g: torch.Tensor, y: torch.Tensor, dx: torch.Tensor) -> None
 g = driver.cut(torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, 1.0]]), 1, 2)
 y = driver.cut(torch.tensor([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]]), 7, 2)
 dx = driver.cut(torch.zeros(2, 3), 2, 7)
-expect_close("two rows", driver.fill(softmax_backward, g, y, dx)["out"], [[-0.0625, -0.8125, 0.875], [-0.0390625, -0.1015625, 0.140625]])
-expect_equal("beside them", driver.surroundings(dx), driver.surroundings(driver.cut(torch.zeros(2, 3), 2, 7)))
+expect_close(
+    "two rows",
+    driver.fill(softmax_backward, g, y, dx)["out"],
+    [[-0.0625, -0.8125, 0.875], [-0.0390625, -0.1015625, 0.140625]],
+)
+expect_equal(
+    "beside them", driver.surroundings(dx), driver.surroundings(driver.cut(torch.zeros(2, 3), 2, 7))
+)
 expect_equal("an H100 could run it", driver.compiled(softmax_backward, g, y, dx), True)
 
 # %%
 half_g, half_y = torch.tensor([[[2.9, -2.0, -3.0, -1.0]], [[0.05, 0.15, 0.4, 0.4]]]).half()
 came = driver.fill(softmax_backward, half_g, half_y, torch.zeros(1, 4).half())
-expect_close("half precision", came["out"], torch.tensor([[0.2327, -0.0368, -0.498, 0.3018]]).half(), rtol=1e-4, atol=0)
+expect_close(
+    "half precision",
+    came["out"],
+    torch.tensor([[0.2327, -0.0368, -0.498, 0.3018]]).half(),
+    rtol=1e-4,
+    atol=0,
+)
 expect_equal("g and y are as they were", came["kept"], True)
 exact = torch.tensor([[0.1, 0.2, 0.7]], dtype=torch.float64)
-expect_close("double precision", driver.fill(softmax_backward, exact, exact, exact.clone())["out"], exact * (exact - 0.54), rtol=1e-12, atol=0)
-expect_equal("no rows", driver.fill(softmax_backward, g[:0], y[:0], dx[:0])["out"], torch.zeros(0, 3))
+expect_close(
+    "double precision",
+    driver.fill(softmax_backward, exact, exact, exact.clone())["out"],
+    exact * (exact - 0.54),
+    rtol=1e-12,
+    atol=0,
+)
+expect_equal(
+    "no rows", driver.fill(softmax_backward, g[:0], y[:0], dx[:0])["out"], torch.zeros(0, 3)
+)
 even = torch.full((1, 1100), 1 / 1100)
-expect_close("1100 columns", driver.fill(softmax_backward, torch.ones(1, 1100), even, torch.ones(1, 1100))["out"], torch.zeros(1, 1100))
+expect_close(
+    "1100 columns",
+    driver.fill(softmax_backward, torch.ones(1, 1100), even, torch.ones(1, 1100))["out"],
+    torch.zeros(1, 1100),
+)
 
 # %% test="softmax_backward" points=5
 # Graded
 check("softmax_backward")
+y = driver.cut(torch.tensor([[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]]), 7, 2)
+dx = driver.cut(torch.zeros(2, 3), 2, 7)
 alike = torch.tensor(2.0).expand(2, 3)
-expect_equal("the same everywhere", driver.fill(softmax_backward, alike, y, dx)["out"], torch.zeros(2, 3))
+expect_equal(
+    "the same everywhere", driver.fill(softmax_backward, alike, y, dx)["out"], torch.zeros(2, 3)
+)
 ### BEGIN HIDDEN TESTS
 verify("softmax_backward", softmax_backward)
 ### END HIDDEN TESTS
@@ -353,7 +415,11 @@ def reductions(ptx: str) -> tuple[int, int]:
 narrow = driver.compile_softmax(600)
 wide = driver.compile_softmax(4096)
 expect_equal("a load, guarded", accesses("@%p1 ld.global.b32 %r1, [%rd1];"), (1, 0))
-expect_equal("a word on caches", widths("@%p2 st.global.L1::evict_first.b16 [ %rd5 + 0 ], { %rs7 };", "st"), [2])
+expect_equal(
+    "a word on caches",
+    widths("@%p2 st.global.L1::evict_first.b16 [ %rd5 + 0 ], { %rs7 };", "st"),
+    [2],
+)
 lines = """// ld.global.b32 in a comment, and bar.sync
 $L__BB0_1:
 ld.global.u8 %rs1, [%rd1];
@@ -370,14 +436,18 @@ expect_equal("600 columns: loads and stores", accesses(narrow), (8, 8))
 expect_equal("4096 columns: loads and stores", accesses(wide), (8, 8))
 expect_equal("600 columns, one by one", widths(narrow, "ld"), [4] * 8)
 expect_equal("4096 columns, four by four", widths(wide, "ld"), [16] * 8)
-expect_equal("a maximum and a sum: five steps in a warp, two among four", reductions(narrow), (14, 5))
+expect_equal(
+    "a maximum and a sum: five steps in a warp, two among four", reductions(narrow), (14, 5)
+)
 print(*[line for line in wide.splitlines() if ".global." in line], sep="\n")
 
 # %% test="read_ptx" points=4
 # Graded
 check("read_ptx")
 one_warp = driver.compile_softmax(640, torch.bfloat16, num_warps=1)
-expect_equal("bfloat16, in one warp", (widths(one_warp, "st"), reductions(one_warp)), ([16] * 4, (10, 0)))
+expect_equal(
+    "bfloat16, in one warp", (widths(one_warp, "st"), reductions(one_warp)), ([16] * 4, (10, 0))
+)
 ### BEGIN HIDDEN TESTS
 verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 ### END HIDDEN TESTS
@@ -459,11 +529,20 @@ def make_softmax(name: str, forward, backward) -> None:
     ### END SOLUTION
 
 # %%
-x, g = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T, torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+x, g = (
+    torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T,
+    torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]),
+)
 came = driver.run_operator(make_softmax, x, g, 0.5)
 expect_close("softmax(x + b)", came["output"], torch.softmax(x + torch.tensor([0.0, 0.5, 1.0]), -1))
-expect_close("its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]])
-expect_close("a backward that gives twice as much", driver.run_operator(make_softmax, x, g, 0.5, 2.0)["gradient"], 2 * came["gradient"])
+expect_close(
+    "its gradient", came["gradient"], [[0.2029, -0.2431, 0.0402], [-0.0269, 0.0537, -0.0269]]
+)
+expect_close(
+    "a backward that gives twice as much",
+    driver.run_operator(make_softmax, x, g, 0.5, 2.0)["gradient"],
+    2 * came["gradient"],
+)
 fake = [((2, 3), (1, 2), torch.float64, "cpu"), ((4, 2, 3), (6, 3, 1), torch.float16, "cuda")]
 right = [((2, 3), (3, 1), torch.float64, "cpu"), ((4, 2, 3), (6, 3, 1), torch.float16, "cuda")]
 expect_equal("its fake", driver.fakes(make_softmax, fake), right)
@@ -473,11 +552,14 @@ expect_equal("opcheck", set(driver.opcheck(make_softmax, x).values()), {"SUCCESS
 # %% test="make_softmax" points=5
 # Graded
 check("make_softmax")
+x = torch.tensor([[1.0, 2.0], [0.0, 5.0], [-3.0, 1.0]]).T
 came = driver.trace_operator(make_softmax, x)
 expect_equal("one graph", came["graphs"], 1)
 expect_equal("a gradient, traced", came["gradient"], ((2, 3), (3, 1)))
 schemas = driver.schema_of(make_softmax).values()
-expect_equal("what the two take", [one["arguments"] for one in schemas], [["Tensor"], ["Tensor", "Tensor"]])
+expect_equal(
+    "what the two take", [one["arguments"] for one in schemas], [["Tensor"], ["Tensor", "Tensor"]]
+)
 expect_equal("whether they write into it", [one["writes"] for one in schemas], [False, False])
 ### BEGIN HIDDEN TESTS
 verify("make_softmax", make_softmax)
@@ -545,15 +627,21 @@ def make_twice(name: str, forward, backward) -> None:
     ### END SOLUTION
 
 # %%
-x, g = torch.tensor([[0.0, 1.0, -1.0], [2.0, 0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.5], [0.0, 2.0, -1.0]])
+x, g = (
+    torch.tensor([[0.0, 1.0, -1.0], [2.0, 0.0, 1.0]]),
+    torch.tensor([[1.0, 0.0, 0.5], [0.0, 2.0, -1.0]]),
+)
 came = driver.run_twice(make_twice, x, g, torch.tensor([[0.0, 1.0, 2.0], [1.0, -1.0, 0.0]]))
-expect_close("the gradient", came["gradient"], [[0.1738, -0.1927, 0.0189], [0.0430, 0.1859, -0.2289]])
+expect_close(
+    "the gradient", came["gradient"], [[0.1738, -0.1927, 0.0189], [0.0430, 0.1859, -0.2289]]
+)
 expect_close("of g", came["of_g"], [[-0.2069, 0.1029, 0.1040], [0.2826, -0.1418, -0.1408]])
 expect_close("of x", came["of_x"], [[-0.1090, 0.0732, 0.0358], [0.1133, -0.2799, 0.1666]])
 
 # %% test="make_twice" points=4
 # Graded
 check("make_twice")
+x = torch.tensor([[0.0, 1.0, -1.0], [2.0, 0.0, 1.0]])
 expect_equal("gradgradcheck", driver.gradgradcheck(make_twice, x), True)
 ### BEGIN HIDDEN TESTS
 verify("make_twice", make_twice)
@@ -596,7 +684,9 @@ def bytes_moved(rows: int, columns: int, dtype: torch.dtype, passes: int, backwa
     ### END SOLUTION
 
 
-def least_seconds(moved: int, elements: int, backward: bool, bandwidth: float, flops: float) -> tuple[float, str]:
+def least_seconds(
+    moved: int, elements: int, backward: bool, bandwidth: float, flops: float
+) -> tuple[float, str]:
     """The seconds that moving and computing take at least, and which of the two decides."""
     ### BEGIN SOLUTION
     memory = moved / bandwidth
@@ -616,7 +706,11 @@ expect_equal("a slow calculator", least_seconds(8000, 1000, False, 1e9, 1e8), (5
 check("roofline")
 expect_equal("its backward", bytes_moved(64, 600, torch.float32, 1, True), 460_800)
 expect_equal("a backward in two passes, float64", bytes_moved(3, 4, torch.float64, 2, True), 480)
-expect_equal("a backward that computes for longer", least_seconds(8000, 1000, True, 1e9, 4e8), (1e-05, "compute"))
+expect_equal(
+    "a backward that computes for longer",
+    least_seconds(8000, 1000, True, 1e9, 4e8),
+    (1e-05, "compute"),
+)
 expect_equal("equally long", least_seconds(8000, 1000, False, 8e9, 5e9), (1e-06, "memory"))
 ### BEGIN HIDDEN TESTS
 verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
@@ -676,15 +770,26 @@ def swap_softmax(model: MiniGPT, softmax) -> None:
 small, tokens = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4, 1], [5, 0, 2, 6]])
 came = driver.swap(swap_softmax, small, 0, tokens)
 expect_close("a row of the logits", came["logits"][1, 3, :4], [0.7115, 1.6394, -0.5825, 0.6046])
-expect_close("the same row, as probabilities", came["probabilities"][1, 3], torch.softmax(1.5 * came["logits"][1, 3], -1))
+expect_close(
+    "the same row, as probabilities",
+    came["probabilities"][1, 3],
+    torch.softmax(1.5 * came["logits"][1, 3], -1),
+)
 expect_equal("the same parameters", came["parameters"], True)
 expect_equal("under the same names", came["names"], list(MiniGPT(small).state_dict()))
-expect_equal("other models, made before and later", [torch.equal(a, b) for a, b in zip(came["others"][:2], came["others"][2:])], [True, True])
-expect_close("their logits are torch's", came["others"][0][1, 3, :4], [0.7114, 1.6481, -0.6029, 0.5979])
+expect_equal(
+    "other models, made before and later",
+    [torch.equal(a, b) for a, b in zip(came["others"][:2], came["others"][2:])],
+    [True, True],
+)
+expect_close(
+    "their logits are torch's", came["others"][0][1, 3, :4], [0.7114, 1.6481, -0.6029, 0.5979]
+)
 
 # %% test="swap_softmax" points=6
 # Graded
 check("swap_softmax")
+small, tokens = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4, 1], [5, 0, 2, 6]])
 expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
 ### BEGIN HIDDEN TESTS
 verify("swap_softmax", swap_softmax)

@@ -9,7 +9,7 @@
 #
 # A kernel is a loop that runs on a device. An operator is a kernel that PyTorch knows: autograd goes back through it, the compiler plans around it, a fake tensor passes through it without a number being computed. The loop is the smaller half of the work.
 #
-# It takes an hour and a half. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two and a half hours. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. How long they take on one that is, an H100, was recorded; towards the end you read that record. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
 
@@ -71,8 +71,10 @@ torch.manual_seed(0)
 model = load_minigpt()
 tokens = torch.zeros(2, 32, dtype=torch.int64)
 logits = model(tokens).detach()
-print(f"largest difference from torch.softmax: {(Softmax.apply(logits) - logits.softmax(-1)).abs().max():.0e}")
-print("gradcheck:", gradcheck(Softmax.apply, torch.randn(2, 5, dtype=torch.float64, requires_grad=True)))
+apart = (Softmax.apply(logits) - logits.softmax(-1)).abs().max()
+print(f"largest difference from torch.softmax: {apart:.0e}")
+double = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+print("gradcheck:", gradcheck(Softmax.apply, double))
 
 # %% [markdown]
 # Right in every digit that float32 has, and `gradcheck`, which compares the backward with finite differences, is content. She makes it MiniGPT's softmax, which takes one line, and the model's probabilities are what they were.
@@ -99,7 +101,9 @@ def attempt(action, lines=4):
         print(f"{type(error).__name__}:", *(f"\n  {line.strip()[:230]}" for line in said), "\n  …")
 
 
-attempt(lambda: torch.compile(model.probabilities, fullgraph=True, backend="aot_eager")(tokens).shape)
+attempt(
+    lambda: torch.compile(model.probabilities, fullgraph=True, backend="aot_eager")(tokens).shape
+)
 
 # %% [markdown]
 # Neither the class nor the model has a word of that. The compiler follows Python line by line, into our function, into the launcher, into the interpreter that plays GPU here, and somewhere there it asks a tensor without data for its address. (On a GPU it would stumble elsewhere, or recognise the launch and get by. The mistake is the same: it looks *into* a thing that it should take as a whole.)
@@ -220,7 +224,9 @@ def rms_1(x):
     """RMS norm of x (rows, columns), by the first kernel."""
     rows, columns = x.shape
     y = torch.empty(rows, columns, dtype=x.dtype)
-    launch(rms_first, (rows,), x, y, columns, x.stride(0), EPS, BLOCK=triton.next_power_of_2(columns))
+    launch(
+        rms_first, (rows,), x, y, columns, x.stride(0), EPS, BLOCK=triton.next_power_of_2(columns)
+    )
     return y
 
 
@@ -355,7 +361,10 @@ print("PyTorch:", [round(peak, 3) for peak in low.amax(1).tolist()])
 from utils.softmax import compile_kernel
 
 code = compile_kernel(
-    row_peaks, {"x_ptr": "*fp32", "out_ptr": "*fp32", "columns": "i32"}, {"BLOCK": 128}, divisible=["x_ptr"]
+    row_peaks,
+    {"x_ptr": "*fp32", "out_ptr": "*fp32", "columns": "i32"},
+    {"BLOCK": 128},
+    divisible=["x_ptr"],
 )
 lines = [line.strip() for line in code.ptx.splitlines()]
 load = next(k for k, line in enumerate(lines) if "ld.global" in line)
@@ -403,7 +412,9 @@ choice(
 def rms_2(x):
     y = x.new_empty(x.shape)
     rows, columns = x.shape
-    launch(rms_second, (rows,), x, y, columns, *x.stride(), EPS, BLOCK=triton.next_power_of_2(columns))
+    launch(
+        rms_second, (rows,), x, y, columns, *x.stride(), EPS, BLOCK=triton.next_power_of_2(columns)
+    )
     return y
 
 
@@ -427,9 +438,9 @@ print("kernel:", rms_2(brain)[0].tolist())
 
 # %%
 @triton.jit
-def rms_kernel(x_ptr, y_ptr, columns, x_row, x_column, EPS: tl.constexpr, ACC: tl.constexpr, BLOCK: tl.constexpr):
-    line = tl.program_id(0).to(tl.int64)
-    place = tl.arange(0, BLOCK)
+def rms_kernel(x_ptr, y_ptr, columns, x_row, x_column,
+               EPS: tl.constexpr, ACC: tl.constexpr, BLOCK: tl.constexpr):
+    line, place = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + line * x_row + place * x_column, mask=place < columns, other=0.0)
     x = x.to(ACC)
     mean = tl.sum(x * x) / columns
@@ -442,7 +453,8 @@ def run_rows(kernel, out, *inputs):
     rows, columns = out.shape
     strides = [step for tensor in inputs for step in tensor.stride()]
     wide = tl.float64 if out.dtype == torch.float64 else tl.float32
-    launch(kernel, (rows,), *inputs, out, columns, *strides, EPS, wide, triton.next_power_of_2(columns))
+    block = triton.next_power_of_2(columns)
+    launch(kernel, (rows,), *inputs, out, columns, *strides, EPS, wide, block)
     return out
 
 # %%
@@ -450,7 +462,10 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
     x = (300 * torch.randn(4, 600)).to(dtype)
     y = run_rows(rms_kernel, torch.empty_like(x), x)
     true = rms_plain(x.double())
-    print(f"{str(dtype):15} largest error {(y - true).abs().max():.0e}, one step at 4 is {4 * torch.finfo(dtype).eps:.0e}")
+    print(
+        f"{str(dtype):15} largest error {(y - true).abs().max():.0e}, one step at 4 is "
+        f"{4 * torch.finfo(dtype).eps:.0e}"
+    )
 
 # %% [markdown]
 # Every error is at most a step of the type that was asked for. One trap is left, and it is the interpreter's again. **Predict.** float64 numbers are stored in a bfloat16 tensor; the kernel converts.
@@ -465,7 +480,10 @@ def to_bfloat16(x_ptr, y_ptr, BY_FLOAT32: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(y_ptr + place, x.to(tl.bfloat16))
 
 
-numbers, out = torch.tensor([1.0, 2.0, 3.0, 0.5], dtype=torch.float64), torch.empty(4, dtype=torch.bfloat16)
+numbers, out = (
+    torch.tensor([1.0, 2.0, 3.0, 0.5], dtype=torch.float64),
+    torch.empty(4, dtype=torch.bfloat16),
+)
 for by_float32 in (False, True):
     launch(to_bfloat16, (1,), numbers, out, by_float32, BLOCK=4)
     print(f"by way of float32: {by_float32!s:5} ", out.tolist())
@@ -620,7 +638,9 @@ def keep_inputs(ctx, inputs, output):
     ctx.save_for_backward(*inputs)  # those of the forward, or g and x
 
 
-rms_norm.register_autograd(lambda ctx, g: rms_norm_backward(g, *ctx.saved_tensors), setup_context=keep_inputs)
+rms_norm.register_autograd(
+    lambda ctx, g: rms_norm_backward(g, *ctx.saved_tensors), setup_context=keep_inputs
+)
 
 # %% [markdown]
 # It may not. The compiler traces the backward just as it traces the forward, on tensors without data, and would meet a bare kernel there: the opening's mistake once more, one floor lower. So the backward is an operator as well, with a fake of its own. In the matrix below you will see what else it is good for.
@@ -645,8 +665,10 @@ def _(x):
 
 
 dispatch_table(
-    ["hood::rms_norm", "hood::rms_norm_backward", "open_the_hood::softmax", "aten::_softmax", "aten::softmax.int"],
-    ["AutocastCPU", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView", "Python", "Meta", "SparseCPU", "CUDA", "CPU"],
+    ["hood::rms_norm", "hood::rms_norm_backward", "open_the_hood::softmax",
+     "aten::_softmax", "aten::softmax.int"],
+    ["AutocastCPU", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView", "Python", "Meta",
+     "SparseCPU", "CUDA", "CPU"],
 )
 
 # %% [markdown]
@@ -746,7 +768,9 @@ def samples(dtype=torch.float32):
 
 def compare(op):
     for x in samples():
-        torch.testing.assert_close(op(x.detach().clone(memory_format=torch.preserve_format)), rms_plain(x).detach())
+        torch.testing.assert_close(
+            op(x.detach().clone(memory_format=torch.preserve_format)), rms_plain(x).detach()
+        )
 
 
 def compile_both_ways(op):
@@ -778,18 +802,23 @@ def fresh(x):
     return x.new_empty(x.shape)
 
 
-def version(name, forward=lambda x: run_rows(rms_kernel, fresh(x), x), fake=fresh, formula=rms_norm_backward):
+def rms(x):
+    return run_rows(rms_kernel, fresh(x), x)
+
+
+def version(name, forward=rms, fake=fresh, formula=rms_norm_backward):
     """An operator like rms_norm, but for what is given."""
     made = custom_op(f"hood::{name}", forward, mutates_args=(), schema="(Tensor x) -> Tensor")
     if fake:
         made.register_fake(fake)
     if formula:
-        made.register_autograd(lambda ctx, g: formula(g, *ctx.saved_tensors), setup_context=keep_inputs)
+        back = lambda ctx, g: formula(g, *ctx.saved_tensors)
+        made.register_autograd(back, setup_context=keep_inputs)
     return made
 
-
+# %%
 def in_place(x):
-    return x.copy_(run_rows(rms_kernel, fresh(x), x)).clone(memory_format=torch.contiguous_format)
+    return x.copy_(rms(x)).clone(memory_format=torch.contiguous_format)
 
 
 def by_block(x):  # the sum divided by BLOCK, which is 8 for the 6 columns of the samples
@@ -804,12 +833,16 @@ def by_block_backward(g, x):  # and its true derivative
 versions = {
     "right": rms_norm,
     "divides by BLOCK": version("by_block", forward=by_block, formula=by_block_backward),
-    "float32 inside": version("narrow", forward=lambda x: run_rows(rms_kernel, fresh(x.float()), x.float()).to(x.dtype)),
+    "float32 inside": version(
+        "narrow", forward=lambda x: run_rows(rms_kernel, fresh(x.float()), x.float()).to(x.dtype)
+    ),
     "half the gradient": version("half", formula=lambda g, x: rms_norm_backward(g, x) / 2),
     "no formula": version("no_formula", formula=None),
     "no fake": version("no_fake", fake=None),
     "fake like its input": version("like_input", fake=torch.empty_like),
-    "bare kernel in backward": version("bare", formula=lambda g, x: run_rows(rms_backward_kernel, fresh(x), g, x)),
+    "bare kernel in backward": version(
+        "bare", formula=lambda g, x: run_rows(rms_backward_kernel, fresh(x), g, x)
+    ),
     "writes to its input": version("in_place", forward=in_place),
 }
 
@@ -849,9 +882,15 @@ choice(
 model.softmax = softmax
 torch._dynamo.reset()
 graphs = []
-step = torch.compile(model.probabilities, backend=lambda graph, inputs: graphs.append(graph) or graph)
+step = torch.compile(
+    model.probabilities, backend=lambda graph, inputs: graphs.append(graph) or graph
+)
 print("same probabilities:", torch.allclose(step(tokens), before, atol=1e-6))
-print(len(graphs), "graph; its last calls:", *[str(node.target) for node in graphs[0].graph.nodes][-3:-1])
+print(
+    len(graphs),
+    "graph; its last calls:",
+    *[str(node.target) for node in graphs[0].graph.nodes][-3:-1],
+)
 
 # %% [markdown]
 # One graph, without `fullgraph` having to insist, and the operator stands in it under its name, behind the LM head's `linear`. In [phase 06](06_compile.ipynb#cell-id=a-graph-is-data) you will rewrite such graphs.
@@ -916,7 +955,11 @@ kernel_ptx(rms_kernel, code, line=6)
 
 # %%
 for warps in (4, 1):
-    found = Counter(name for name in for_hopper(600, warps).ptx.split() if name.startswith(("shfl", "bar.", "ld.global", "st.shared")))
+    found = Counter(
+        name
+        for name in for_hopper(600, warps).ptx.split()
+        if name.startswith(("shfl", "bar.", "ld.global", "st.shared"))
+    )
     print(f"{warps} warps:", dict(found))
 
 # %% [markdown]
@@ -947,7 +990,13 @@ from utils.softmax import compiled
 
 for align in (1, 8):
     found = loads(compiled("sm_90", columns=600, align=align))
-    print(f"groups of {align}:", *(f"{times} × {name.replace('.L1::evict_first.L2::cache_hint', '…')}" for name, times in found.items()))
+    print(
+        f"groups of {align}:",
+        *(
+            f"{times} × {name.replace('.L1::evict_first.L2::cache_hint', '…')}"
+            for name, times in found.items()
+        ),
+    )
 
 # %% tags=["hide-input"]
 choice(
@@ -966,7 +1015,10 @@ choice(
 # %%
 for warps in (1, 2, 4, 8, 16):
     code = for_hopper(16384, warps, known=["columns", "x_row"])
-    print(f"{warps:2} warps: {code.registers:3} registers a thread, {code.stack:5} bytes spilled to memory")
+    print(
+        f"{warps:2} warps: {code.registers:3} registers a thread, {code.stack:5} bytes spilled to "
+        "memory"
+    )
 
 # %% [markdown]
 # It *spills*: what finds no register goes to memory and comes back, the very traffic that one pass was to spare. (The figures are those of NVIDIA's assembler, which Triton's package brings along.)
@@ -977,7 +1029,9 @@ for warps in (1, 2, 4, 8, 16):
 choices = [triton.Config({}, num_warps=warps) for warps in (4, 8, 16)]
 tuned = triton.autotune(choices, key=["columns"])(rms_kernel)
 print(type(tuned).__name__, "around the same kernel:", tuned.fn is rms_kernel)
-attempt(lambda: launch(tuned, (1,), torch.randn(1, 8), torch.empty(1, 8), 8, 8, 1, EPS, tl.float32, 8))
+attempt(
+    lambda: launch(tuned, (1,), torch.randn(1, 8), torch.empty(1, 8), 8, 8, 1, EPS, tl.float32, 8)
+)
 
 # %% [markdown]
 # Its candidates differ in what the compiler was just asked for, 4, 8 or 16 warps, and which is fastest only a GPU can say: so `launch` refuses to pretend.
@@ -1027,8 +1081,8 @@ for dtype, itemsize in {"float32": 4, "bfloat16": 2}.items():
 
 # %%
 corrected = {("forward", 2, 4096, 32768): Launch(False, 32768, 32)}  # what the table said before
-names = ("direction", "itemsize", "rows", "columns")
-shapes = dict.fromkeys(tuple(one[name] for name in names) for one in record.result("tune")["measured"])
+names, tuned = ("direction", "itemsize", "rows", "columns"), record.result("tune")["measured"]
+shapes = dict.fromkeys(tuple(one[name] for name in names) for one in tuned)
 lost, worst = {}, []
 for shape in shapes:
     seconds = tried(*shape)
@@ -1039,7 +1093,7 @@ print(f"within 3 %: {sum(share <= 0.03 for share in lost.values())} of {len(lost
 for shape, share in lost.items():
     if share > 0.03:
         print(f"{share:.1%} lost:", *shape, f" best of {min(tried(*shape).values()) * 1e6:.1f} µs")
-print(f"the worst takes {median(worst):.1f} times as long as the best, or up to {max(worst):.1f} times")
+print(f"the worst takes {median(worst):.1f} times as long as the best, up to {max(worst):.1f}")
 
 # %% [markdown]
 # 37 of 40, where up to a factor of 2.4 was to be lost. That is what reading is worth: what it leaves for a GPU to say are a few percent. Two of the three misses are a tenth of a microsecond. The third is a real one, and reading didn't see it coming. Look up the two launches: which kernel was better?
@@ -1099,7 +1153,10 @@ print("µs, 65,536 × 600       bound      copy      ours  compiled PyTorch's")
 for direction in ("forward", "backward"):
     for dtype in ("float32", "bfloat16"):
         moved, took = measured(65_536, 600, dtype, direction)
-        times = (moved / BANDWIDTH, *(took[name] for name in ("copy", "triton", "compiled", "torch")))
+        times = (
+            moved / BANDWIDTH,
+            *(took[name] for name in ("copy", "triton", "compiled", "torch")),
+        )
         print(f"{direction:8} {dtype:9}", *(f"{time * 1e6:9.1f}" for time in times))
 
 # %% [markdown]
@@ -1116,7 +1173,7 @@ from utils.views import roofline
 
 
 def work(batch):
-    """FLOPs, bytes and perhaps seconds, in float32, at the end of MiniGPT, for `batch` × 32 tokens."""
+    """FLOPs, bytes and perhaps seconds, in float32, at MiniGPT's end, for `batch` × 32 tokens."""
     rows = 32 * batch
     took = [measured(rows, 600)[1]["triton"]] if batch in SEQUENCES else []
     return {
@@ -1129,7 +1186,8 @@ def work(batch):
 SEQUENCES = (2, 16, 128, 2048)
 for batch in SEQUENCES:
     _, moved, took = work(batch)["softmax, one pass"]
-    print(f"{batch:5,} sequences: {took * 1e6:6.1f} µs, {moved / BANDWIDTH / took:4.0%} of the bandwidth")
+    share = moved / BANDWIDTH / took
+    print(f"{batch:5,} sequences: {took * 1e6:6.1f} µs, {share:4.0%} of the bandwidth")
 roofline(work, peak_flops=FLOPS, peak_bandwidth=BANDWIDTH)
 
 # %% [markdown]
@@ -1180,7 +1238,10 @@ print("\n".join(lines[first:first + 5]))
 # %%
 for dtype in ("float32", "bfloat16"):
     moved, took = measured(1024, 131_072, dtype)
-    print(f"{dtype:8} 3N at 3.35 TB/s: {1.5 * moved / BANDWIDTH * 1e6:5.1f} µs at least; measured {took['triton'] * 1e6:5.1f} µs")
+    print(
+        f"{dtype:8} 3N at 3.35 TB/s: {1.5 * moved / BANDWIDTH * 1e6:5.1f} µs at least; measured "
+        f"{took['triton'] * 1e6:5.1f} µs"
+    )
 
 # %% [markdown]
 # Faster than the memory could be. So part of the second reading never went there: the caches had it, and more of it in bfloat16, where a row has half the bytes.
@@ -1188,7 +1249,11 @@ for dtype in ("float32", "bfloat16"):
 # And the operator, where PyTorch is told:
 
 # %%
-print(inspect.getsource(op._save_output) + inspect.getsource(op._vjp) + inspect.getsource(op._vjp_of_backward))
+print(
+    inspect.getsource(op._save_output)
+    + inspect.getsource(op._vjp)
+    + inspect.getsource(op._vjp_of_backward)
+)
 
 # %% [markdown]
 # **Predict.** Our `twice` could be differentiated no further, for it detached. Can this one? Ask it for a third derivative.

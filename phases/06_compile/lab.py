@@ -100,22 +100,40 @@ def reporting_backend(report: list):
     ### END SOLUTION
 
 # %%
-x, weight = torch.tensor([[1.0, -2.0, 3.0], [0.0, 4.0, -1.0]]), torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.5, 2.0]])
-came = driver.report(reporting_backend, [("linear",), ("relu",), ("scale", 2.0), ("relu",)], x, [weight])
+x, weight = (
+    torch.tensor([[1.0, -2.0, 3.0], [0.0, 4.0, -1.0]]),
+    torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.5, 2.0]]),
+)
+came = driver.report(
+    reporting_backend, [("linear",), ("relu",), ("scale", 2.0), ("relu",)], x, [weight]
+)
 expect_equal("one graph", len(came["report"]), 1)
-expect_equal("its operations", came["report"][0]["ops"], [("linear", (2, 2)), ("relu", (2, 2)), ("mul", (2, 2)), ("relu", (2, 2))])
+expect_equal(
+    "its operations",
+    came["report"][0]["ops"],
+    [("linear", (2, 2)), ("relu", (2, 2)), ("mul", (2, 2)), ("relu", (2, 2))],
+)
 expect_equal("its inputs", came["report"][0]["inputs"], [(2, 3), (2, 3)])
 expect_equal("its outputs", came["report"][0]["outputs"], 1)
 expect_equal("what it returns", came["results"], [[torch.tensor([[0.0, 10.0], [8.0, 0.0]])]])
 came = driver.report(reporting_backend, [("neg",), ("first", 2), ("keep",), ("sum", 0)], x)
-expect_equal("methods, and what is no tensor", came["report"][0]["ops"], [("neg", (2, 3)), ("chunk", None), ("getitem", (1, 3)), ("sum", (3,))])
+expect_equal(
+    "methods, and what is no tensor",
+    came["report"][0]["ops"],
+    [("neg", (2, 3)), ("chunk", None), ("getitem", (1, 3)), ("sum", (3,))],
+)
 expect_equal("two outputs", came["report"][0]["outputs"], 2)
 
 # %% test="reporting_backend" points=3
 # Graded
 check("reporting_backend")
+x = torch.tensor([[1.0, -2.0, 3.0], [0.0, 4.0, -1.0]])
 came = driver.report(reporting_backend, [("exp",), ("break",), ("relu",)], x)
-expect_equal("two graphs", [graph["ops"] for graph in came["report"]], [[("exp", (2, 3))], [("relu", (2, 3))]])
+expect_equal(
+    "two graphs",
+    [graph["ops"] for graph in came["report"]],
+    [[("exp", (2, 3))], [("relu", (2, 3))]],
+)
 ### BEGIN HIDDEN TESTS
 verify("reporting_backend", reporting_backend)
 ### END HIDDEN TESTS
@@ -189,21 +207,52 @@ def count_graphs(calls: list[tuple[tuple[int, ...], torch.dtype, float]]) -> lis
 
 # %%
 f32, f64 = torch.float32, torch.float64
-expect_equal("two dtypes", count_graphs([((3,), f32, 2), ((3,), f64, 2), ((3,), f32, 2)]), [1, 2, 2])
-expect_equal("sizes", count_graphs([((3,), f32, 2), ((4,), f32, 2), ((5,), f32, 2), ((1,), f32, 2)]), [1, 2, 2, 3])
-expect_equal("numbers", count_graphs([((3,), f32, 2), ((3,), f32, 3), ((3,), f32, 1), ((3,), f32, 0)]), [1, 2, 2, 2])
+expect_equal(
+    "two dtypes", count_graphs([((3,), f32, 2), ((3,), f64, 2), ((3,), f32, 2)]), [1, 2, 2]
+)
+expect_equal(
+    "sizes",
+    count_graphs([((3,), f32, 2), ((4,), f32, 2), ((5,), f32, 2), ((1,), f32, 2)]),
+    [1, 2, 2, 3],
+)
+expect_equal(
+    "numbers",
+    count_graphs([((3,), f32, 2), ((3,), f32, 3), ((3,), f32, 1), ((3,), f32, 0)]),
+    [1, 2, 2, 2],
+)
 dimensions = [((2, 3), f32, 2), ((3,), f32, 2), ((4,), f32, 2), ((2, 3), f32, 2)]
 expect_equal("dimensions", count_graphs(dimensions), [1, 2, 2, 2])
 expect_equal("torch agrees", driver.count_as_torch_does(dimensions), [1, 2, 2, 2])
-expect_equal("sizes of 0 and 1", count_graphs([((n,), f32, 2) for n in (3, 0, 4, 0, 1, 0)]), [1, 2, 3, 3, 4, 4])
-expect_equal("two sizes", count_graphs([(shape, f32, 2) for shape in ((3, 4), (3, 5), (3, 6), (7, 6), (8, 9))]), [1, 2, 2, 3, 3])
-expect_equal("a number, then sizes", count_graphs([((3,), f32, 2), ((3,), f32, 3), ((4,), f32, 3), ((5,), f32, 2)]), [1, 2, 3, 3])
+expect_equal(
+    "sizes of 0 and 1",
+    count_graphs([((n,), f32, 2) for n in (3, 0, 4, 0, 1, 0)]),
+    [1, 2, 3, 3, 4, 4],
+)
+expect_equal(
+    "two sizes",
+    count_graphs([(shape, f32, 2) for shape in ((3, 4), (3, 5), (3, 6), (7, 6), (8, 9))]),
+    [1, 2, 2, 3, 3],
+)
+expect_equal(
+    "a number, then sizes",
+    count_graphs([((3,), f32, 2), ((3,), f32, 3), ((4,), f32, 3), ((5,), f32, 2)]),
+    [1, 2, 3, 3],
+)
 
 # %% test="count_graphs" points=4
 # Graded
 check("count_graphs")
-expect_equal("ten numbers of dimensions", count_graphs([((2,) * n, f32, 2) for n in range(10)]), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8])
-expect_equal("a size, of whatever dtype", count_graphs([((3,), f32, 2), ((4,), f64, 2), ((5,), f64, 2), ((5,), f32, 2)]), [1, 2, 2, 3])
+f32, f64 = torch.float32, torch.float64
+expect_equal(
+    "ten numbers of dimensions",
+    count_graphs([((2,) * n, f32, 2) for n in range(10)]),
+    [1, 2, 3, 4, 5, 6, 7, 8, 8, 8],
+)
+expect_equal(
+    "a size, of whatever dtype",
+    count_graphs([((3,), f32, 2), ((4,), f64, 2), ((5,), f64, 2), ((5,), f32, 2)]),
+    [1, 2, 2, 3],
+)
 ### BEGIN HIDDEN TESTS
 verify("count_graphs", count_graphs)
 ### END HIDDEN TESTS
@@ -246,7 +295,11 @@ def broken_rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 x, negative = torch.tensor([[3.0, -1.0], [0.5, 2.0]]), torch.tensor([[-3.0, 1.0], [0.5, -2.0]])
 print("gate ", driver.compiled(broken_gate, [x], [negative])["graphs"], "graphs")
 print("scale", driver.compiled(broken_scale, [x], [0 * x])["graphs"], "graphs")
-print("rows ", driver.compiled(broken_rows, [x, torch.tensor([1, 2])], [x, torch.tensor([2, 0])])["graphs"], "graphs")
+print(
+    "rows ",
+    driver.compiled(broken_rows, [x, torch.tensor([1, 2])], [x, torch.tensor([2, 0])])["graphs"],
+    "graphs",
+)
 
 # %% [markdown]
 # Mend them as `gate(x)`, `scale(x)` and `row_sums(x, lengths)`. Compiled without `fullgraph`, each is
@@ -308,10 +361,19 @@ came = driver.compiled(scale, [x], [0 * x])
 expect_equal("scale", came["values"], [x / 3, 0 * x])
 expect_close("its gradients", came["gradients"], [torch.full((2, 2), 1 / 3), torch.ones(2, 2)])
 expect_equal("graphs of scale", came["graphs"], 1)
-mixed, endless = torch.tensor([[-1.0, 3.0], [-0.5, -1.0]]), torch.tensor([[float("inf"), -float("inf")], [1.0, 1.0]])
-expect_equal("gate of other sums", driver.compiled(gate, [mixed], [0 * x], [endless]), {**driver.compiled(broken_gate, [mixed], [0 * x], [endless]), "graphs": 1})
+mixed, endless = (
+    torch.tensor([[-1.0, 3.0], [-0.5, -1.0]]),
+    torch.tensor([[float("inf"), -float("inf")], [1.0, 1.0]]),
+)
+expect_equal(
+    "gate of other sums",
+    driver.compiled(gate, [mixed], [0 * x], [endless]),
+    {**driver.compiled(broken_gate, [mixed], [0 * x], [endless]), "graphs": 1},
+)
 block = mixed.reshape(2, 1, 2)
-expect_equal("three dimensions", [gate(block), scale(-block)], [broken_gate(block), broken_scale(-block)])
+expect_equal(
+    "three dimensions", [gate(block), scale(-block)], [broken_gate(block), broken_scale(-block)]
+)
 tiny = torch.tensor([1e-50, -3e-50], dtype=torch.float64)
 expect_close("tiny numbers", scale(tiny), tiny / 3e-50)
 
@@ -323,7 +385,11 @@ came = driver.compiled(row_sums, [padded, torch.tensor([2, 0])], [padded, torch.
 expect_equal("row_sums", came["values"], [torch.tensor([3.0, 0.0]), torch.tensor([1.0, 15.0])])
 expect_equal("graphs of row_sums", came["graphs"], 1)
 endless = torch.tensor([[float("inf"), 1.0, 2.0], [1.0, float("nan"), 2.0]], dtype=torch.float64)
-expect_equal("infinity and NaN within", row_sums(endless, torch.tensor([1, 3])), broken_rows(endless, torch.tensor([1, 3])))
+expect_equal(
+    "infinity and NaN within",
+    row_sums(endless, torch.tensor([1, 3])),
+    broken_rows(endless, torch.tensor([1, 3])),
+)
 ### BEGIN HIDDEN TESTS
 verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 ### END HIDDEN TESTS
@@ -396,30 +462,56 @@ def softmax_backend(op):
 # %%
 x = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]])
 sharp, plain = driver.sharper, lambda x, dim: torch.softmax(x, dim)
-came = driver.replaced(softmax_backend, [("torch.softmax(x, dim=dim)", -1), ("F.softmax(x, dim)", 1)], x)
+came = driver.replaced(
+    softmax_backend, [("torch.softmax(x, dim=dim)", -1), ("F.softmax(x, dim)", 1)], x
+)
 expect_close("functions", came["values"], [sharp(x), sharp(x / 2)])
 came = driver.replaced(softmax_backend, [("x.softmax(dim)", 1), ("nn.Softmax(dim)(x)", -1)], x)
 expect_close("a method and a module", came["values"], [sharp(x), sharp(x / 2)])
-came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 0), ("x.log_softmax(dim)", 1)], x)
+came = driver.replaced(
+    softmax_backend, [("torch.softmax(x, dim)", 0), ("x.log_softmax(dim)", 1)], x
+)
 expect_close("where it does not fit", came["values"], [plain(x, 0), torch.log_softmax(x / 2, 1)])
 came = driver.replaced(softmax_backend, [("torch.softmax(x, dim, dtype=float64)", 1)], x)
 expect_close("another dtype", came["values"], [torch.softmax(x, 1, dtype=torch.float64)])
-came = driver.replaced(softmax_backend, [("x.softmax(dim, float64)", 1), ("torch.softmax(x, dim, dtype=None)", 1)], x)
-expect_close("a dtype, and none", came["values"], [torch.softmax(x, 1, dtype=torch.float64), sharp(x / 2)])
+came = driver.replaced(
+    softmax_backend, [("x.softmax(dim, float64)", 1), ("torch.softmax(x, dim, dtype=None)", 1)], x
+)
+expect_close(
+    "a dtype, and none", came["values"], [torch.softmax(x, 1, dtype=torch.float64), sharp(x / 2)]
+)
 came = driver.replaced(softmax_backend, [("x.softmax(dim, dtype=float64)", 1)], x.double())
 expect_close("the dtype that it has", came["values"], [torch.softmax(x.double(), 1)])
 cube = torch.arange(8.0).reshape(2, 2, 2)
-came = driver.replaced(softmax_backend, [("torch.softmax(input=x, dim=dim)", 2), ("x.softmax(dim)", 1)], cube)
+came = driver.replaced(
+    softmax_backend, [("torch.softmax(input=x, dim=dim)", 2), ("x.softmax(dim)", 1)], cube
+)
 expect_close("three dimensions", came["values"], [sharp(cube), plain(cube / 2, 1)])
-came = driver.replaced(softmax_backend, [("x[None].softmax(dim + 1)[0]", 1), ("F.softmax(x, dim)", -1)], x, chained=True)
+came = driver.replaced(
+    softmax_backend,
+    [("x[None].softmax(dim + 1)[0]", 1), ("F.softmax(x, dim)", -1)],
+    x,
+    chained=True,
+)
 expect_close("a softmax of a softmax", came["values"], [sharp(x), sharp(sharp(x))])
 
 # %% test="softmax_backend" points=6
 # Graded
 check("softmax_backend")
-came = driver.replaced(softmax_backend, [("torch.softmax(x, dim)", 1)], x, torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]))
+x, sharp = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]]), driver.sharper
+came = driver.replaced(
+    softmax_backend,
+    [("torch.softmax(x, dim)", 1)],
+    x,
+    torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]),
+)
 expect_close("there", came["values"], [sharp(x)])
-expect_close("and back", came["gradient"], [[0.2168, -0.2066, -0.0103], [-0.0713, 0.1427, -0.0713]], atol=1e-4)
+expect_close(
+    "and back",
+    came["gradient"],
+    [[0.2168, -0.2066, -0.0103], [-0.0713, 0.1427, -0.0713]],
+    atol=1e-4,
+)
 ### BEGIN HIDDEN TESTS
 verify("softmax_backend", softmax_backend)
 ### END HIDDEN TESTS
@@ -500,11 +592,15 @@ def needed(roots, there):
 joint, outputs = driver.joint_graph([("linear",), ("relu",), ("sin",)], [(2, 3), (4, 3)])
 print(joint.graph)
 expect_equal("a layer", saved(joint, outputs), ["primals_1", "t", "relu"])
-expect_equal("nothing is kept", computed_again(joint, ["primals_1", "relu"], []), ["t", "mm", "relu"])
+expect_equal(
+    "nothing is kept", computed_again(joint, ["primals_1", "relu"], []), ["t", "mm", "relu"]
+)
 expect_equal("the product is kept", computed_again(joint, ["relu", "t"], ["mm"]), ["t", "relu"])
 joint, outputs = driver.joint_graph([("softmax",), ("keep",), ("exp",), ("sum", 0)], [(2, 3)])
 expect_equal("two results", saved(joint, outputs), ["_softmax", "exp"])
-expect_equal("one of two is kept", computed_again(joint, ["_softmax", "exp"], ["_softmax"]), ["exp"])
+expect_equal(
+    "one of two is kept", computed_again(joint, ["_softmax", "exp"], ["_softmax"]), ["exp"]
+)
 
 # %% test="saved" points=5
 # Graded
@@ -571,7 +667,9 @@ def fuse(nodes: list[tuple[str, str, list[str]]]) -> list[list[str]]:
     ### END SOLUTION
 
 
-def stored(nodes: list[tuple[str, str, list[str]]], groups: list[list[str]], outputs: list[str]) -> list[str]:
+def stored(
+    nodes: list[tuple[str, str, list[str]]], groups: list[list[str]], outputs: list[str]
+) -> list[str]:
     """Names of the nodes whose results must be written to memory."""
     ### BEGIN SOLUTION
     place = {name: at for at, group in enumerate(groups) for name in group}
@@ -580,24 +678,49 @@ def stored(nodes: list[tuple[str, str, list[str]]], groups: list[list[str]], out
     ### END SOLUTION
 
 # %%
-head = [("t", "library", ["x", "w"]), ("s", "pointwise", ["t", "b"]), ("m", "reduction", ["s"]), ("d", "pointwise", ["s", "m"]),
-        ("e", "pointwise", ["d"]), ("z", "reduction", ["e"]), ("y", "pointwise", ["e", "z"])]
+head = [
+    ("t", "library", ["x", "w"]),
+    ("s", "pointwise", ["t", "b"]),
+    ("m", "reduction", ["s"]),
+    ("d", "pointwise", ["s", "m"]),
+    ("e", "pointwise", ["d"]),
+    ("z", "reduction", ["e"]),
+    ("y", "pointwise", ["e", "z"]),
+]
 expect_equal("a head with a softmax", fuse(head), [["t"], ["s", "m"], ["d", "e", "z"], ["y"]])
 expect_equal("what it stores", stored(head, fuse(head), ["y"]), ["t", "s", "m", "e", "z", "y"])
-chain = [("a", "pointwise", ["x"]), ("b", "pointwise", ["a"]), ("c", "pointwise", ["a", "b"]), ("d", "pointwise", ["x"])]
+chain = [
+    ("a", "pointwise", ["x"]),
+    ("b", "pointwise", ["a"]),
+    ("c", "pointwise", ["a", "b"]),
+    ("d", "pointwise", ["x"]),
+]
 expect_equal("pointwise", fuse(chain), [["a", "b", "c"], ["d"]])
 expect_equal("what it stores", stored(chain, [["a", "b", "c"], ["d"]], ["c", "d"]), ["c", "d"])
-expect_equal("one output, which is read as well", stored(chain, [["a", "b", "c"], ["d"]], ["a"]), ["a"])
+expect_equal(
+    "one output, which is read as well", stored(chain, [["a", "b", "c"], ["d"]], ["a"]), ["a"]
+)
 known = [("m", "reduction", ["x"]), ("a", "pointwise", ["m"]), ("c", "pointwise", ["a", "m"])]
 expect_equal("a sum that is known", fuse(known), [["m"], ["a", "c"]])
-sides = [("a", "pointwise", ["x"]), ("m", "reduction", ["a"]), ("b", "pointwise", ["y"]), ("c", "pointwise", ["a", "b"]), ("d", "pointwise", ["a"])]
+sides = [
+    ("a", "pointwise", ["x"]),
+    ("m", "reduction", ["a"]),
+    ("b", "pointwise", ["y"]),
+    ("c", "pointwise", ["a", "b"]),
+    ("d", "pointwise", ["a"]),
+]
 expect_equal("two groups", fuse(sides), [["a", "m", "d"], ["b", "c"]])
 expect_equal("groups that are given", stored(sides, [["a", "d"], ["m"], ["b", "c"]], []), ["a"])
 
 # %% test="fuse" points=4
 # Graded
 check("fuse")
-late = [("a", "pointwise", ["x"]), ("p", "library", ["a"]), ("b", "pointwise", ["a", "p"]), ("c", "pointwise", ["a"])]
+late = [
+    ("a", "pointwise", ["x"]),
+    ("p", "library", ["a"]),
+    ("b", "pointwise", ["a", "p"]),
+    ("c", "pointwise", ["a"]),
+]
 expect_equal("around a library", fuse(late), [["a", "c"], ["p"], ["b"]])
 expect_equal("what it stores", stored(late, fuse(late), ["c", "x", "a"]), ["a", "p", "c"])
 ### BEGIN HIDDEN TESTS
@@ -667,12 +790,24 @@ came = emitting.dumped(generated, ((2,), x, w), ((2,), x, w), ((2,), x[:, :2], w
 expect_equal("a module for each call", [len(texts) for texts in came["texts"]], [1, 1, 1])
 expect_equal("Python reads it", came["python"], [[True]] * 3)
 (first,), (again,), (other,) = came["texts"]
-expect_equal("two products", [text.count(" extern_kernels.mm(") for text in (first, again, other)], [2, 2, 2])
-expect_equal("from its beginning to its end", ["import torch\n" in first, "__main__" in first], [True, True])
-expect_equal("the sizes of the call", ["assert_size_stride(arg0_1, (2, 3)" in text for text in (first, again, other)], [True, True, False])
+expect_equal(
+    "two products", [text.count(" extern_kernels.mm(") for text in (first, again, other)], [2, 2, 2]
+)
+expect_equal(
+    "from its beginning to its end", ["import torch\n" in first, "__main__" in first], [True, True]
+)
+expect_equal(
+    "the sizes of the call",
+    ["assert_size_stride(arg0_1, (2, 3)" in text for text in (first, again, other)],
+    [True, True, False],
+)
 expect_equal("nothing is left on", came["left"], [[], [], []])
 came = emitting.dumped(generated, ((2, 1), x, w), back=True)
-expect_equal("two graphs, there and back", sorted("tangents_1" in text for text in came["texts"][0]), [False, False, True, True])
+expect_equal(
+    "two graphs, there and back",
+    sorted("tangents_1" in text for text in came["texts"][0]),
+    [False, False, True, True],
+)
 expect_equal("nothing is left on", came["left"], [[]])
 
 # %% [markdown]
@@ -689,6 +824,7 @@ print(lack or generated(probabilities, torch.randn(2, 64), torch.randn(600, 64))
 # %% test="generated" points=3
 # Graded
 check("generated")
+x, w = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 0.5]]), torch.eye(3)
 came = emitting.dumped(generated, ((1, 0), x, w), ((1,), x, w))
 expect_equal("a call that fails, and one that does not", came["raised"], [True, False])
 expect_equal("nothing is left on", came["left"], [[], []])
@@ -776,9 +912,15 @@ def called(code):
 gpu, cpu = driver.written("mlp_gpu"), driver.written("mlp_backward_cpu")
 print(gpu[gpu.index("    def call(") : gpu.index("runner =")])
 expect_equal("a kernel for a GPU", launches(gpu), ["triton_poi_fused_gelu_0"])
-expect_equal("two products of a library", library_calls(gpu), ["extern_kernels.mm", "extern_kernels.addmm"])
+expect_equal(
+    "two products of a library", library_calls(gpu), ["extern_kernels.mm", "extern_kernels.addmm"]
+)
 expect_equal("a kernel for a CPU", launches(cpu), ["cpp_fused_gelu_gelu_backward_0"])
-expect_equal("four products", library_calls(cpu), ["extern_kernels.mm", "extern_kernels.addmm", "extern_kernels.mm", "extern_kernels.mm"])
+expect_equal(
+    "four products",
+    library_calls(cpu),
+    ["extern_kernels.mm", "extern_kernels.addmm", "extern_kernels.mm", "extern_kernels.mm"],
+)
 text = """cpp_fused_add_0 = async_compile.cpp_pybinding(['float*'], '''
     cpp_fused_add_0(in)  # and extern_kernels.mm(in)
     buf0 = buf9; del buf9  # reuse
@@ -792,19 +934,26 @@ def call(args):
     buf7 = buf6; del buf6  # reuse
     del buf4
 """
-expect_equal("kernels, in order", launches(text), ["triton_red_sum_1", "cpp_fused_add_0", "triton_red_sum_1"])
+expect_equal(
+    "kernels, in order", launches(text), ["triton_red_sum_1", "cpp_fused_add_0", "triton_red_sum_1"]
+)
 expect_equal("a call of a library", library_calls(text), ["extern_kernels.convolution"])
 expect_equal("two buffers", reused(text), 2)
 
 # %% test="read_code" points=3
 # Graded
 check("read_code")
+gpu, cpu = driver.written("mlp_gpu"), driver.written("mlp_backward_cpu")
 expect_equal("one buffer each", [reused(gpu), reused(cpu)], [1, 1])
-short = "def call(args):\n    cpp_fused_add_0(buf0, buf1)\n    # cpp_fused_add_0(buf1) is done\n    buf2 = torch.ops.aten.sort.stable(buf1)\n"
+short = (
+    "def call(args):\n    cpp_fused_add_0(buf0, buf1)\n    # cpp_fused_add_0(buf1) is done\n"
+    "    buf2 = torch.ops.aten.sort.stable(buf1)\n"
+)
 expect_equal("a comment", launches(short), ["cpp_fused_add_0"])
 expect_equal("an operator of PyTorch", library_calls(short), ["torch.ops.aten.sort.stable"])
 head = driver.written("head_backward_cpu")
-expect_equal("an operator", library_calls(head), ["torch.ops.open_the_hood.softmax_backward.default", "extern_kernels.mm", "extern_kernels.mm"])
+ours = "torch.ops.open_the_hood.softmax_backward.default"
+expect_equal("an operator", library_calls(head), [ours, "extern_kernels.mm", "extern_kernels.mm"])
 ### BEGIN HIDDEN TESTS
 verify("read_code", launches=launches, library_calls=library_calls, reused=reused)
 ### END HIDDEN TESTS
@@ -858,23 +1007,51 @@ def compiled_head(model: MiniGPT, backend):
     ### END SOLUTION
 
 # %%
-x, g = torch.tensor([[1.0, 0.0, -1.0, 2.0], [0.5, 1.0, 1.0, 0.0]]), torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+x, g = (
+    torch.tensor([[1.0, 0.0, -1.0, 2.0], [0.5, 1.0, 1.0, 0.0]]),
+    torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+)
 came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 2.0), (x, 0.5)], g)
-expect_close("at a temperature of 1", came["values"][0], [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]], atol=1e-4)
-expect_close("at 2", came["values"][1], [[0.4736, 0.3922, 0.1342], [0.2105, 0.5835, 0.2060]], atol=1e-4)
+expect_close(
+    "at a temperature of 1",
+    came["values"][0],
+    [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]],
+    atol=1e-4,
+)
+expect_close(
+    "at 2", came["values"][1], [[0.4736, 0.3922, 0.1342], [0.2105, 0.5835, 0.2060]], atol=1e-4
+)
 expect_close("the bias's gradient", came["gradients"][0][2], [0.1630, -0.0581, -0.1049], atol=1e-4)
 expect_equal("graphs", came["graphs"], 1)
-expect_equal("the hidden states go into it, and phase 05's operator is in it", [came["hidden"], came["operator"]], [True, True])
+expect_equal(
+    "the hidden states go into it, and phase 05's operator is in it",
+    [came["hidden"], came["operator"]],
+    [True, True],
+)
 
 # %% test="compiled_head" points=4
 # Graded
 check("compiled_head")
+x = torch.tensor([[1.0, 0.0, -1.0, 2.0], [0.5, 1.0, 1.0, 0.0]])
+g = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 came = driver.run_head(compiled_head, 4, 3, 0, [(x, 1.0), (x, 1.0)], g, trained=0.5)
-deep = driver.run_head(compiled_head, 4, 3, 0, [(torch.stack([x, -x]).transpose(0, 1), 1.0)], g.expand(2, 2, 3))
-expect_close("a batch of two", deep["values"][0][:, 0], [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]], atol=1e-4)
+deep = driver.run_head(
+    compiled_head, 4, 3, 0, [(torch.stack([x, -x]).transpose(0, 1), 1.0)], g.expand(2, 2, 3)
+)
+expect_close(
+    "a batch of two",
+    deep["values"][0][:, 0],
+    [[0.5662, 0.3884, 0.0455], [0.1037, 0.7970, 0.0993]],
+    atol=1e-4,
+)
 alone = driver.run_head(compiled_head, 4, 3, 0, [(x[0], 0.125)], g[0])
 expect_close("a row alone, at 0.125", alone["values"][0], [0.9533, 0.0467, 0.0], atol=1e-4)
-expect_close("after a step of an optimizer", came["values"][1], [[0.6286, 0.3571, 0.0143], [0.0430, 0.9167, 0.0403]], atol=1e-4)
+expect_close(
+    "after a step of an optimizer",
+    came["values"][1],
+    [[0.6286, 0.3571, 0.0143], [0.0430, 0.9167, 0.0403]],
+    atol=1e-4,
+)
 ### BEGIN HIDDEN TESTS
 verify("compiled_head", compiled_head)
 ### END HIDDEN TESTS

@@ -9,7 +9,7 @@
 #
 # One line, and the same Python runs faster. Between that line and the machine there are a tracer, an optimizer and an emitter, and each of them hands the next a thing that you can take into your hands: a graph, two graphs, and a text in C++. This lesson opens all three on functions of yours.
 #
-# It takes an hour and a half. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two hours. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of [lesson 00](00_hello.ipynb#cell-id=which-python-which-pytorch-which-device)'s picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described, and how long it takes on a real one, an H100, was recorded. (To write it takes Triton, which has no build for macOS: two sections below can only be read there.)
 
@@ -375,7 +375,10 @@ three = torch.ones(3)
 numbers = {"int": (1, 2, 3, 4, 0, 5), "float": (0.5, 1.5, 2.5, 3.5), "bool": (True, False, True)}
 for name, given in numbers.items():
     print(f"{name:9}", [answer.graphs for answer in replay(times, [(three, k) for k in given])])
-print("str      ", [answer.graphs for answer in replay(length, [(three, k) for k in ("a", "bb", "c")])])
+print(
+    "str      ",
+    [answer.graphs for answer in replay(length, [(three, k) for k in ("a", "bb", "c")])],
+)
 
 # %%
 tensors = {
@@ -623,7 +626,9 @@ def normed(x):
     return F.layer_norm(x, (600,))
 
 
-print(*(node.name for node in captured(normed, wide[0])[0].graph.nodes if node.op == "call_function"))
+print(
+    *(node.name for node in captured(normed, wide[0])[0].graph.nodes if node.op == "call_function")
+)
 print(*(node.name for node in split(normed, wide[0]).forward.nodes if node.op == "call_function"))
 
 # %% [markdown]
@@ -640,7 +645,9 @@ def doubles(x):
 
 graphs, given = [], torch.ones(3)
 torch._dynamo.reset()
-torch.compile(doubles, backend=aot_autograd(fw_compiler=lambda gm, inputs: graphs.append(gm) or gm))(given)
+torch.compile(
+    doubles, backend=aot_autograd(fw_compiler=lambda gm, inputs: graphs.append(gm) or gm)
+)(given)
 print(graphs[0].code.strip())
 print("the caller's x:", given)
 
@@ -756,7 +763,11 @@ def over_all(x, gate):
 
 
 pair = [t.detach() for t in wide]
-versions = {"mean over the row": gated, "mean over the columns": over_columns, "mean over everything": over_all}
+versions = {
+    "mean over the row": gated,
+    "mean over the columns": over_columns,
+    "mean over everything": over_all,
+}
 
 # %%
 fusion_map(versions, *pair, version=2)
@@ -768,7 +779,10 @@ fusion_map(versions, *pair, version=2)
 
 # %%
 text = loops(written(gated, *pair)[0].code)
-print(*[line for line in text.splitlines() if "for(" in line or "load" in line or "store" in line], sep="\n")
+print(
+    *[line for line in text.splitlines() if "for(" in line or "load" in line or "store" in line],
+    sep="\n",
+)
 
 # %% [markdown]
 # Why? y has two readers, the mean and the product. If it isn't stored, each of them computes it anew. In Inductor's source (`should_realize_on_reuse`, in [`torch/_inductor/ir.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/ir.py)) stands a list of what is too dear for that on a CPU: exp, log, sigmoid, tanh. And once y is a tensor of its own, its loop is one over 1,228,800 elements, which no longer fits the loop over rows.
@@ -794,7 +808,7 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
 
 # %%
 def fastest(function, *args, seconds=0.7):
-    """The shortest run, in ms, of those that fit into the time: what an undisturbed machine can do."""
+    """The shortest run, in ms, of those that fit into the time: of an undisturbed machine."""
     times = []
     while sum(times) < seconds:
         begin = time.perf_counter()
@@ -810,7 +824,8 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
         quick = torch.compile(function)
         quick(*tall)
         plain, fast = fastest(function, *tall), fastest(quick, *tall)
-    print(f"{name:8} plain {plain:5.0f} ms, compiled {fast:5.0f} ms: {plain / fast:.1f} times as fast")
+    times = f"{plain / fast:.1f} times as fast"
+    print(f"{name:8} plain {plain:5.0f} ms, compiled {fast:5.0f} ms: {times}")
 
 # %% [markdown]
 # By bytes alone it would be twice, and 3.3 times. Times differ from machine to machine, and this page was made on a small and busy one. Less comes out where arithmetic is what takes the time, above all exponentials, which no fusion spares; or where the tensors find room in the processor's last cache, in which bytes are cheap (try `pair`, an eighth as tall). More comes out where memory itself is dear: what eager mode writes in between must be had from the operating system, page by page, in every call. On one thread and with rows like these it is mostly more.
@@ -865,7 +880,14 @@ def two_layers(x, w, v):
 square = [torch.randn(64, 64) for _ in range(3)]
 code = written(two_layers, *square)[0].code
 body = code[code.index("def call("):code.index("runner =")]
-print(*[line.strip() for line in body.splitlines() if any(word in line for word in ("extern", "cpp_", "reuse", "empty"))], sep="\n")
+print(
+    *[
+        line.strip()
+        for line in body.splitlines()
+        if any(word in line for word in ("extern", "cpp_", "reuse", "empty"))
+    ],
+    sep="\n",
+)
 
 # %% [markdown]
 # Nothing: it calls the library that eager mode calls, `extern_kernels.mm`. What you see here is the module's `call`, Python once more: buffers are made, kernels are called in order, and buffers are given away.
@@ -896,7 +918,10 @@ def compiled_anew(function, x):
     begin = time.perf_counter()
     torch.compile(function)(x)
     seconds = time.perf_counter() - begin
-    found = counters["aot_autograd"]["autograd_cache_hit"], counters["inductor"]["fxgraph_cache_hit"]
+    found = (
+        counters["aot_autograd"]["autograd_cache_hit"],
+        counters["inductor"]["fxgraph_cache_hit"],
+    )
     said = ["found" if number else "not found" for number in found]
     return f"{seconds:6.2f} s; for AOTAutograd {said[0]}, for Inductor {said[1]}"
 
@@ -937,8 +962,11 @@ def compare(name, function, *args):
         quick(*args)
         cost = time.perf_counter() - begin
         plain, fast = fastest(function, *args), fastest(quick, *args)
-    pays = f"pays after {1000 * cost / (plain - fast):,.0f} calls" if fast < 0.9 * plain else "never pays"
-    print(f"{name:21} {plain:7.3f} ms plain, {fast:7.3f} ms compiled, {cost:4.1f} s to compile: {pays}")
+    pays = "never pays"
+    if fast < 0.9 * plain:
+        pays = f"pays after {1000 * cost / (plain - fast):,.0f} calls"
+    times = f"{plain:7.3f} ms plain, {fast:7.3f} ms compiled"
+    print(f"{name:21} {times}, {cost:4.1f} s to compile: {pays}")
 
 # %%
 def gelu(x):
@@ -1020,7 +1048,9 @@ finally:
 from torch._inductor.utils import run_and_get_code
 
 result, texts = run_and_get_code(torch.compile(rms), x)
-print([line.split()[0] for text in texts for line in text.splitlines() if "async_compile.cpp" in line])
+print(
+    [line.split()[0] for text in texts for line in text.splitlines() if "async_compile.cpp" in line]
+)
 
 # %% [markdown]
 # Only what has been compiled by the end of the call is among them, and a backward is compiled when somebody first goes back. `TORCH_COMPILE_DEBUG=1` leaves the same texts in a folder, `torch_compile_debug`, with the graphs that came before them; but here a cache is silent, and of what lies on the disk already there is nothing in that folder.
@@ -1045,7 +1075,13 @@ def head_op(hidden, weight, bias, heat):
 
 
 weights = [model.lm_head.weight.detach(), model.lm_head.bias.detach(), torch.tensor([2.0])]
-fusion_map({"torch.softmax": head_plain, "our operator": head_op}, torch.randn(2048, 64), *weights, device="cuda", version=2)
+fusion_map(
+    {"torch.softmax": head_plain, "our operator": head_op},
+    torch.randn(2048, 64),
+    *weights,
+    device="cuda",
+    version=2,
+)
 
 # %% [markdown]
 # An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator); so the multiplication before it, which could have been done while the row was in registers, is a pass of its own: a read and a write of all logits more. PyTorch's softmax is decomposed, fuses with what stands before it, and becomes one kernel.
@@ -1060,10 +1096,12 @@ print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['da
 for name in ("torch", "operator"):
     for direction in ("forward", "backward"):
         text = record.text(f"inductor_{name}_{direction}.py.txt")
-        steps = text[text.index("def call("):text.index("runner =")].splitlines()
+        steps = text[text.index("def call(") : text.index("runner =")].splitlines()
         print(f"\n{direction}, {'our operator' if name == 'operator' else 'torch.softmax'}")
         for step in map(str.strip, steps):
-            if not step.startswith("#") and any(word in step for word in ("empty", "extern", ".run", "ops.", "reuse")):
+            if not step.startswith("#") and any(
+                word in step for word in ("empty", "extern", ".run", "ops.", "reuse")
+            ):
                 print("   ", step.split("(")[0])
 
 # %% [markdown]
@@ -1073,7 +1111,9 @@ for name in ("torch", "operator"):
 
 # %%
 cases = record.result("softmax")["cases"]
-kinds = [(direction, dtype) for direction in ("forward", "backward") for dtype in ("float32", "float16")]
+kinds = [
+    (direction, dtype) for direction in ("forward", "backward") for dtype in ("float32", "float16")
+]
 print("compiled : ours   ", *(f"{direction} {dtype:8}" for direction, dtype in kinds))
 for rows, columns in ((65_536, 600), (8_192, 4_096), (4_096, 32_768), (1_024, 131_072)):
     shares = []
@@ -1090,7 +1130,10 @@ for rows, columns in ((65_536, 600), (8_192, 4_096), (4_096, 32_768), (1_024, 13
 for columns in (600, 1024, 1025, 4096):
     logits = torch.randn(8192, columns, dtype=torch.float16)
     text = written(lambda x: torch.softmax(x, -1), logits, device="cuda")[0].code
-    print(f"{columns:5,} columns: loads: {text.count('tl.load(')}, loops: {text.count('for r0_offset')}")
+    print(
+        f"{columns:5,} columns: loads: {text.count('tl.load(')}, loops: "
+        f"{text.count('for r0_offset')}"
+    )
 
 # %% [markdown]
 # There is the rule of thumb that you were to remember. Beyond 1,024 Inductor no longer keeps a row: it runs the online softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), and reads everything a second time. Mostly that comes out of a cache, so by count of bytes from *memory* nothing is lost, and in float32, at 4,096, nothing is lost in time. With half the bytes to wait for, it doesn't hide any more. Ours keeps a half-precision row of 4,096, and of up to 16,384, by taking more warps. Beyond that it loops as well, though it begins its second walk at the end of the row, where the caches are warm. (Keep in mind that the text above is by your version of the compiler, and the times by an earlier one.)

@@ -12,14 +12,15 @@
 # says nothing, all points count. The lab follows
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
-# In the end you write the whole loop, on an empty page. It trains a MiniGPT from nothing, until that
-# beats two n-gram models, and it draws the same curve in 16 bits and in parts.
+# In the end you write the whole loop, on an empty page. With it you train a MiniGPT from nothing
+# until it beats two n-gram models, and you show that its loss curve stays the same in 16 bits and
+# with batches in parts.
 #
 # Most of your functions are called with plain values, and what they return is compared. Where that
-# is not enough, a *driver* of `utils/drivers/training.py` does the running: it reads your dataset,
-# gives your code a model, or stops a training run and lets your code go on with it. Each
-# graded cell begins with `check(...)`, which gives the verdict that grading would: it uses the same
-# drivers, with sizes, numbers and seeds that you have not seen, new ones each time.
+# is not enough, a *driver* of `utils/drivers/training.py` calls your code: it reads your dataset,
+# gives your code a model, or stops a training run and lets your code go on with it. Each graded cell
+# begins with `check(...)`, which gives the verdict that grading would give. It uses the same drivers,
+# each time with new sizes, numbers and seeds.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another.
 # Stuck? Each holds two hints, folded away. Run the next cell, then start.
@@ -54,13 +55,13 @@ from utils.views import loss_curves
 # - near the end a window is shorter: the last token of all has nothing after it, so it is no input;
 # - there is an item for each i whose window has at least one target. `len(dataset)` says how many
 #   there are, and an index beyond them raises `IndexError`. Negative ones are not asked for.
-# - Whoever writes into an item changes nothing else: neither the tokens, nor another item, nor the
-#   other half of the pair, nor what comes when the item is asked for again.
+# - Writing into an item changes nothing else: neither the tokens, nor another item, nor the other
+#   half of the pair, nor what comes when the item is asked for again.
 #
 # A batch needs one length. `dataset.collate(items)` takes a list of such pairs and returns two
 # tensors, (B, T) int64, where T is the longest length among them. On the right, inputs are filled
-# up with `pad`, and targets with -100, which `F.cross_entropy` ignores. `pad` may also be a word of
-# the text like any other.
+# up with `pad`, and targets with -100, which `F.cross_entropy` ignores. The number `pad` may also
+# occur in the text, as a word like any other.
 #
 # <details><summary>How many windows are there?</summary>
 #
@@ -97,7 +98,9 @@ class TokenWindows(Dataset):
         return piece[:-1].clone(), piece[1:].clone()
         ### END SOLUTION
 
-    def collate(self, items: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def collate(
+        self, items: list[tuple[torch.Tensor, torch.Tensor]]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets of a batch, (B, T) each."""
         ### BEGIN SOLUTION
         longest = max(len(inputs) for inputs, _ in items)
@@ -113,7 +116,9 @@ class TokenWindows(Dataset):
 words = torch.tensor([5, 6, 7, 8, 9, 0, 3])
 came = driver.windows(TokenWindows, {"tokens": words, "context": 4, "stride": 2, "pad": 0})
 expect_equal("windows of seven tokens", came["length"], 3)
-expect_equal("the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9])))
+expect_equal(
+    "the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9]))
+)
 expect_equal("the last", came["items"][2], (torch.tensor([9, 0]), torch.tensor([0, 3])))
 expect_equal("past the end", came["past the end"], "IndexError")
 dataset = TokenWindows(words, 4, 2, 0)
@@ -121,15 +126,20 @@ loaded = list(DataLoader(dataset, batch_size=2, collate_fn=dataset.collate))
 expect_equal("the second batch", loaded[1], (torch.tensor([[9, 0]]), torch.tensor([[0, 3]])))
 
 # %%
-came = driver.overwritten(TokenWindows, {"tokens": words.clone(), "context": 4, "stride": 2, "pad": 0})
+came = driver.overwritten(
+    TokenWindows, {"tokens": words.clone(), "context": 4, "stride": 2, "pad": 0}
+)
 expect_equal("the tokens, after zeros were written into an item", came["stream"], words)
 expect_equal("the next item", came["next"][0], torch.tensor([7, 8, 9, 0]))
 
 # %% test="TokenWindows" points=4
 # Graded
 check("TokenWindows")
-came = driver.loaded(TokenWindows, {"tokens": words, "context": 4, "stride": 4, "pad": 1}, 2)
-expect_equal("one batch", came[0], (torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]), torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]])))
+words = torch.tensor([5, 6, 7, 8, 9, 0, 3])
+text = {"tokens": words, "context": 4, "stride": 4, "pad": 1}
+batch, wanted = driver.loaded(TokenWindows, text, 2)[0]
+expect_equal("one batch", batch, torch.tensor([[5, 6, 7, 8], [9, 0, 1, 1]]))
+expect_equal("its targets", wanted, torch.tensor([[6, 7, 8, 9], [0, 3, -100, -100]]))
 ### BEGIN HIDDEN TESTS
 verify("TokenWindows", TokenWindows)
 ### END HIDDEN TESTS
@@ -141,31 +151,33 @@ verify("TokenWindows", TokenWindows)
 # are read when they are needed, one for collating tensors and numbers, one for tuples and dicts.*
 # From the lesson: [What a loader does](../../notebooks/07_training.ipynb#cell-id=what-a-loader-does).
 #
-# Write a class `Loader(dataset, batch_size, shuffle, drop_last, generator, collate)`, in a cell that is
-# as good as empty, and without anything of `torch.utils.data`: it is what you are building. In
-# `for batch in loader:` it deals one epoch.
+# Write a class `Loader(dataset, batch_size, shuffle, drop_last, generator, collate)`. The cell for it
+# is nearly empty. Use nothing of `torch.utils.data`, because that is what you are building. A loop
+# `for batch in loader:` goes through one epoch.
 #
-# A dataset is whatever answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on: a list, a
-# `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
+# A dataset is anything that answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on: a
+# list, a `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
 #
-# - **How many.** Each `batch_size` items are a batch. What is left over at the end of an epoch is a
-#   smaller one, and with `drop_last` it is left out. `len(loader)` is the number of an epoch's batches.
-#   There may be no items, and fewer than a batch.
-# - **Which.** Without `shuffle` an epoch goes through the items in order. There may be 10¹⁵ of them, so
-#   nothing of that length can be built. With `shuffle` its order is
-#   `torch.randperm(len(dataset), generator=generator)`, drawn once for each epoch, either at
-#   `iter(loader)` or when its first batch is asked for. Nothing else is drawn from `generator`, a
-#   `torch.Generator`, and without `shuffle` nothing at all; it may be `None` then. Torch's global
-#   generator is left as it was.
-# - **When.** The items of a batch are read when that batch is asked for, each once, and in the batch's
-#   order. Nothing else is ever read. Several iterators of one loader may be under way at once, each in
-#   its own epoch.
+# - **How many.** Each `batch_size` items are a batch. If fewer are left at the end of an epoch, they
+#   are a smaller batch; with `drop_last` they are left out. `len(loader)` is the number of batches in
+#   an epoch. There may be no items, and fewer than a batch.
+# - **Which, without `shuffle`.** An epoch goes through the items in order. There may be 10¹⁵ of them,
+#   so build nothing of that length. Nothing is drawn from `generator`, which may be `None`.
+# - **Which, with `shuffle`.** The order of an epoch is
+#   `torch.randperm(len(dataset), generator=generator)`, where `generator` is a `torch.Generator`. It is
+#   drawn once for each epoch, either at `iter(loader)` or when the first batch is asked for. Nothing
+#   else is drawn from `generator`. Torch's global generator is left as it was.
+# - **When.** The items of a batch are read when that batch is asked for: each once, in the order of the
+#   batch, and no other item. Several iterators of one loader may be in use at once, each in its own
+#   epoch.
 # - **As what.** If `collate` is a function, it gets the list of a batch's items, and what it returns is
-#   the batch. If it is `None`, the items, which are all of one kind, are put together by it. Tensors of
-#   one shape are stacked along a new first dimension. Numbers become a tensor, float64 for floats, int64
-#   for ints, bool for bools. Strings stay a list (or a tuple). Tuples become one tuple (or a list, as torch's loader
-#   has it) and dicts one dict, in which each place is put together in the same way, however deep they
-#   lie in each other. A batch's dicts have the same keys, but these may come in another order.
+#   the batch. If it is `None`, you put the items together; they are all of one kind.
+#   - Tensors of one shape are stacked along a new first dimension.
+#   - Numbers become a tensor: float64 for floats, int64 for ints, bool for bools.
+#   - Strings stay a list (or a tuple).
+#   - Tuples become one tuple (or a list, as torch's loader has it), and dicts one dict. Each place in
+#     them is put together in the same way, however deep. The dicts of a batch have the same keys,
+#     which may come in another order.
 #
 # <details><summary>What has to remember where an epoch is?</summary>
 #
@@ -185,7 +197,9 @@ verify("TokenWindows", TokenWindows)
 class Loader:
     """Deals the items of a dataset in batches; each `iter(loader)` is one epoch."""
 
-    def __init__(self, dataset, batch_size: int, shuffle: bool, drop_last: bool, generator, collate):
+    def __init__(
+        self, dataset, batch_size: int, shuffle: bool, drop_last: bool, generator, collate
+    ):
         ### BEGIN SOLUTION
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.shuffle, self.generator = shuffle, generator
@@ -229,9 +243,17 @@ letters = ["a", "b", "c", "d", "e"]
 loader = Loader(letters, 2, False, False, None, None)
 expect_equal("in order", list(loader), [["a", "b"], ["c", "d"], ["e"]])
 expect_equal("without the rest", list(Loader(letters, 2, False, True, None, "".join)), ["ab", "cd"])
-lengths = [len(Loader(range(n), 4, False, drop, None, None)) for n in (0, 8, 10) for drop in (False, True)]
+lengths = [
+    len(Loader(range(n), 4, False, drop, None, None)) for n in (0, 8, 10) for drop in (False, True)
+]
 expect_equal("how many batches", lengths, [0, 0, 2, 2, 3, 2])
-settings = {"batch_size": 2, "shuffle": False, "drop_last": False, "generator": None, "collate": "list"}
+settings = {
+    "batch_size": 2,
+    "shuffle": False,
+    "drop_last": False,
+    "generator": None,
+    "collate": "list",
+}
 came = driver.dealt(Loader, 10**15, [settings], [(0, 0), (0, 0)])
 expect_equal("very many items", came["batches"], [[0, 1], [2, 3]])
 
@@ -241,7 +263,11 @@ first, second = ([letters[k] for k in torch.randperm(5, generator=g)] for _ in r
 shuffled = Loader(dict(enumerate(letters)), 5, True, False, torch.Generator().manual_seed(7), None)
 expect_equal("two epochs", [*shuffled, *shuffled], [first, second])
 came = driver.dealt(Loader, letters, [settings], [(0, 0), (0, 0), (0, 1), (0, 0)], noted=True)
-expect_equal("two epochs, taking turns: each item, and how many were read before", came["batches"], [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("a", 4), ("b", 5)], [("e", 6)]])
+expect_equal(
+    "two epochs, taking turns: each item, and how many were read before",
+    came["batches"],
+    [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("a", 4), ("b", 5)], [("e", 6)]],
+)
 
 # %%
 items = [
@@ -302,7 +328,9 @@ verify("Loader", Loader)
 # </details>
 
 # %% solution="mended_fit"
-def mended_fit(x: torch.Tensor, y: torch.Tensor, steps: int, lr: float) -> tuple[float, float, list[float]]:
+def mended_fit(
+    x: torch.Tensor, y: torch.Tensor, steps: int, lr: float
+) -> tuple[float, float, list[float]]:
     """Slope, intercept, and the loss that each step found, from `x` (N, 1) and `y` (N,)."""
     ### BEGIN SOLUTION
     w = torch.zeros(1, requires_grad=True)
@@ -330,6 +358,7 @@ expect_close("the losses of the first two", losses[:2], [3.0, 2.26], rtol=1e-5)
 # %% test="mended_fit" points=3
 # Graded
 check("mended_fit")
+x = torch.linspace(-1, 1, 5).reshape(5, 1)
 expect_equal("no steps", mended_fit(x, x[:, 0], 0, 0.1), (0.0, 0.0, []))
 ### BEGIN HIDDEN TESTS
 verify("mended_fit", mended_fit)
@@ -349,14 +378,15 @@ verify("mended_fit", mended_fit)
 # - `sgd(params, grads, lr, momentum, weight_decay)` adds `weight_decay * p` to g. In a parameter's
 #   first step its memory is that sum; after that, the memory is `momentum` times the memory before,
 #   plus that sum. Then p loses `lr` times the memory.
-# - `adamw(params, grads, lr, betas, eps, weight_decay)` takes `lr * weight_decay * p` off p. Two
+# - `adamw(params, grads, lr, betas, eps, weight_decay)` first takes `lr * weight_decay * p` off p. Two
 #   memories begin at 0: m is a running mean of g, with `betas[0]`, and v one of g², with `betas[1]`;
-#   in both the new value counts 1 - β. After the parameter's step number t, counted from 1, either is
-#   divided by 1 - βᵗ, since it began at 0. Then p loses `lr` times m̂ divided by √v̂ + `eps`.
+#   in both the new value counts 1 - β. In the parameter's step number t, counted from 1, m̂ is m and
+#   v̂ is v, each divided by 1 - βᵗ with its own β, because it began at 0. Then p loses `lr` times m̂
+#   divided by √v̂ + `eps`.
 #
-# Where a gradient is `None`, the parameter is not touched in that step, its memory is not, and its
-# own steps are not counted on. Parameters have any shape, and are float32 or float64. Work by hand:
-# nothing of `torch.optim` here. The check below shows that it gives the same numbers.
+# Where a gradient is `None`, the parameter and its memory stay as they are in that step, and the step
+# does not count as one of the parameter's own. Parameters have any shape, and are float32 or float64.
+# Work by hand, with nothing of `torch.optim`. The check below shows that torch gives the same numbers.
 #
 # <details><summary>What must be remembered?</summary>
 #
@@ -386,7 +416,9 @@ def sgd(params: list, grads: list, lr: float, momentum: float, weight_decay: flo
     ### END SOLUTION
 
 
-def adamw(params: list, grads: list, lr: float, betas: tuple, eps: float, weight_decay: float) -> list:
+def adamw(
+    params: list, grads: list, lr: float, betas: tuple, eps: float, weight_decay: float
+) -> list:
     """The parameters after a step for each entry of `grads`."""
     ### BEGIN SOLUTION
     params = [p.clone() for p in params]
@@ -416,7 +448,9 @@ for step in g:
         parameter.grad = gradient
     optimizer.step()
 expect_close("SGD", sgd(p, g, 0.1, 0.9, 0.01), [t.detach() for t in theirs])
-expect_close("AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0], torch.tensor([0.9, -2.1]))
+expect_close(
+    "AdamW, one step", adamw(p, g[:1], 0.1, (0.9, 0.99), 1e-8, 0.0)[0], torch.tensor([0.9, -2.1])
+)
 
 # %%
 theirs = [torch.nn.Parameter(t.clone()) for t in p]
@@ -431,8 +465,15 @@ expect_equal("what they were given", p, [torch.tensor([1.0, -2.0]), torch.tensor
 # %% test="optimizers" points=5
 # Graded
 check("optimizers")
-p, g = [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])], [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])]]
-expect_close("SGD without memory", sgd(p, g, 0.5, 0.0, 0.0), [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])])
+p, g = (
+    [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])],
+    [[torch.tensor([0.5, 0.25]), torch.tensor([[1.0]])]],
+)
+expect_close(
+    "SGD without memory",
+    sgd(p, g, 0.5, 0.0, 0.0),
+    [torch.tensor([0.75, -2.125]), torch.tensor([[2.5]])],
+)
 ### BEGIN HIDDEN TESTS
 verify("optimizers", sgd=sgd, adamw=adamw)
 ### END HIDDEN TESTS
@@ -451,14 +492,17 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 #   `peak` in step `warmup - 1`. There may be no warm-up.
 # - From step `warmup`, where it is `peak`, it follows half a cosine down to `floor`, which it reaches
 #   in the last step, `steps - 1`. There are at least two steps after the warm-up.
-# - Whoever goes on beyond the last step gets `floor`.
+# - After the last step it is `floor`.
 #
-# `clip(grads, max_norm)` gets a list of gradients, float32, of any shapes, and some may be `None`, or
-# all of them, which makes a norm of 0. It returns `(norm, clipped)`: the norm of all their numbers
-# together, a float, as if they were one long vector; and a list of gradients that all have been
-# multiplied by the same factor, so that their norm is not larger than `max_norm`. What is small enough
-# keeps its values. A `None` stays `None`. It changes nothing that it is given, neither a tensor nor the
-# list, and where the norm is not finite, `clipped` is `None`: such a step had better be skipped.
+# `clip(grads, max_norm)` gets a list of float32 gradients of any shapes. Some of them may be `None`; if
+# all are, the norm is 0. It returns `(norm, clipped)`:
+#
+# - `norm`, a float, is the norm of all their numbers together, as if they were one long vector;
+# - `clipped` is a list of the gradients, all multiplied by the same factor, so that their norm is not
+#   larger than `max_norm`. What is small enough keeps its values. A `None` stays `None`.
+# - Where the norm is not finite, `clipped` is `None`: such a step is better skipped.
+#
+# It changes nothing that it is given, neither a tensor nor the list.
 #
 # <details><summary>Half a cosine?</summary>
 #
@@ -492,17 +536,27 @@ def clip(grads: list, max_norm: float) -> tuple[float, list | None]:
     ### END SOLUTION
 
 # %%
-expect_close("four steps of warm-up", [lr_at(s, 9, 4, 1.0, 0.1) for s in range(4)], [0.25, 0.5, 0.75, 1.0])
-expect_close("down again", [lr_at(s, 9, 4, 1.0, 0.2) for s in range(4, 9)], [1.0, 0.8828427, 0.6, 0.3171573, 0.2])
+expect_close(
+    "four steps of warm-up", [lr_at(s, 9, 4, 1.0, 0.1) for s in range(4)], [0.25, 0.5, 0.75, 1.0]
+)
+expect_close(
+    "down again",
+    [lr_at(s, 9, 4, 1.0, 0.2) for s in range(4, 9)],
+    [1.0, 0.8828427, 0.6, 0.3171573, 0.2],
+)
 expect_close("and on", lr_at(20, 9, 4, 1.0, 0.2), 0.2)
 g = [torch.tensor([3.0, 0.0]), None, torch.tensor([[4.0]])]
-expect_close("their norm is 5", clip(g, 1.0), (5.0, [torch.tensor([0.6, 0.0]), None, torch.tensor([[0.8]])]))
+expect_close(
+    "their norm is 5", clip(g, 1.0), (5.0, [torch.tensor([0.6, 0.0]), None, torch.tensor([[0.8]])])
+)
 expect_equal("small enough", clip(g, 7.0)[1], g)
 
 # %% test="schedule" points=4
 # Graded
 check("schedule")
-expect_equal("infinitely large", clip([torch.tensor([float("inf"), 1.0])], 1.0), (float("inf"), None))
+expect_equal(
+    "infinitely large", clip([torch.tensor([float("inf"), 1.0])], 1.0), (float("inf"), None)
+)
 ### BEGIN HIDDEN TESTS
 verify("schedule", lr_at=lr_at, clip=clip)
 ### END HIDDEN TESTS
@@ -518,8 +572,9 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # `accumulate(model, parts)`, where `parts` is a list of pairs `(x, targets)`: `model(x)` gives logits
 # (N, V), and `targets` (N,) has the class of each row, or -100 where a row counts for nothing. N
 # differs from part to part. Afterwards the `.grad` of each parameter is what the one big batch would
-# have left there: that of the mean cross-entropy over all rows that count, in all parts together. What
-# was in `.grad` before is gone. It returns this mean, a float. No part is changed.
+# have left there: the gradient of the mean cross-entropy over all rows that count, in all parts
+# together. What was in `.grad` before is gone. The function returns this mean, a float. No part is
+# changed.
 #
 # In some parts no row may count at all; at least one does in all parts together. Call the model once
 # for each part, with all its rows, in their order, and let only one part's graph be alive at a time.
@@ -551,7 +606,10 @@ def accumulate(model: torch.nn.Module, parts: list) -> float:
     ### END SOLUTION
 
 # %%
-weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+weights = [
+    torch.tensor([[0.5, -1.0], [1.0, 0.25]]),
+    torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]]),
+]
 parts = [
     (torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1])),
     (torch.tensor([[2.0, -1.0], [0.5, 0.5]]), torch.tensor([-100, 2])),
@@ -568,8 +626,17 @@ expect_equal("graphs of earlier parts", came["alive"], 0)
 # %% test="accumulate" points=3
 # Graded
 check("accumulate")
-came = driver.accumulated(accumulate, weights, [*parts, (x, torch.full((5,), -100))], old=1.0)
-expect_close("a part in which nothing counts", came["gradients"], [w.grad for w in whole], rtol=1e-4)
+weights = [
+    torch.tensor([[0.5, -1.0], [1.0, 0.25]]),
+    torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]]),
+]
+x, targets = torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1])
+whole = [w.clone().requires_grad_() for w in weights]
+F.cross_entropy((x @ whole[0]).tanh() @ whole[1], targets).backward()
+parts = [(x, targets), (x, torch.full((3,), -100))]
+came = driver.accumulated(accumulate, weights, parts, old=1.0)
+want = [w.grad for w in whole]
+expect_close("a part in which nothing counts", came["gradients"], want, rtol=1e-4)
 ### BEGIN HIDDEN TESTS
 verify("accumulate", accumulate)
 ### END HIDDEN TESTS
@@ -582,11 +649,11 @@ verify("accumulate", accumulate)
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
 # In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
-# and the gradients are divided by it before the optimizer sees them. Too large, and they overflow;
-# which number is right nobody knows, so it is found while training. Write the class
+# and the gradients are divided by it before the optimizer sees them. If the number is too large, they
+# overflow. Nobody knows the right number, so it is found while training. Write the class
 # `Scaler(scale, growth, backoff, interval)`:
 #
-# - `scaler.scale` is the number at the moment, a float that begins as `scale`;
+# - `scaler.scale` is the number that is in use, a float that begins as `scale`;
 # - `scaler.scaled(loss)` returns the loss times the scale, a tensor on which `backward` is then called;
 # - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, where some may be
 #   `None`. It returns a list of them in float32, divided by the scale, a `None` where a `None` was,
@@ -645,7 +712,9 @@ weight = torch.tensor(3.0, requires_grad=True)
 scaler.scaled(weight).backward()
 expect_equal("what `backward` leaves in a weight", weight.grad, torch.tensor(1024.0))
 small = torch.tensor([2.0**-20, 1.0], dtype=torch.float16)
-expect_equal("small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None])
+expect_equal(
+    "small gradients", scaler.unscaled([small, None]), [torch.tensor([2.0**-30, 2.0**-10]), None]
+)
 expect_equal("one that overflowed", scaler.unscaled([small, torch.tensor([float("inf")])]), None)
 expect_equal("the scale", scaler.scale, 512.0)
 scales = []
@@ -657,7 +726,10 @@ expect_equal("after each of four good steps in a row", scales, [512.0, 1024.0, 1
 # %%
 # torch's own, with a scaled loss in float16 under autocast
 model = torch.nn.Linear(2, 1)
-theirs, optimizer = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1), torch.optim.SGD(model.parameters(), lr=0.1)
+theirs, optimizer = (
+    torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1),
+    torch.optim.SGD(model.parameters(), lr=0.1),
+)
 with torch.autocast("cpu", dtype=torch.float16):
     loss = model(torch.ones(3, 2)).float().mean()
 theirs.scale(loss).backward()
@@ -692,10 +764,10 @@ verify("Scaler", Scaler)
 #   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
 #   bit, what the first one did after its checkpoint: the same losses, the same weights.
 #
-# A run is not alone in its process: others in it draw random numbers between two steps. Neither function
-# changes what goes on: taking a checkpoint, the run goes on as if nobody had, and a checkpoint that lies
-# in memory meanwhile stays as it was, even after somebody has resumed from it, so that it can be used
-# again. A checkpoint is written with `torch.save` and read with `torch.load(..., weights_only=True)`,
+# A run is not alone in its process: other code in it draws random numbers between two steps. Taking a
+# checkpoint changes nothing: the run goes on as if there were none. And a checkpoint in memory stays as
+# it was, also after somebody has resumed from it, so that it can be used again. A checkpoint is written
+# with `torch.save` and read with `torch.load(..., weights_only=True)`,
 # which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
 # of classes that it doesn't know.
 #
@@ -742,7 +814,11 @@ def resume(trainer: driver.Trainer, saved: dict) -> None:
 
 # %%
 both = {"checkpoint": checkpoint, "resume": resume}
-data = {"x": torch.linspace(-1, 1, 24).reshape(8, 3), "y": torch.linspace(0, 1, 8).reshape(8, 1), "seed": 3}
+data = {
+    "x": torch.linspace(-1, 1, 24).reshape(8, 3),
+    "y": torch.linspace(0, 1, 8).reshape(8, 1),
+    "seed": 3,
+}
 came = driver.stopped(both, data, 4, 5, "a copy")
 expect_equal("between two epochs: losses", came["resumed"]["losses"], came["whole"]["losses"])
 expect_equal("and weights", came["resumed"]["weights"], came["whole"]["weights"])
@@ -754,6 +830,9 @@ expect_equal("with dropout, through a file", came["resumed"]["losses"], came["wh
 # %% test="checkpoint" points=5
 # Graded
 check("checkpoint")
+both = {"checkpoint": checkpoint, "resume": resume}
+x, y = torch.linspace(-1, 1, 24).reshape(8, 3), torch.linspace(0, 1, 8).reshape(8, 1)
+data = {"x": x, "y": y, "seed": 3}
 came = driver.stopped(both, data, 2, 5, "memory")
 expect_equal("kept in memory", came["resumed"]["losses"], came["whole"]["losses"])
 ### BEGIN HIDDEN TESTS
@@ -768,41 +847,41 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 # Modes, dtypes and graphs are looked at in your own process.*
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
-# You have built the parts of a training run one by one. Now all of it in one function, as you will
-# write it for years, with whatever torch has. Write `fit(model, epochs, held_out, lr, warmup, max_norm,
-# dtype, scale)`. It trains `model` where it is and returns a dict of four lists, `"losses"`, `"norms"`,
-# `"rates"` and `"held out"`.
+# You have built the parts of a training run one by one. Now write all of it in one function, as you
+# will write it for years, with everything that torch has: `fit(model, epochs, held_out, lr, warmup,
+# max_norm, dtype, scale)`. It trains `model` in place and returns a dict of four lists, `"losses"`,
+# `"norms"`, `"rates"` and `"held out"`.
 #
 # `epochs` is a list of epochs, an epoch is a list of steps, and a step is a list of parts `(x, targets)`
 # as in exercise 6: `model(x)` gives logits (N, V), and a target of -100 counts for nothing. In some
 # parts no row may count; in each step at least one does. Call the model once for each part, in their
-# order, in training mode, which it need not be in when you get it.
+# order, in training mode. When you get the model it may be in another mode.
 #
 # - **Sixteen bits.** In training the model runs under autocast on the CPU with `dtype`, which may be
 #   `torch.float32`, without autocast. Weights stay float32, and the loss is computed in float32.
-# - **Loss.** Of a step it is the mean cross-entropy over all rows that count, in all its parts together.
-#   `"losses"` has this number of each step.
+# - **Loss.** The loss of a step is the mean cross-entropy over all rows that count, in all its parts
+#   together. `"losses"` has this number of each step, never multiplied by the scale. A step that is
+#   left out has its loss in the list like any other.
 # - **Scale.** With `torch.float16`, and no other dtype, the loss is multiplied by a scale before
 #   `backward`, and the gradients are divided by it before anything else looks at them. The scale begins
 #   as `scale`. Where a gradient is then not finite in any part, the whole step is left out: no weight
 #   changes, and no memory of the optimizer; and the scale is half from then on. Nothing else changes
 #   it. A run has fewer than the 2,000 good steps in a row after which `GradScaler` would double it.
 # - **Clipping.** If the norm of all gradients of the step together is larger than `max_norm`, they are
-#   scaled down to it. `"norms"` has the norm before that, and `None` for a step that was left out.
-# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. In the run's t-th step,
-#   counted from 1 and through all epochs, its rate is `lr * min(1, t / warmup)`; one that is left out
-#   counts as well. `"rates"` has the rate of each step.
-#   `warmup` is 1 or more.
-# - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows of `held_out`
-#   that count, a list of parts: one call for each, in evaluation mode, without a graph, without
-#   autocast.
+#   scaled down to it. `"norms"` has the norm before clipping, and `None` for a step that was left out.
+# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. The rate of the run's t-th
+#   step is `lr * min(1, t / warmup)`. Steps are counted from 1, through all epochs, and one that is
+#   left out counts as well. `"rates"` has the rate of each step. `warmup` is 1 or more.
+# - **Held out.** `held_out` is a list of parts. After each epoch `"held out"` gets the mean
+#   cross-entropy over all its rows that count: one call for each part, in evaluation mode, without a
+#   graph, without autocast.
 #
-# The last model is a MiniGPT, for which x are lines of tokens, (B, T), and N is B · T. In parts, and
-# under bfloat16 or float16, its losses lie in the *band* around those of whole batches in float32 that
-# [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
+# The last model is a MiniGPT. Its x are lines of tokens, (B, T), and N is B · T. Its losses in parts,
+# and under bfloat16 or float16, must stay close to those of whole batches in float32: in the *band*
+# around them that [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
 #
-# All numbers in the lists are floats. In which mode the model is at the end, and what is left in `.grad`,
-# is up to you.
+# All numbers in the lists are floats. The mode of the model at the end, and what is left in `.grad`, are
+# up to you.
 #
 # <details><summary>In which order?</summary>
 #
@@ -820,13 +899,21 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 
 # %% solution="fit"
 def fit(
-    model: torch.nn.Module, epochs: list, held_out: list, lr: float, warmup: int, max_norm: float,
-    dtype: torch.dtype, scale: float,
+    model: torch.nn.Module,
+    epochs: list,
+    held_out: list,
+    lr: float,
+    warmup: int,
+    max_norm: float,
+    dtype: torch.dtype,
+    scale: float,
 ) -> dict[str, list]:
     """Trains the model; what became of each step, and of each epoch."""
     ### BEGIN SOLUTION
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1, (done + 1) / warmup))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda done: min(1, (done + 1) / warmup)
+    )
     scaler = torch.amp.GradScaler("cpu", init_scale=scale, enabled=dtype is torch.float16)
     log = {"losses": [], "norms": [], "rates": [], "held out": []}
     for steps in epochs:
@@ -836,7 +923,8 @@ def fit(
             optimizer.zero_grad()
             total = 0.0
             for x, targets in parts:
-                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):  # shown
+                # shown
+                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
                     logits = model(x)
                 loss = F.cross_entropy(logits.float(), targets, reduction="sum") / counted
                 scaler.scale(loss).backward()
@@ -865,10 +953,22 @@ def mean_loss(model: torch.nn.Module, parts: list) -> float:
     ### END SOLUTION
 
 # %%
-weights = [torch.tensor([[0.5, -1.0], [1.0, 0.25]]), torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]])]
+weights = [
+    torch.tensor([[0.5, -1.0], [1.0, 0.25]]),
+    torch.tensor([[1.0, 0.0, -1.0], [0.5, 1.0, 0.0]]),
+]
 first = [(torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), torch.tensor([0, 2, 1]))]
-second = [(torch.tensor([[2.0, -1.0]]), torch.tensor([-100])), (torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([2, 0]))]
-settings = {"epochs": [[first, second], [first]], "held_out": second, "lr": 0.4, "warmup": 2, "max_norm": 10.0}
+second = [
+    (torch.tensor([[2.0, -1.0]]), torch.tensor([-100])),
+    (torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([2, 0])),
+]
+settings = {
+    "epochs": [[first, second], [first]],
+    "held_out": second,
+    "lr": 0.4,
+    "warmup": 2,
+    "max_norm": 10.0,
+}
 came = driver.fitted(fit, weights, 0.0, {**settings, "dtype": torch.float32, "scale": 1.0}, 0)
 expect_close("the rates", came["returned"]["rates"], [0.2, 0.4, 0.4])
 leaves = [w.clone().requires_grad_() for w in weights]
@@ -877,16 +977,35 @@ loss.backward()
 expect_close("the first loss", came["returned"]["losses"][0], loss.item(), rtol=1e-5)
 expect_close("losses", came["returned"]["losses"], [1.10738, 1.15034, 0.93900], rtol=1e-4)
 expect_close("held out", came["returned"]["held out"], [1.04181, 0.91778], rtol=1e-4)
-expect_close("its norm", came["returned"]["norms"][0], torch.cat([w.grad.flatten() for w in leaves]).norm().item(), rtol=1e-5)
-expect_equal("calls: training, a graph", [call[:2] for call in came["calls"]], [(True, True)] * 3 + [(False, False)] * 2 + [(True, True)] + [(False, False)] * 2)
+expect_close(
+    "its norm",
+    came["returned"]["norms"][0],
+    torch.cat([w.grad.flatten() for w in leaves]).norm().item(),
+    rtol=1e-5,
+)
+expect_equal(
+    "calls: training, a graph",
+    [call[:2] for call in came["calls"]],
+    [(True, True)] * 3 + [(False, False)] * 2 + [(True, True)] + [(False, False)] * 2,
+)
 
 # %%
-tight = driver.fitted(fit, weights, 0.0, {**settings, "epochs": [[first]], "max_norm": 0.1, "dtype": torch.float32, "scale": 1.0}, 0)
+tight = driver.fitted(
+    fit,
+    weights,
+    0.0,
+    {**settings, "epochs": [[first]], "max_norm": 0.1, "dtype": torch.float32, "scale": 1.0},
+    0,
+)
 went = torch.cat([(a - b).flatten() for a, b in zip(tight["weights"], weights)]).norm().item()
 expect_close("clipped to 0.1, at a rate of 0.2", went, 0.02, rtol=1e-4)
 large = driver.fitted(fit, weights, 0.0, {**settings, "dtype": torch.float16, "scale": 2.0**24}, 0)
 expect_equal("overflowed", large["returned"]["norms"][0], None)
-expect_equal("dtypes of logits", [str(call[2]) for call in large["calls"][:4]], ["torch.float16"] * 3 + ["torch.float32"])
+expect_equal(
+    "dtypes of logits",
+    [str(call[2]) for call in large["calls"][:4]],
+    ["torch.float16"] * 3 + ["torch.float32"],
+)
 
 # %%
 inputs, targets = driver.sentences(*training_lines(), columns=18)  # the lines that are not longer
@@ -897,7 +1016,13 @@ config = MiniGPTConfig(d_model=32, n_heads=2, n_layers=1, d_ff=64, context=18)
 def minigpt(dtype, steps, cuts, lr=0.05, max_norm=1.0):
     """What `fit` returns of a new MiniGPT, in steps of parts of so many lines."""
     epochs = [driver.steps_of_lines(inputs, targets, steps, cuts, 0)]
-    run = {"epochs": epochs, "held_out": [(x, wanted.flatten())], "lr": lr, "warmup": 10, "max_norm": max_norm}
+    run = {
+        "epochs": epochs,
+        "held_out": [(x, wanted.flatten())],
+        "lr": lr,
+        "warmup": 10,
+        "max_norm": max_norm,
+    }
     return driver.minigpt_fitted(fit, config, {**run, "dtype": dtype, "scale": 1024.0}, 0)
 
 
@@ -919,13 +1044,21 @@ for name, band in bands.items():
 # %%
 mine = math.exp(minigpt(torch.float32, 300, [64], lr=0.5, max_norm=0.5)["held out"][0])
 rivals = baselines()["combinations held out"]
-print(f"held out, after 300 steps: {mine:.2f}; trigram {rivals['trigram']:.2f}, 5-gram {rivals['fivegram']:.2f}")
+print(
+    f"held out, after 300 steps: {mine:.2f}; trigram {rivals['trigram']:.2f}, 5-gram "
+    f"{rivals['fivegram']:.2f}"
+)
 expect_equal("below both", mine < rivals["fivegram"], True)
 
 # %% test="fit" points=7
 # Graded
 check("fit")
-expect_equal("one loss a step", [len(came["returned"][key]) for key in ("losses", "norms", "held out")], [3, 3, 2])
+weights, part = [torch.eye(2), torch.eye(2)], (torch.eye(2), torch.tensor([0, 1]))
+run = {"epochs": [[[part], [part]], [[part]]], "held_out": [part], "lr": 0.4, "warmup": 2}
+run |= {"max_norm": 1.0, "dtype": torch.float32, "scale": 1.0}
+came = driver.fitted(fit, weights, 0.0, run, 0)["returned"]
+lengths = [len(came[key]) for key in ("losses", "norms", "rates", "held out")]
+expect_equal("three for each step, two for the epochs", lengths, [3, 3, 3, 2])
 ### BEGIN HIDDEN TESTS
 verify("fit", fit)
 ### END HIDDEN TESTS

@@ -9,7 +9,7 @@
 #
 # Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
 #
-# It takes two hours. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about four hours, predictions and drills included, so plan two or three sittings. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -162,7 +162,10 @@ def attempt(action, *arguments):
 
 attempt(lambda: model(x_unseen).numpy().shape)
 predicted = model(x_unseen).detach().numpy()
-print("mean squared error on what it has not seen:", np.mean((predicted - y_unseen.numpy()) ** 2).round(3))
+print(
+    "mean squared error on what it has not seen:",
+    np.mean((predicted - y_unseen.numpy()) ** 2).round(3),
+)
 
 # %%
 fitted_line((x_seen, y_seen), (x_unseen, y_unseen), lines)
@@ -234,14 +237,21 @@ for seed, (x, y) in enumerate(draws):
 # %%
 x, y = draws[0]
 shares = (0.1, 0.5, 0.98, 1.02)
-loss_curves({f"{share} of the limit": losses_of(x, y, share * limit(x)[0], 12) for share in shares}, step=6)
+loss_curves(
+    {f"{share} of the limit": losses_of(x, y, share * limit(x)[0], 12) for share in shares}, step=6
+)
 
 # %% [markdown]
 # Half of it: there the steep direction is done in a single step. Just below the limit it swings from side to side, and just above it swings away. But a smaller rate is a poor cure. The other curvature is 2, a hundredth: what suits the slope is a crawl for the bias, and at half the limit it takes hundreds of steps. Better to make the bowl round. **Predict.** Take the mean off x, divide by the deviation: what is the limit now, and how many steps does it take?
 
 # %%
 standard = (x - x.mean()) / x.std(correction=0)
-print("limit:", round(limit(standard)[0], 4), "  curvatures:", *(round(c, 4) for c in limit(standard)[1]))
+print(
+    "limit:",
+    round(limit(standard)[0], 4),
+    "  curvatures:",
+    *(round(c, 4) for c in limit(standard)[1]),
+)
 print("losses at half of it:", *(round(loss, 3) for loss in losses_of(standard, y, 0.5, 5)))
 
 # %% [markdown]
@@ -289,7 +299,7 @@ print("in the weight's own storage:", weights[0].data_ptr() == model.weight.data
 
 # %%
 def fit(order, steps=60):
-    """The five lines, the last three in the order given: the losses, and the line that was found."""
+    """The five lines, the last three in the order given: the losses, and the line found."""
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -413,7 +423,7 @@ def quick(ignored, steps=60):
 
 for ignored in (-100, 0):
     shown, on_words = quick(ignored)
-    print(f"targets padded with {ignored:4}: loss shown {shown:.2f}, loss on the words {on_words:.2f}")
+    print(f"targets padded with {ignored:4}: loss shown {shown:.2f}, on the words {on_words:.2f}")
 
 # %% [markdown]
 # It looks much better and is worse. After a full stop comes `<eos>`, after that `<pad>` and `<pad>`: the easiest words of the language, and a third of all that is asked. The loss shown is a mean over them.
@@ -567,7 +577,9 @@ iterators = {"first": iter(loader), "second": iter(loader)}
 print("so far:", spied.asked)
 for name in ("first", "second", "first"):
     batch = next(iterators[name])
-    print(f"{name:6} {batch.tolist()}   asked for {spied.asked}, type {type(spied.asked[0]).__name__}")
+    print(
+        f"{name:6} {batch.tolist()}   asked for {spied.asked}, type {type(spied.asked[0]).__name__}"
+    )
     spied.asked.clear()
 
 # %% [markdown]
@@ -576,10 +588,20 @@ for name in ("first", "second", "first"):
 # Then the collating. An item need not be a tensor. **Predict.** Two of these dicts make a batch. What becomes of each entry, and with which dtype?
 
 # %%
-item = {"x": torch.zeros(2), "words": 7, "share": 0.1, "seen": True, "verb": "hablar", "at": (3, (1.5,))}
+item = {
+    "x": torch.zeros(2),
+    "words": 7,
+    "share": 0.1,
+    "seen": True,
+    "verb": "hablar",
+    "at": (3, (1.5,)),
+}
 together = next(iter(DataLoader([item, item], batch_size=2)))
 for key, value in together.items():
-    print(f"{key:6} {value if not isinstance(value, torch.Tensor) else (tuple(value.shape), value.dtype)}")
+    print(
+        f"{key:6} "
+        f"{value if not isinstance(value, torch.Tensor) else (tuple(value.shape), value.dtype)}"
+    )
 
 # %% [markdown]
 # Dicts become a dict and tuples a list, down to the last level, where tensors are stacked and numbers become a tensor; strings stay a list. One dtype is a trap. A Python float is a float64, so of floats the loader makes float64, and the model is float32. **Predict.** As a target: an error? As an input?
@@ -641,7 +663,10 @@ print("already there, the same object:", batch.to("cpu") is batch)
 print(f"that costs       {microseconds(lambda: batch.to('cpu')):6.2f} µs")
 at_once = microseconds(lambda: batch.to(torch.int32))
 singly = microseconds(lambda: [sentence.to(torch.int32) for sentence in sentences])
-print(f"as one batch     {at_once:6.2f} µs\none by one       {singly:6.2f} µs, {singly / at_once:.0f} times as much")
+print(
+    f"as one batch     {at_once:6.2f} µs\none by one       {singly:6.2f} µs, "
+    f"{singly / at_once:.0f} times as much"
+)
 
 # %% [markdown]
 # A hundred times or so, for the same numbers: what is paid for is each call with its new tensor. So the line may stand in every loop, and where all is there already it returns what it got. And it belongs behind the collating and not before it, for a batch and not for an item. There is a second reason: on Linux workers are forked, and CUDA refuses to work in the fork of a process that has used it. What a real move costs, and how it is hidden behind the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`), phase 09 measures on a GPU.
@@ -767,7 +792,9 @@ for to_none in (True, False):
     optimizer.zero_grad(set_to_none=to_none)
     optimizer.step()
     count = optimizer.state[p]["step"].item()
-    print(f"set_to_none={to_none!s:5}  {after_one:.4f} -> {p.item():.4f}   steps counted: {count:.0f}")
+    print(
+        f"set_to_none={to_none!s:5}  {after_one:.4f} -> {p.item():.4f}   steps counted: {count:.0f}"
+    )
 
 # %% [markdown]
 # Without a gradient a parameter is passed over: no step, no decay, and its own count stands still. A gradient of zeros is a gradient, and m goes on pushing. So the count belongs to the parameter, and is one of the things to save. Here is all that AdamW holds, and what it weighs.
@@ -836,7 +863,10 @@ choice(
 # %%
 p = nn.Parameter(torch.zeros(()))
 optimizer = torch.optim.SGD([p], lr=0.1)
-climbs = {"step / 4": lambda step: min(1, step / 4), "(step + 1) / 4": lambda step: min(1, (step + 1) / 4)}
+climbs = {
+    "step / 4": lambda step: min(1, step / 4),
+    "(step + 1) / 4": lambda step: min(1, (step + 1) / 4),
+}
 for name, climb in climbs.items():
     optimizer = torch.optim.SGD([p], lr=0.1)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, climb)
@@ -869,7 +899,9 @@ def start(warmup, lr=0.01, steps=60):
     return curve
 
 
-loss_curves({"the full rate at once": start(warmup=1), "20 steps of warm-up": start(warmup=20)}, step=40)
+loss_curves(
+    {"the full rate at once": start(warmup=1), "20 steps of warm-up": start(warmup=20)}, step=40
+)
 
 # %% [markdown]
 # It is behind for a dozen steps and then far ahead. The run that began at full speed has not exploded; it has only wrecked, in its first steps, what the others build on, and is slow ever after.
@@ -880,7 +912,10 @@ loss_curves({"the full rate at once": start(warmup=1), "20 steps of warm-up": st
 run = new_run()
 run.model.load_state_dict(saved["model"])  # and the step is 0, so `train` climbs again
 again = dict(enumerate(train(run, 80), 81))
-loss_curves({"never stopped": whole, "resumed": dict(enumerate(resumed, 81)), "climbing again": again}, step=82)
+loss_curves(
+    {"never stopped": whole, "resumed": dict(enumerate(resumed, 81)), "climbing again": again},
+    step=82,
+)
 
 # %% [markdown]
 # No jump: v is filled before anything goes far. It isn't the old run, but it is a good one.
@@ -1072,7 +1107,10 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
     times = sorted(passed(dtype)[1] for _ in range(9))
     off = (passed(dtype)[0] - exact).norm() / exact.norm()
     low, middle, high = (1e3 * times[k] for k in (2, 4, 6))  # ms; half of the nine lie between
-    print(f"{dtype!s:15} gradient off by {off:.1e}   {middle:5.1f} ms of CPU ({low:.1f} to {high:.1f})")
+    print(
+        f"{dtype!s:15} gradient off by {off:.1e}   {middle:5.1f} ms of CPU ({low:.1f} to "
+        f"{high:.1f})"
+    )
 
 # %% [markdown]
 # Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And faster? Look at the two rows separately. A CPU that has instructions for bfloat16 (AVX-512 with BF16, or AMX) takes about as long for small matrices as in float32, and less for large ones; one that has none goes a roundabout way and takes a multiple. For float16 most CPUs go one. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
@@ -1086,7 +1124,10 @@ gpu = records.load("nvidia-h100-80gb-hbm3")
 print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}")
 rates = gpu.result("products")["FLOP/s"]
 for name, rate in sorted(rates.items(), key=lambda row: row[1]):
-    print(f"{name:16} {rate / 1e12:6.0f} ·10¹² operations a second, {rate / rates['float32']:5.1f} times float32")
+    print(
+        f"{name:16} {rate / 1e12:6.0f} ·10¹² operations a second, {rate / rates['float32']:5.1f} "
+        "times float32"
+    )
 
 # %% [markdown]
 # Sixteen times. That is the *tensor cores*, which multiply small blocks of matrices, and float32 as it is has none of them: it is the slowest of all, behind float64, which has. *TF32* is a way round. The factors keep float32's exponent and ten bits of fraction, and sums are float32; it isn't a dtype but a permission (`torch.backends.cuda.matmul.fp32_precision = "tf32"`), and for products off unless you give it.
@@ -1095,14 +1136,17 @@ for name, rate in sorted(rates.items(), key=lambda row: row[1]):
 
 # %%
 trained = gpu.result("precision")
+plain, (rows, columns) = trained["ways"]["float32"], trained["batch"]
 for name, way in trained["ways"].items():
-    milliseconds, times = 1e3 * way["seconds"], trained["ways"]["float32"]["seconds"] / way["seconds"]
-    print(f"{name:22} {milliseconds:6.1f} ms, {times:.1f} × as fast; peak {way['peak'] / 1e9:.2f} GB", end="; ")
-    print(f"loss {way['losses'][0]:.4f}, after twenty steps {way['losses'][-1]:.2f}")
-weights = trained["ways"]["float32"]["weights"] / 4
-table = trained["config"]["n_layers"] * trained["config"]["n_heads"] * trained["batch"][0] * trained["batch"][1] ** 2
-print(f"\n{weights / 1e6:.1f} million weights, with gradients and AdamW's memory {16 * weights / 1e9:.2f} GB")
-print(f"attention's tables, {table / 1e6:.0f} million numbers: {4 * table / 1e9:.2f} GB at 4 bytes, {6 * table / 1e9:.2f} GB at 6")
+    times, peak = plain["seconds"] / way["seconds"], way["peak"] / 1e9
+    print(f"{name:22} {1e3 * way['seconds']:6.1f} ms, {times:.1f} × as fast; peak {peak:.2f} GB;",
+          f"loss {way['losses'][0]:.4f}, after twenty steps {way['losses'][-1]:.2f}")
+weights = plain["weights"] / 4
+table = trained["config"]["n_layers"] * trained["config"]["n_heads"] * rows * columns**2
+print(f"\n{weights / 1e6:.1f} million weights, with gradients and AdamW's memory "
+      f"{16 * weights / 1e9:.2f} GB")
+print(f"attention's tables, {table / 1e6:.0f} million numbers: {4 * table / 1e9:.2f} GB at 4 "
+      f"bytes, {6 * table / 1e9:.2f} GB at 6")
 
 # %% [markdown]
 # Three times, and not sixteen, for a step has more in it than products; *Time on a napkin*, below, gets these milliseconds out of the table above. TF32 costs a line and has most of it.
@@ -1232,19 +1276,21 @@ number(
 # %% [markdown]
 # ## The same curve
 #
-# Take three runs of one model, from the same first weights through the same batches: in float32, under autocast, in ragged parts. Hardly a loss is the same in all three to the last digit, and none need be. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs lie, if nothing is wrong?** Who has no number for it holds two pictures side by side, and finds them alike.
+# Take three runs of one model: in float32, under autocast, and in ragged parts. All three start from the same first weights and go through the same batches. Their losses will agree in the first digits, and hardly one will be the same to the last digit; that is no mistake. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs lie, if nothing is wrong?** Without a number for it, one can only hold two pictures side by side and find them alike.
 #
-# Begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷, and whatever falls between two neighbours is moved to the nearer one, by half of their gap at most. This half is the *unit roundoff*, u: a number t that is rounded becomes t · (1 + δ), and |δ| is at most u.
+# Begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷. A number between two neighbours is moved to the nearer one, by half of their gap at most. For numbers near 1, this half is the *unit roundoff*, u. A number t that is rounded becomes t · (1 + δ), where |δ| is at most u.
 
 # %%
-UNITS = {dtype: torch.finfo(dtype).eps / 2 for dtype in (torch.bfloat16, torch.float16, torch.float32)}
+UNITS = {
+    dtype: torch.finfo(dtype).eps / 2 for dtype in (torch.bfloat16, torch.float16, torch.float32)
+}
 for dtype, u in UNITS.items():
     print(f"{dtype!s:15} u = 2^{math.log2(u):.0f} = {u:.1e}")
 
 # %% [markdown]
-# What does that do to a loss? A number t that is off by δ · t moves the loss by δ · t · ∂L/∂t, to first order, and ∂L/∂t is what autograd is for. Autocast rounds what a product reads, inputs and weights, and what it gives. If all these errors conspired, the loss would be off by u times the sum of all |t · ∂L/∂t|. If each has its sign by chance, they add up like the steps of a walk, to u times the root of the sum of squares.
+# What does that do to a loss? If t becomes t · (1 + δ), the loss moves by δ · t · ∂L/∂t, to first order, and autograd knows ∂L/∂t. Autocast rounds what a product reads, inputs and weights, and what it gives. There are two estimates of all these errors together. If all of them push the loss in the same direction, it is off by u times the sum of all |t · ∂L/∂t|. If each has its sign by chance, they add up like the steps of a random walk, and the loss is off by u times the root of the sum of squares.
 #
-# **Predict.** In our model, at 64 sentences, the linear layers read and give more than a million numbers. How many u is the first estimate, how many the second? Near which of them lies what is measured?
+# **Predict.** In our model, at 64 sentences, the linear layers read and give more than a million numbers. How many u is the first estimate, and how many the second? Which of the two is nearer to what is measured?
 
 # %%
 def effects(model, x, y):
@@ -1267,7 +1313,9 @@ def effects(model, x, y):
 # %%
 read, asked = inputs[:64], targets[:64]
 each = effects(model, read, asked)
-print(f"{len(each):,} numbers; if all conspire {each.abs().sum():.1f} u, a walk {each.norm():.2f} u")
+print(
+    f"{len(each):,} numbers; if all conspire {each.abs().sum():.1f} u, a walk {each.norm():.2f} u"
+)
 exact = loss_of(model, read, asked).item()
 for dtype in (torch.bfloat16, torch.float16):
     with torch.autocast("cpu", dtype=dtype):
@@ -1275,13 +1323,15 @@ for dtype in (torch.bfloat16, torch.float16):
     print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
 
 # %% [markdown]
-# Near the walk, or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products come on top, and change little.) And so it is whether the loss itself is 6 or 0.1: it is a mean of *logarithms*, and a probability that is off by a share of u moves its logarithm by u.
+# The measured error is near the walk or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products are not counted here; they change little.) This holds whether the loss itself is 6 or 0.1, because a loss is a mean of *logarithms*: a probability that is off by a share of u moves its logarithm by u.
 #
-# Let a step's loss be off by one u, then, for what is rounded in this very step. It is a sum in float32, too, over 600 words and some 500 places. About twenty additions lie one behind the other in it, and twenty in the other run's: 40 · 2⁻²⁴ of the loss, with some room 2⁻¹⁸.
+# From here on we build a band: how far the loss of each step may be off. It has three parts.
 #
-# Now for what earlier steps have left behind. A gradient has gone through seven products in a row forward and through as many back, and each rounds what it reads and what it gives: some forty roundings, of 0.4 u on average, and a walk again. √40 · 0.4 u is 2.6 u; say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two.) A momentum of 0.9 makes each gradient count 1 + 0.9 + 0.81 + …, ten times. After some steps the weights of two runs are then apart by 10 · 3 u times the sum of their rates and norms, at most, and the losses by that times the gradient's norm at this place, if the difference happens to point along the gradient.
+# *What is rounded in this very step*: one u. *The sum of the loss itself*, which is added up in float32, over 600 words and some 500 places: about twenty additions follow one another in it, and twenty in the other run's, so the loss is off by 40 · 2⁻²⁴ of itself, and with some room by 2⁻¹⁸.
 #
-# That is a band, made of nothing but what any run should log: losses, norms and rates.
+# *What earlier steps have left behind*, in the weights. A gradient has gone through seven products in a row forward and through seven back, and each rounds what it reads and what it gives: some forty roundings, of 0.4 u on average, which add up like a walk. √40 · 0.4 u is 2.6 u, so say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two.) With a momentum of 0.9 each gradient counts 1 + 0.9 + 0.81 + … = 10 times. So after some steps the weights of two runs are apart by at most 10 · 3 u times the sum, over those steps, of rate times norm. The losses are then apart by at most that distance times the norm of the gradient at this place; they would be so far apart if the difference pointed exactly along the gradient.
+#
+# The three together are a band, made of what any run should log: losses, norms and rates.
 
 # %%
 import inspect
@@ -1291,9 +1341,9 @@ from utils.drivers.training import band, steps_of_lines
 print(inspect.getsource(band))
 
 # %% [markdown]
-# One thing it leaves out. At other weights the gradient is another, so that a difference makes differences of its own. *The five lines* has shown what becomes of them in a direction that curves by λ: each step multiplies a distance by 1 − lr · λ, and below the limit, 2 / λ, it shrinks. What it does in a network nobody can compute, and so it is measured, beside the band.
+# The band leaves one thing out. At other weights the gradient is another one, so a difference of the weights makes a new difference of the gradients. *The five lines* has shown what becomes of a distance in a direction that curves by λ: each step multiplies it by 1 − lr · λ, and it shrinks as long as the rate is below the limit 2 / λ. Nobody can compute what that does in a whole network, so it is measured, beside the band.
 #
-# The runs are those of the last section, a step after the other, with momentum. Two mistakes are built in that stand in many loops: a mean of the parts' means, and a loss from logits as they leave autocast, in 16 bits.
+# The runs are those of the last section, step by step, with momentum. Two more runs have a mistake built in that many loops have: a mean of the parts' means, and a loss from logits in 16 bits, as they leave autocast.
 
 # %%
 def step_of(model, optimizer, scaler, parts, dtype, mistake):
@@ -1334,7 +1384,7 @@ runs = {"float32": run_of(), "in parts": run_of(cuts=RAGGED)}
 runs |= {"bfloat16": run_of(torch.bfloat16), "float16": run_of(torch.float16)}
 
 # %% [markdown]
-# **Predict.** By how many digits do the losses agree? And in a picture of the distances from float32, how many powers of ten lie between the three others?
+# **Predict.** In how many digits do the losses agree? And in a picture of the distances from float32, how many powers of ten lie between the three other runs?
 
 # %%
 losses = {name: log["losses"] for name, log in runs.items()}
@@ -1344,16 +1394,20 @@ for name, curve in losses.items():
 # %%
 bands = {
     name: band(runs["float32"], UNITS[dtype], max_norm=1.0, momentum=0.9)
-    for name, dtype in (("in parts", torch.float32), ("bfloat16", torch.bfloat16), ("float16", torch.float16))
+    for name, dtype in (
+        ("in parts", torch.float32),
+        ("bfloat16", torch.bfloat16),
+        ("float16", torch.float16),
+    )
 }
 loss_curves(losses, bands=bands, step=20)
 
 # %% [markdown]
-# Drawn as losses, they would be one curve. Here they are distances, on a scale of powers of ten, each with the edge of its band, dashed; a gap is a loss that is the same to the last bit. All stay inside, those in 16 bits by far: the band lets every error of forty steps point along the gradient, and really they point anywhere.
+# Drawn as losses, the four runs would be one curve. Here you see their distances from the first, on a scale of powers of ten. The dashed lines are the edges of the bands; a gap in a curve is a loss that is the same to the last bit. All runs stay inside, those in 16 bits by far: the band allows that every error of forty steps points along the gradient, and really they point anywhere.
 #
-# The band of the parts is narrower by the quotient of the units, 2¹⁶. So accumulation is proved in *float32*. Under bfloat16 a mistake would have to be ten thousand times as large to be seen.
+# The band of the parts is narrower by the quotient of the units, 2¹⁶. So to prove an accumulation right, compare in *float32*. Under bfloat16 a mistake would have to be ten thousand times as large to be seen.
 #
-# **Predict.** The two mistakes: does one see them in the losses? And at which step do they leave the bands?
+# **Predict.** Can you see the two mistakes in the losses? And at which step do they leave their bands?
 
 # %%
 wrong = {
@@ -1364,44 +1418,58 @@ for name, (log, band_of) in wrong.items():
     for step in (1, 20, 40):
         loss, right = log["losses"][step - 1], losses["float32"][step - 1]
         apart, width = abs(loss - right), band_of[step - 1]
-        print(f"{name:15} step {step:2}: {loss:.3f}, right {right:.3f}; apart {apart:.0e}, allowed {width:.0e}")
+        print(
+            f"{name:15} step {step:2}: {loss:.3f}, right {right:.3f}; apart {apart:.0e}, allowed "
+            f"{width:.0e}"
+        )
 
 # %% [markdown]
-# The losses fall as they should, and one run ends *lower* than the right one. Yet both are outside at the very first step, where all weights are still the same: the mean of means by more than a hundred times, since it is another number, and the loss in 16 bits by thirty. (Later the second comes back inside. A proof is made in the first steps, where a band is narrow.) Its rounding alone would be half of a thirty-second, for bfloat16 can tell no more apart between 4 and 8. But it is off by more, and how much more depends on how the lines lie:
+# The losses fall as they should, and one run with a mistake even ends *lower* than the right one. Yet both are outside of their bands at the very first step, where all weights are still the same: the mean of means by more than a hundred times, since it is another number, and the loss in 16 bits by thirty times. (Later the second comes back inside. So look at the first steps, where a band is narrow.)
+#
+# Why is the loss in 16 bits so far off? Rounding it would explain a sixty-fourth: between 4 and 8, bfloat16 has steps of a thirty-second. But it is off by more, and how much more depends on how the lines lie:
 
 # %%
 new = MiniGPT(SMALL)
 with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
     logits = new(read).flatten(0, 1)
 for given in (logits, logits.float()):
-    print(given.dtype, "sum of the losses:", F.cross_entropy(given, asked.flatten(), reduction="sum").item())
+    print(
+        given.dtype,
+        "sum of the losses:",
+        F.cross_entropy(given, asked.flatten(), reduction="sum").item(),
+    )
 print("2048 + 6.4 in bfloat16:", (torch.tensor(2048.0, dtype=torch.bfloat16) + 6.4).item())
 
 # %% [markdown]
-# The sum stands still at 2048, where neighbours are 16 apart, and a loss of 6.4 more is rounded away. `cross_entropy` knows that danger and adds in blocks of sixteen; but on a CPU it closes a block only at a place that counts, and here each sixteenth place begins a line, and is −100. Divided by some 500 places that is a loss of 4, at once, and an untrained model looks as if it had learnt a lot.
+# The sum stands still at 2048: neighbours are 16 apart there, so adding a loss of 6.4 changes nothing. `cross_entropy` knows that danger and adds in blocks of sixteen. But on a CPU it closes a block only at a place that counts, and here each sixteenth place begins a line, and is −100. Divided by some 500 places, 2048 is a loss of 4, at once, and an untrained model looks as if it had learnt a lot.
 #
-# And the band itself, how far does it hold? **Predict.** The rate ten times as large, float32, whole batches and the same in parts; no mistake. The band becomes ten times as wide for it, or so. Do they stay inside?
+# And how far does the band itself hold? **Predict.** Take a rate ten times as large, float32, whole batches and the same batches in parts, and no mistake. The larger rate makes the band about ten times as wide. Do the runs stay inside?
 
 # %%
-fast = {name: run_of(cuts=cuts, lr=0.5, steps=60) for name, cuts in (("whole", (64,)), ("in parts", RAGGED))}
+fast = {
+    name: run_of(cuts=cuts, lr=0.5, steps=60)
+    for name, cuts in (("whole", (64,)), ("in parts", RAGGED))
+}
 edge = {"in parts": band(fast["whole"], UNITS[torch.float32], max_norm=1.0, momentum=0.9)}
 loss_curves({name: log["losses"] for name, log in fast.items()}, bands=edge, step=30)
 
 # %% [markdown]
-# For half of the run, and then the distance grows tenfold every few steps, a straight line on this scale, until it is as large as the losses' own noise. That is the factor |1 − lr · λ| above 1: at this rate the run lives at its limit, and there each difference, be it one of 10⁻⁷, becomes another way. Nothing is wrong with either. So a proof by curves has its conditions: the same first weights and batches, a rate well below the limit, a few dozen steps. Beyond that one compares where runs arrive, and several of each kind.
+# They do for half of the run. Then the distance grows tenfold every few steps, a straight line on this scale, until it is as large as the losses' own noise. The reason is the factor |1 − lr · λ|, which is now above 1: at this rate the run is at its limit, and there each difference, even one of 10⁻⁷, leads to another way. Nothing is wrong with either run. So a proof by curves has its conditions: the same first weights and batches, a rate well below the limit, and a few dozen steps. For longer runs, compare where they arrive, with several runs of each kind.
 #
-# So both are right. What do they save? [The quarters](07_training.ipynb#cell-id=a-big-batch-in-pieces) above kept a quarter. **Predict.** Of what a full MiniGPT keeps for the backward, what share is left under bfloat16?
+# So parts and 16 bits are both right. What do they save? [The quarters](07_training.ipynb#cell-id=a-big-batch-in-pieces) above kept a quarter. **Predict.** Of what a full MiniGPT keeps for the backward, what share is left under bfloat16?
 
 # %%
 full = MiniGPT()
 for dtype in (torch.float32, torch.bfloat16):
     with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
         sizes = kept(full, read, asked)
-    parts = ", ".join(f"{size:.1f} {str(kind).removeprefix('torch.')}" for kind, size in sizes.items())
+    parts = ", ".join(
+        f"{size:.1f} {str(kind).removeprefix('torch.')}" for kind, size in sizes.items()
+    )
     print(f"under {dtype}: {sum(sizes.values()):.1f} MiB, of it {parts}")
 
 # %% [markdown]
-# Seven tenths, and not half. Halved is what products read. What stays in float32 is the residual stream, which LayerNorm reads, and more than all else the loss's own table, a logarithm for each of 600 words at each place. Token numbers are int64 in either. (On the GPU above attention's softmax was kept in both forms, and so even less was won.) Weights, gradients and the optimizer's memory don't change at all. Parts divide all that is kept by their number, cost no digits, and change nothing else either. So where memory is short one accumulates, and 16 bits are for speed.
+# Seven tenths, and not half. What products read is halved. The rest stays in float32: the residual stream, which LayerNorm reads, and above all the loss's own table, a logarithm for each of 600 words at each place. Token numbers are int64 in either. (On the GPU above, attention's softmax was kept in both forms, and so even less was saved.) Weights, gradients and the optimizer's memory don't change at all. Parts, on the other hand, divide all that is kept by their number, cost no digits, and change nothing else. So where memory is short, accumulate; 16 bits are for speed.
 
 # %% tags=["hide-input"]
 number(
@@ -1495,7 +1563,8 @@ choice(
 # %%
 PARTS = {  # name: how it is taken from a run, and how it is put back
     "model": (lambda run: run.model.state_dict(), lambda run, it: run.model.load_state_dict(it)),
-    "optimizer": (lambda run: run.optimizer.state_dict(), lambda run, it: run.optimizer.load_state_dict(it)),
+    "optimizer": (lambda run: run.optimizer.state_dict(),
+                  lambda run, it: run.optimizer.load_state_dict(it)),
     "step": (lambda run: run.step, lambda run, it: setattr(run, "step", it)),
     "dice": (lambda run: torch.get_rng_state(), lambda run, it: torch.set_rng_state(it)),
 }
@@ -1639,7 +1708,9 @@ from utils.minigpt import baselines, evaluation_lines, generate
 
 for split, found in baselines().items():
     for name in ("trigram", "fivegram", "grammar"):
-        print(f"{split:21} {name:8} perplexity {found[name]:.2f}   loss {math.log(found[name]):.3f}")
+        print(
+            f"{split:21} {name:8} perplexity {found[name]:.2f}   loss {math.log(found[name]):.3f}"
+        )
 
 # %% [markdown]
 # *Perplexity* is e to the loss: the number of words between which it is as if one were choosing. *Held out* are verbs in tenses and persons that no training line shows together with the verb's name: there, to count is not enough.
@@ -1786,7 +1857,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 def matrices(model):
     """How many weights are multiplied."""
-    return sum(p.numel() for name, p in model.named_parameters() if p.dim() == 2 and "embedding" not in name)
+    return sum(
+        p.numel()
+        for name, p in model.named_parameters()
+        if p.dim() == 2 and "embedding" not in name
+    )
 
 
 plain = MiniGPT()
@@ -1825,15 +1900,19 @@ print(f"the shipped model's 6,000 steps at this pace: {seconds * 20 / 60:.0f} mi
 # %%
 steps = gpu.result("steps")
 there = 6 * multiplied * math.prod(steps["batch"]) / steps["ways"]["eager"]["done"]
-print(f"MiniGPT on {steps['batch']} words: {there / 1e9:.0f} GFLOP/s, an MFU of {there / rates['float32']:.2%}\n")
+print(
+    f"MiniGPT on {steps['batch']} words: {there / 1e9:.0f} GFLOP/s, an MFU of "
+    f"{there / rates['float32']:.2%}\n"
+)
 with torch.device("meta"):
     large = MiniGPT(MiniGPTConfig(**trained["config"]))
 flops = 6 * matrices(large) * math.prod(trained["batch"])
 rest = trained["ways"]["float32"]["seconds"] - flops / rates["float32"]
 for name, way in trained["ways"].items():
     product = flops / rates[name.removesuffix(" with a scaler")]
-    print(f"{name:22} napkin {1e3 * product:5.1f} + {1e3 * rest:.1f} = {1e3 * (product + rest):5.1f} ms", end="; ")
-    print(f"measured {1e3 * way['seconds']:5.1f} ms, an MFU of {product / way['seconds']:.0%}")
+    napkin, came = 1e3 * (product + rest), way["seconds"]
+    print(f"{name:22} napkin {1e3 * product:5.1f} + {1e3 * rest:.1f} = {napkin:5.1f} ms;",
+          f"measured {1e3 * came:5.1f} ms, an MFU of {product / came:.0%}")
 
 # %% [markdown]
 # MiniGPT is far worse off there, since two hundred launches wait for each other; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) shows where the time goes. And the large model's milliseconds are right to about a tenth, from two figures and a napkin. (It leaves out attention's two products, takes the rate of very large matrices for all, and pretends that autocast changes nothing else.) So sixteen times faster products make a step three times as fast, and the MFU *falls*, since the peak has risen and the rest has not. Who wants it back must attack the rest: fuse it ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)), keep no table, take wider layers.

@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. What takes a career is everything around the line: which places may be asked, what is kept from the last word, who picks the next one, and what becomes of all this when somebody else's library loads your weights.
 #
-# It takes two sittings, of an hour and a half and of a little more, predictions and drills included. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three hours, predictions and drills included, in two sittings. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here asks a network. Hugging Face's library is used for what it does with a folder on your disk.
 
@@ -168,7 +168,9 @@ for d in (16, 128, 1024):
     asks, keys = torch.randn(1000, 1, d), torch.randn(1000, 32, d)
     dots = (asks * keys).sum(-1)  # (1000, 32)
     plain, scaled = (s.softmax(-1).amax(-1).mean() for s in (dots, dots / math.sqrt(d)))
-    print(f"d = {d:4}: deviation {dots.std():5.1f}   largest share {plain:.2f}, scaled {scaled:.2f}")
+    print(
+        f"d = {d:4}: deviation {dots.std():5.1f}   largest share {plain:.2f}, scaled {scaled:.2f}"
+    )
 
 # %% [markdown]
 # A sum of d products has a deviation of √d, and the softmax of numbers so far apart is all or nothing: nearly everything on one word, and hardly any gradient for the others. Divided by √d, a head begins undecided, whatever its width.
@@ -326,7 +328,9 @@ print(back_by)
 allowed = torch.tensor([[False] * 5, [True] * 5])
 s = torch.einsum("bhid,bhjd->bhij", two_q, five_k) / math.sqrt(8)
 print("by softmax:", s.masked_fill(~allowed, -math.inf).softmax(-1)[0, 0, 0])
-print("fused:     ", F.scaled_dot_product_attention(two_q, five_k, units, attn_mask=allowed)[0, 0, 0])
+print(
+    "fused:     ", F.scaled_dot_product_attention(two_q, five_k, units, attn_mask=allowed)[0, 0, 0]
+)
 print("0 · NaN =", 0 * math.nan)
 
 # %% [markdown]
@@ -449,7 +453,9 @@ both_ways = record.result("attention")
 cases = {(case["length"], case["way"]): case for case in both_ways["cases"]}
 print(f"{both_ways['shape']:33} with the table                    fused")
 for T in sorted({T for T, _ in cases}):
-    figures = ((cases[T, way]["seconds"] * 1e3, cases[T, way]["bytes"] / 1e6) for way in ("table", "flash"))
+    figures = (
+        (cases[T, way]["seconds"] * 1e3, cases[T, way]["bytes"] / 1e6) for way in ("table", "flash")
+    )
     print(f"T = {T:6,}", *(f"{took:10.2f} ms {needed:9,.1f} MB" for took, needed in figures))
 
 # %% [markdown]
@@ -790,7 +796,8 @@ pairs = (("blocks.0.attention.query.weight", "transformer.h.0.attn.c_attn.weight
          ("blocks.0.attention.output.weight", "transformer.h.0.attn.c_proj.weight"),
          ("blocks.0.mlp.up.weight", "transformer.h.0.mlp.c_fc.weight"),
          ("blocks.0.norm_1.weight", "transformer.h.0.ln_1.weight"),
-         ("token_embedding.weight", "transformer.wte.weight"), ("lm_head.bias", "lm_head.bias"))  # fmt: skip
+         # fmt: skip
+         ("token_embedding.weight", "transformer.wte.weight"), ("lm_head.bias", "lm_head.bias"))
 for mine, name in pairs:
     shape = tuple(gpt.state_dict()[mine].shape)
     print(f"{mine:33}{shape!s:10} {name:36}{tuple(theirs[name].shape)}")
@@ -914,7 +921,8 @@ attempt(lambda: tok("yo hablé chino"))
 import warnings
 
 settings = one.generation_config
-for field in ("do_sample", "temperature", "top_k", "top_p", "max_new_tokens", "use_cache", "eos_token_id"):
+for field in ("do_sample", "temperature", "top_k", "top_p",
+              "max_new_tokens", "use_cache", "eos_token_id"):
     print(f"{field:15}{getattr(settings, field)}")
 prompt = tok("<bos> <es> hablar <past> yo", return_tensors="pt")
 for seed in range(3):
@@ -924,7 +932,8 @@ for seed in range(3):
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # "we recommend setting max_new_tokens"
     endless = one.generate(**prompt, eos_token_id=tokenizer.id("<imperfect>"))  # never said
-print("words:", prompt["input_ids"].shape[1], "and", endless.shape[1] - prompt["input_ids"].shape[1])
+read = prompt["input_ids"].shape[1]
+print("words:", read, "and", endless.shape[1] - read)
 
 # %% [markdown]
 # What isn't set falls back on built-in values: greedy, a cache, and at most 20 new words. A folder brings its own `generation_config.json` along, and its author may have set other things there; whoever compares two models should look.
@@ -1033,7 +1042,9 @@ for path in sorted(path for path in repo.rglob("*") if not path.is_dir()):
 prompt = other[0][0]  # one of those at which the bias was heard
 for how in ({}, {"revision": "main"}, {"revision": OLD}, {"revision": OLD[:7]}):
     try:
-        said = say(AutoModelForCausalLM.from_pretrained("you/minigpt", cache_dir=HUB, **how), prompt)
+        said = say(
+            AutoModelForCausalLM.from_pretrained("you/minigpt", cache_dir=HUB, **how), prompt
+        )
     except OSError as error:
         said = f"OSError: {str(error).splitlines()[0]}"
     print(str(how).replace(OLD, "0a0a…"), said, sep="  ")
@@ -1159,7 +1170,10 @@ for name, how in (("8 bits, a scale a row", (8,)), ("4 bits, a scale a row", (4,
     far = (got - want).abs().max() / want.abs().max()
     more = F.cross_entropy(got.flatten(0, 1), y.flatten()) - loss
     changed = sum(say(hf_model(model), prompt) != first for prompt, first, _ in both)
-    print(f"{name:23}{size:8,} bytes  off by {far:.2%}  loss {more:+.4f}  {changed:2} sentences changed")
+    print(
+        f"{name:23}{size:8,} bytes  off by {far:.2%}  loss {more:+.4f}  {changed:2} sentences "
+        "changed"
+    )
 
 # %% [markdown]
 # In eight bits it is within the budget of float16, if only just, in a quarter of the bytes; no sentence has changed. In four bits it is outside by a factor of ten, and half of the sentences are others. And yet the loss hardly stirs: from 0.567 by a hundredth or less. You know that from the beginning of this lesson. It is a good model, and another one. Whoever asks "how much worse is it in four bits?" and looks at a perplexity is told "hardly"; whoever needs *the same answers* has to compare logits, and gets another reply.
@@ -1267,7 +1281,9 @@ print(eager(padded, attention_mask=seen, output_attentions=True).attentions[0][0
 for change in ({"n_embd": 32}, {"n_layer": 3}, {"n_head": 8}):
     print(change, end=": ")
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(FOLDER, output_loading_info=True, **change)
+        model, report = AutoModelForCausalLM.from_pretrained(
+            FOLDER, output_loading_info=True, **change
+        )
     except RuntimeError:
         print("an error")
         continue
@@ -1419,7 +1435,11 @@ for tense in ("imperfect", "past", "future"):
 # **Predict.** Three ways of being more careful: a tenth of the learning rate; only the head is trained, so that the body keeps what it knows; only the MLP. Which one keeps the old tenses?
 
 # %%
-careful = {"lr 3e-4": (3e-4, ""), "the head alone": (3e-3, "lm_head"), "the MLP alone": (3e-3, "mlp")}
+careful = {
+    "lr 3e-4": (3e-4, ""),
+    "the head alone": (3e-3, "lm_head"),
+    "the MLP alone": (3e-3, "mlp"),
+}
 for name, (lr, only) in careful.items():
     report_card(name, learn(lr, only=only, name=name))
 

@@ -82,7 +82,7 @@ from utils.notebook.verdict import check
 
 # %% solution="slowest"
 def slowest(step: Callable[[], None], wait: int, warmup: int, active: int) -> dict:
-    """The operator with the largest self time over the recorded steps, its share, and its calls a step."""
+    """The operator with the largest self time of the recorded steps, its share, calls a step."""
     ### BEGIN SOLUTION
     plan = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
     with profile(activities=[ProfilerActivity.CPU], schedule=plan) as prof:
@@ -102,8 +102,15 @@ def slowest(step: Callable[[], None], wait: int, warmup: int, active: int) -> di
 # %%
 # four calls of a step, and the nanoseconds that each event has for itself
 calls = [{"sort": 1, "exp": 1}, {"exp": 9}, {"exp": 2, "softmax": 3}, {"exp": 4, "softmax": 2}]
-costs = {"aten::sort": 900_000, "aten::exp": 20_000, "aten::softmax": 5_000, "aten::_softmax": 30_000}
-came = driver.profiled(slowest, calls, {**costs, "ProfilerStep*": 400_000}, wait=1, warmup=1, active=2)
+costs = {
+    "aten::sort": 900_000,
+    "aten::exp": 20_000,
+    "aten::softmax": 5_000,
+    "aten::_softmax": 30_000,
+}
+came = driver.profiled(
+    slowest, calls, {**costs, "ProfilerStep*": 400_000}, wait=1, warmup=1, active=2
+)
 expect_equal("the operator", came["found"]["operator"], "aten::_softmax")
 expect_close("its share", came["found"]["share"], 150 / (120 + 25 + 150), rtol=1e-3)
 expect_close("its calls", came["found"]["calls"], 2.5)
@@ -133,7 +140,14 @@ print(slowest(training_step, wait=0, warmup=1, active=3))
 # %% test="slowest" points=4
 # Graded
 check("slowest")
-came = driver.profiled(slowest, [{"exp": 1, "mm": 3}], {"aten::exp": 90_000, "aten::mm": 30_001}, wait=0, warmup=0, active=1)
+came = driver.profiled(
+    slowest,
+    [{"exp": 1, "mm": 3}],
+    {"aten::exp": 90_000, "aten::mm": 30_001},
+    wait=0,
+    warmup=0,
+    active=1,
+)
 expect_equal("one step", (came["found"]["operator"], came["found"]["calls"]), ("aten::mm", 3.0))
 ### BEGIN HIDDEN TESTS
 verify("slowest", slowest)
@@ -200,8 +214,17 @@ def self_times(events: list[Event]) -> dict[str, tuple[int, int, int]]:
 few = [Event("linear", 0, 100), Event("addmm", 20, 60), Event("copy_", 25, 10), Event("t", 5, 10)]
 want = {"linear": (1, 100, 30), "addmm": (1, 60, 50), "copy_": (1, 10, 10), "t": (1, 10, 10)}
 expect_equal("a linear layer", self_times(few), want)
-touching = [Event("exp", 50, 50), Event("sum", 0, 50), Event("sum", 100, 50, "cpu 2"), Event("mul", 110, 40, "cpu 2")]
-expect_equal("two threads", self_times(touching), {"exp": (1, 50, 50), "sum": (2, 100, 60), "mul": (1, 40, 40)})
+touching = [
+    Event("exp", 50, 50),
+    Event("sum", 0, 50),
+    Event("sum", 100, 50, "cpu 2"),
+    Event("mul", 110, 40, "cpu 2"),
+]
+expect_equal(
+    "two threads",
+    self_times(touching),
+    {"exp": (1, 50, 50), "sum": (2, 100, 60), "mul": (1, 40, 40)},
+)
 copies = [Event("to", 0, 90), Event("copy_", 10, 70), Event("to", 20, 50), Event("to", 82, 5)]
 expect_equal("to inside to", self_times(copies), {"to": (3, 90, 70), "copy_": (1, 70, 20)})
 
@@ -211,7 +234,9 @@ with profile(activities=[ProfilerActivity.CPU]) as profiled:
     torch.nn.Linear(8, 8)(torch.ones(2, 8)).softmax(-1)
 mine = self_times(of_profile(profiled))
 torchs = {row.key: row.self_cpu_time_total for row in profiled.key_averages()}
-expect_close("linear, in microseconds", mine["aten::linear"][2] / 1000, torchs["aten::linear"], atol=0.01)
+expect_close(
+    "linear, in microseconds", mine["aten::linear"][2] / 1000, torchs["aten::linear"], atol=0.01
+)
 
 # %% test="self_times" points=4
 # Graded
@@ -325,12 +350,21 @@ more = [
     Event("epoch", 0, 100, "cpu 3", "range"),
 ]
 came = lanes(more)
-expect_equal("two streams: busy", came["busy"], {"cpu": 24, "cpu 2": 30, "cpu 3": 0, "gpu 7": 20, "gpu 20": 60})
+expect_equal(
+    "two streams: busy",
+    came["busy"],
+    {"cpu": 24, "cpu 2": 30, "cpu 3": 0, "gpu 7": 20, "gpu 20": 60},
+)
 expect_equal("two streams: the gap", came["gap"], 10)
-expect_equal("one call, two kernels", came["launched"], {"replay": (24, 25), "mm": (30, 0), "epoch": (100, 0)})
+expect_equal(
+    "one call, two kernels",
+    came["launched"],
+    {"replay": (24, 25), "mm": (30, 0), "epoch": (100, 0)},
+)
 
 # %%
-# drawn, not measured: which line looks slow on the host, and where does the device's time come from?
+# drawn, not measured: which line looks slow on the host, and where does the device's time come
+# from?
 for name, (host, device) in lanes(drawn("compute", 3, covered="sync"))["launched"].items():
     print(f"{name:45} host {host / 1e6:6.3f} ms, device {device / 1e6:6.3f} ms")
 
@@ -410,9 +444,19 @@ def bottleneck(events: list[Event]) -> str:
 for kind in KINDS:
     expect_equal(kind, [bottleneck(drawn(kind, seed)) for seed in range(3)], [kind] * 3)
 for covered in ("loader", "python", "sync", "copy", "launches"):
-    expect_equal(f"{covered}, while a kernel runs", bottleneck(drawn("compute", 1, covered=covered)), "compute")
-second = [Event("DataLoader", 0, 70, "cpu 2", "range"), Event("stack", 9, 55, "cpu 2"), Event("mm", 70, 5)]
-expect_equal("a loader's thread", bottleneck([*second, Event("gemm", 74, 16, "gpu 7", "kernel")]), "loader")
+    expect_equal(
+        f"{covered}, while a kernel runs",
+        bottleneck(drawn("compute", 1, covered=covered)),
+        "compute",
+    )
+second = [
+    Event("DataLoader", 0, 70, "cpu 2", "range"),
+    Event("stack", 9, 55, "cpu 2"),
+    Event("mm", 70, 5),
+]
+expect_equal(
+    "a loader's thread", bottleneck([*second, Event("gemm", 74, 16, "gpu 7", "kernel")]), "loader"
+)
 kernels = [Event("gemm", start, 9, "gpu 7", "kernel") for start in (3, 64)]
 late = [Event("mm", 0, 4), Event("cudaStreamSynchronize", 4, 10, "cpu", "call"), Event("mm", 60, 5)]
 expect_equal("a wait, and what comes of it", bottleneck([*kernels, *late]), "sync")
@@ -503,7 +547,10 @@ torch.manual_seed(0)
 logits = torch.randn(3, 4, 256)
 targets = torch.tensor([[7, 200, -100, 31], [-100] * 4, [90, -100, -100, -100]])
 logits[0, 3, 31] = 9.0
-slow, fast = driver.counted(slow_loss, logits, targets), driver.counted(faster_loss, logits, targets)
+slow, fast = (
+    driver.counted(slow_loss, logits, targets),
+    driver.counted(faster_loss, logits, targets),
+)
 expect_close("the loss", fast["loss"], slow["loss"], rtol=1e-4)
 expect_close("its gradient", fast["gradient"], slow["gradient"], rtol=1e-3, atol=1e-6)
 expect_close("the share of right ones", fast["share"], slow["share"])
@@ -514,7 +561,11 @@ print(f"bytes there and back: {slow['bytes']} before, {fast['bytes']} now")
 # four times as many sentences
 more = driver.counted(faster_loss, logits.repeat(4, 1, 1), targets.repeat(4, 1))
 expect_equal("as many operators", more["operators"], fast["operators"])
-expect_equal(f"few bytes: {fast['bytes'][0] / logits.nbytes:.2f} times the logits", fast["bytes"][0] <= 1.5 * logits.nbytes, True)
+expect_equal(
+    f"few bytes: {fast['bytes'][0] / logits.nbytes:.2f} times the logits",
+    fast["bytes"][0] <= 1.5 * logits.nbytes,
+    True,
+)
 print("slow_loss without numbers:", driver.asks(slow_loss, logits, targets))
 expect_equal("without numbers", driver.asks(faster_loss, logits, targets), None)
 
@@ -527,14 +578,22 @@ for loss_of in (slow_loss, faster_loss):
     timer.timeit(3)  # what only the first calls pay for
     took.append([timer.timeit(2).mean for _ in range(15)])
     _, median, _ = statistics.quantiles(took[-1], n=4)
-    print(f"{loss_of.__name__:12} {median * 1e3:.3f} ms, from {min(took[-1]) * 1e3:.3f} to {max(took[-1]) * 1e3:.3f}")
+    print(
+        f"{loss_of.__name__:12} {median * 1e3:.3f} ms, from {min(took[-1]) * 1e3:.3f} to "
+        f"{max(took[-1]) * 1e3:.3f}"
+    )
 ratio = statistics.median(took[0]) / statistics.median(took[1])
-print(f"{ratio:.1f} times as fast, here and now; the slowest of the new against the fastest of the old: {min(took[0]) / max(took[1]):.1f}")
+print(
+    f"{ratio:.1f} times as fast, here and now; the slowest of the new against the fastest of the "
+    f"old: {min(took[0]) / max(took[1]):.1f}"
+)
 
 # %% test="faster_loss" points=5
 # Graded
 check("faster_loss")
-only = driver.counted(faster_loss, logits[:1], torch.tensor([[-100, -100, -100, 31]]))
+logits = torch.randn(1, 4, 256)
+logits[0, 3, 31] = 9.0
+only = driver.counted(faster_loss, logits, torch.tensor([[-100, -100, -100, 31]]))
 expect_close("one target", only["share"], 1.0)
 ### BEGIN HIDDEN TESTS
 verify("faster_loss", faster_loss)
@@ -579,7 +638,7 @@ verify("faster_loss", faster_loss)
 
 # %% solution="first_bad"
 def first_bad(model: torch.nn.Module, x: torch.Tensor) -> tuple[str, str, bool] | None:
-    """Name of the first module whose output isn't finite, what is in it, and if its input was fine."""
+    """Name of the first module with an output not finite, what is in it, if its input was fine."""
     ### BEGIN SOLUTION
     found = []
 
@@ -616,7 +675,11 @@ expect_equal("exp is too large", came["found"], [("block.up", "inf", True)])
 came = driver.hunted(first_bad, chain, torch.tensor([1.0, 2.0]), times=2)
 expect_equal("all is well", came, {"found": [None, None], "hooks left": 0, "as before": True})
 own = {"parts": {"first": "tanh"}, "last": "over itself"}
-expect_equal("the model itself", driver.hunted(first_bad, own, torch.tensor([0.0, 1.0]))["found"], [("", "nan", True)])
+expect_equal(
+    "the model itself",
+    driver.hunted(first_bad, own, torch.tensor([0.0, 1.0]))["found"],
+    [("", "nan", True)],
+)
 came = driver.hunted(first_bad, {"parts": {"first": "keep"}}, torch.tensor([1.0, -math.inf]))
 expect_equal("an input that isn't finite", came["found"], [("first", "inf", False)])
 
@@ -629,7 +692,11 @@ expect_close("its gradient", came["gradient"], [0.25, 0.0, 0.0, 1.0])
 # %% test="first_bad" points=5
 # Graded
 check("first_bad")
-expect_equal("a NaN", driver.rooted(safe_root, torch.tensor([math.nan, 1.0]), torch.ones(2))["value"].isnan(), torch.tensor([True, False]))
+expect_equal(
+    "a NaN",
+    driver.rooted(safe_root, torch.tensor([math.nan, 1.0]), torch.ones(2))["value"].isnan(),
+    torch.tensor([True, False]),
+)
 ### BEGIN HIDDEN TESTS
 verify("first_bad", first_bad=first_bad, safe_root=safe_root)
 ### END HIDDEN TESTS
@@ -695,6 +762,7 @@ expect_close("without the 1024 that is much", came[1][3], 0.4 / 1.4, rtol=0.01)
 # %% test="worse_in_half" points=3
 # Graded
 check("worse_in_half")
+x = torch.tensor([0.5, 300.0, 2.0**-13, 0.0])
 expect_equal("no steps", driver.in_half(worse_in_half, [], x), [])
 came = driver.in_half(worse_in_half, ["times 3e38", "times 2"], torch.tensor([4.0, -0.125]))
 expect_equal("infinite in float32, too", came, [("times 3e38", 1, 0, 0.0), ("times 2", 1, 0, 0.0)])
@@ -725,22 +793,22 @@ def broken_head(x, weight):
 
 
 def broken_scores(q, k):
-    """(B, H, S, T): each query (B, H, S, D) by each key (B, H, T, D) of the same head, their dot product."""
+    """(B, H, S, T): each query (B, H, S, D) times each key (B, H, T, D) of the same head."""
     return q @ k
 
 
 def broken_word_loss(logits, targets):
-    """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T); -100 doesn't count."""
+    """(): the mean cross-entropy of logits (B, T, V), targets (B, T); -100 doesn't count."""
     return F.cross_entropy(logits, targets)
 
 
 def broken_extended(cache, new):
-    """(B, H, T + S, D): what is in a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
+    """(B, H, T + S, D): a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
     return torch.cat([cache, new])
 
 
 def broken_convolved(pictures, weight):
-    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), without padding; channels stay last."""
+    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), unpadded; channels last."""
     return F.conv2d(pictures, weight)
 
 
@@ -817,43 +885,62 @@ def head(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """(B, H, S, T): each query (B, H, S, D) by each key (B, H, T, D) of the same head, their dot product."""
+    """(B, H, S, T): each query (B, H, S, D) times each key (B, H, T, D) of the same head."""
     ### BEGIN SOLUTION
     return q @ k.transpose(-2, -1)
     ### END SOLUTION
 
 
 def word_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """(): the mean cross-entropy over all words, of logits (B, T, V) and targets (B, T); -100 doesn't count."""
+    """(): the mean cross-entropy of logits (B, T, V), targets (B, T); -100 doesn't count."""
     ### BEGIN SOLUTION
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten())  # shown
     ### END SOLUTION
 
 
 def extended(cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-    """(B, H, T + S, D): what is in a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
+    """(B, H, T + S, D): a cache (B, H, T, D), and what is new (B, H, S, D) behind it in time."""
     ### BEGIN SOLUTION
     return torch.cat([cache, new], dim=2)
     ### END SOLUTION
 
 
 def convolved(pictures: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), without padding; channels stay last."""
+    """(N, Y, X, O): pictures (N, H, W, C) under a weight (O, C, h, w), unpadded; channels last."""
     ### BEGIN SOLUTION
     return F.conv2d(pictures.permute(0, 3, 1, 2), weight).permute(0, 2, 3, 1)
     ### END SOLUTION
 
 # %%
 x = torch.tensor([[1.0, 3.0], [10.0, 20.0]])
-expect_equal("rows of as many numbers as there are rows", centered(x), torch.tensor([[-1.0, 1.0], [-5.0, 5.0]]))
-expect_equal("a product", head(x[None], torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]])), torch.tensor([[[1.0, 3.0, 8.0], [10.0, 20.0, 60.0]]]))
-q, k = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]]), torch.tensor([[[[2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]]])
+expect_equal(
+    "rows of as many numbers as there are rows",
+    centered(x),
+    torch.tensor([[-1.0, 1.0], [-5.0, 5.0]]),
+)
+expect_equal(
+    "a product",
+    head(x[None], torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]])),
+    torch.tensor([[[1.0, 3.0, 8.0], [10.0, 20.0, 60.0]]]),
+)
+q, k = (
+    torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]]),
+    torch.tensor([[[[2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]]]),
+)
 expect_equal("queries by keys", scores(q, k), torch.tensor([[[[2.0, 4.0, 6.0], [3.0, 5.0, 7.0]]]]))
 logits = torch.tensor([[[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]])
 expect_close("a loss", word_loss(logits, torch.tensor([[0, 1]])), torch.tensor(0.16732), rtol=1e-3)
-expect_equal("a cache of two heads", extended(torch.arange(4.0).view(1, 2, 1, 2), -torch.ones(1, 2, 1, 2))[0, :, :, 0], torch.tensor([[0.0, -1.0], [2.0, -1.0]]))
+expect_equal(
+    "a cache of two heads",
+    extended(torch.arange(4.0).view(1, 2, 1, 2), -torch.ones(1, 2, 1, 2))[0, :, :, 0],
+    torch.tensor([[0.0, -1.0], [2.0, -1.0]]),
+)
 picture = torch.arange(12.0).view(1, 2, 3, 2)
-expect_equal("the second channel", convolved(picture, torch.tensor([0.0, 1.0]).view(1, 2, 1, 1)), picture[..., 1:])
+expect_equal(
+    "the second channel",
+    convolved(picture, torch.tensor([0.0, 1.0]).view(1, 2, 1, 1)),
+    picture[..., 1:],
+)
 
 # %%
 # the two sizes, in the colleague's calls: both stand in the message, and they are not the same
@@ -867,7 +954,11 @@ for function, arguments in sent.items():
 # %% test="six_messages" points=5
 # Graded
 check("six_messages")
-expect_equal("a cache that is empty", extended(torch.ones(1, 2, 0, 3), torch.ones(1, 2, 1, 3)).shape, torch.Size([1, 2, 1, 3]))
+expect_equal(
+    "a cache that is empty",
+    extended(torch.ones(1, 2, 0, 3), torch.ones(1, 2, 1, 3)).shape,
+    torch.Size([1, 2, 1, 3]),
+)
 ### BEGIN HIDDEN TESTS
 verify("six_messages", met=met, centered=centered, head=head, scores=scores, word_loss=word_loss, extended=extended, convolved=convolved)
 ### END HIDDEN TESTS
@@ -945,7 +1036,9 @@ small = {
 tiny = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=1, n_layers=1, d_ff=8, context=5)
 came = report(small, tiny, 50, 1e9)
 expect_equal("the operator", came["operator"], "aten::mm")
-expect_close("its share, and the bound", (came["share"], came["bound"]), (0.45, 1 / 0.55), rtol=1e-9)
+expect_close(
+    "its share, and the bound", (came["share"], came["bound"]), (0.45, 1 / 0.55), rtol=1e-9
+)
 expect_close("Python", came["python"], 0.2, rtol=1e-9)
 expect_close("FLOP/s and MFU", (came["flops"], came["mfu"]), (69_000_000.0, 0.069), rtol=1e-9)
 expect_close("hours", came["hours"], 1e9 / 50_000 / 3600, rtol=1e-9)
@@ -973,7 +1066,17 @@ for what, value in report(driver.table_of(profiled), record.config, words.numel(
 # %% test="report" points=5
 # Graded
 check("report")
-expect_equal("what it holds", list(came), ["operator", "share", "bound", "python", "flops", "mfu", "hours"])
+small = {
+    "step": ("range", 2, 2_000_000, 300_000),
+    "forward": ("range", 2, 900_000, 100_000),
+    "aten::linear": ("op", 8, 700_000, 50_000),
+    "aten::addmm": ("op", 8, 650_000, 650_000),
+    "aten::mm": ("op", 4, 900_000, 900_000),
+}
+tiny = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=1, n_layers=1, d_ff=8, context=5)
+came = report(small, tiny, 50, 1e9)
+names = ["operator", "share", "bound", "python", "flops", "mfu", "hours"]
+expect_equal("what it holds", list(came), names)
 ### BEGIN HIDDEN TESTS
 verify("report", report)
 ### END HIDDEN TESTS

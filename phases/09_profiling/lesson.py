@@ -9,7 +9,7 @@
 #
 # A program that is slow and a program that is wrong have this in common: whoever looks at them has a suspicion, and the suspicion is mostly false. This lesson is about instruments. Which one to take, what it can't see, and how to tell a finding from a mood of the machine.
 #
-# It takes two sittings of an hour and a half, predictions and drills included. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step; of [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step; of [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed. What concerns one is read from a *record*: what was measured on an NVIDIA H100, in files that came with this course, and the cells below print it wherever they run. Where a pattern is to be learnt there are traces that are *drawn*, by a model of a machine, and each of them says so. The rest is measured here, on a CPU: those milliseconds are the ones of the machine that made this page, and yours will say others.
 
@@ -145,7 +145,13 @@ def seconds(function, *args, clock=time.perf_counter):
 weight = torch.randn(16, 3, 3, 3)
 for size in (32, 40):
     pictures = torch.randn(8, 3, size, size)
-    print(f"{size} × {size}, ms:", *(f"{1e3 * seconds(F.conv2d, pictures, weight, clock=time.process_time):.2f}" for _ in range(6)))
+    print(
+        f"{size} × {size}, ms:",
+        *(
+            f"{1e3 * seconds(F.conv2d, pictures, weight, clock=time.process_time):.2f}"
+            for _ in range(6)
+        ),
+    )
 
 # %% [markdown]
 # Slow are the first of all, and the first of each size. (`process_time` counts the seconds in which a core worked for this process, as in phase 07. It doesn't feel a neighbour, and it stands still while the process waits, for a disk, a loader's worker or a GPU.) The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. A first training step does more of the kind, and on a GPU the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
@@ -174,7 +180,9 @@ timing_spread({"old": olds, "new": news})
 # %%
 disturbed = [*olds[:-1], 1.0]
 for name, of in {"mean": statistics.mean, "median": statistics.median, "minimum": min}.items():
-    print(f"{name:8} {1e3 * of(olds):6.1f} ms, with the disturbed one {1e3 * of(disturbed):6.1f} ms")
+    print(
+        f"{name:8} {1e3 * of(olds):6.1f} ms, with the disturbed one {1e3 * of(disturbed):6.1f} ms"
+    )
 
 # %% [markdown]
 # Noise only ever adds. So the mean is at the mercy of whoever else uses the machine; the minimum is the best guess at what the code needs when nobody disturbs; and the median says what you will wait for on a usual day.
@@ -192,7 +200,10 @@ with Neighbour() as neighbour:  # a thread that computes while it is `busy`
         in_turn_old.append(seconds(step, x, y))
         in_turn_new.append(seconds(quick_step, x, y))
 
-for name, pairs in {"one after the other": zip(apart_old, apart_new), "in turn": zip(in_turn_old, in_turn_new)}.items():
+for name, pairs in {
+    "one after the other": zip(apart_old, apart_new),
+    "in turn": zip(in_turn_old, in_turn_new),
+}.items():
     ratio = statistics.median(new / old for old, new in pairs)
     print(f"{name:20} the new step takes {ratio:.2f} of the old one's time")
 
@@ -202,7 +213,9 @@ for name, pairs in {"one after the other": zip(apart_old, apart_new), "in turn":
 # So wall time is told as a *ratio*, with its quartiles, measured side by side. PyTorch has a tool that does much of it.
 
 # %%
-measured = Timer("step(x, y)", globals={"step": step, "x": x, "y": y}).blocked_autorange(min_run_time=1)
+measured = Timer("step(x, y)", globals={"step": step, "x": x, "y": y}).blocked_autorange(
+    min_run_time=1
+)
 print(measured)
 print(f"median {1e3 * measured.median:.1f} ms, middle half {1e3 * measured.iqr:.1f} ms wide")
 
@@ -213,7 +226,9 @@ print(f"median {1e3 * measured.median:.1f} ms, middle half {1e3 * measured.iqr:.
 torch.set_num_threads(2)
 for threads in ({}, {"num_threads": 2}):
     seen = set()
-    Timer("seen.add(threads())", globals={"seen": seen, "threads": torch.get_num_threads}, **threads).timeit(3)
+    Timer(
+        "seen.add(threads())", globals={"seen": seen, "threads": torch.get_num_threads}, **threads
+    ).timeit(3)
     print(threads or "nothing said", seen)
 torch.set_num_threads(1)
 
@@ -264,7 +279,10 @@ asked = [row for row in ranked[12:] if row.key in ("aten::linear", "aten::addmm"
 print("                         calls    total       self")
 for row in [*ranked[:12], *asked]:  # by total, and in any case the two that we speak of
     name = row.key.replace("autograd::engine::evaluate_function", "engine")[:26]
-    print(f"{name:26}{row.count:4} {row.cpu_time_total / 1e3:6.1f} ms {row.self_cpu_time_total / 1e3:7.1f} ms")
+    print(
+        f"{name:26}{row.count:4} {row.cpu_time_total / 1e3:6.1f} ms "
+        f"{row.self_cpu_time_total / 1e3:7.1f} ms"
+    )
 
 # %% [markdown]
 # *Total* is from start to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in [phase 04](04_dispatcher.ipynb#cell-id=composites): it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
@@ -287,12 +305,19 @@ flame_chart(events)
 with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
     for _ in range(8):
         step(x, y)
-by_shape = sorted(profiled.key_averages(group_by_input_shape=True), key=lambda row: -row.self_cpu_time_total)
+by_shape = sorted(
+    profiled.key_averages(group_by_input_shape=True), key=lambda row: -row.self_cpu_time_total
+)
 for row in by_shape[:6]:
     shapes = " ".join(str(tuple(shape)) for shape in row.input_shapes if shape)
     print(f"{row.self_cpu_time_total / 8e3:5.1f} ms  {row.count // 8:3} ×  {row.key:28} {shapes}")
-words = sum(row.self_cpu_time_total for row in by_shape if any(600 in shape for shape in row.input_shapes))
-print(f"with a 600 among their shapes: {words / sum(row.self_cpu_time_total for row in by_shape):.0%} of all self time")
+words = sum(
+    row.self_cpu_time_total for row in by_shape if any(600 in shape for shape in row.input_shapes)
+)
+print(
+    "with a 600 among their shapes: "
+    f"{words / sum(row.self_cpu_time_total for row in by_shape):.0%} of all self time"
+)
 
 # %% [markdown]
 # (The mean of eight steps.) 1,024 words times 600: the LM head, and the loss behind it, are a good part of the step, though the head is one of 13 linear layers. A vocabulary is wide even in a small model.
@@ -311,8 +336,13 @@ countdown(5)  # warm
 with profile(activities=[ProfilerActivity.CPU]) as nested:
     countdown(5)
 (row,) = [row for row in nested.key_averages() if row.key == "countdown"]
-whole = max(event.end for event in of_profile(nested)) - min(event.start for event in of_profile(nested))
-print(f"took {whole / 1e6:.1f} ms; the table's total for {row.count} calls: {row.cpu_time_total / 1e3:.1f} ms")
+whole = max(event.end for event in of_profile(nested)) - min(
+    event.start for event in of_profile(nested)
+)
+print(
+    f"took {whole / 1e6:.1f} ms; the table's total for {row.count} calls: "
+    f"{row.cpu_time_total / 1e3:.1f} ms"
+)
 
 # %% [markdown]
 # Far more than there was: the innermost call lies in all five. A total that means something counts an event only if no event of the same name is around it. In the lab you compute both columns from a list of events.
@@ -352,7 +382,11 @@ print(*(f"{number}: {plan(number).name}" for number in range(10)), sep="\n")
 # %%
 def watch(tell_it):
     cycles = []
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=lambda prof: cycles.append(len(of_profile(prof)))) as prof:
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=plan,
+        on_trace_ready=lambda prof: cycles.append(len(of_profile(prof))),
+    ) as prof:
         for _ in range(10):
             loss_of(model, x[:2], y[:2])
             if tell_it:
@@ -383,7 +417,10 @@ class Lazy:
 
 def top_rows(prof):
     for row in sorted(prof.key_averages(), key=lambda row: -row.self_cpu_time_total)[:3]:
-        print(f"{row.self_cpu_time_total / 1e3:7.1f} ms {row.count:3} ×  {row.key:20}", "a label" if row.is_user_annotation else "")
+        print(
+            f"{row.self_cpu_time_total / 1e3:7.1f} ms {row.count:3} ×  {row.key:20}",
+            "a label" if row.is_user_annotation else "",
+        )
     print()
 
 # %%
@@ -391,7 +428,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # that a schedule has no warm-up
     for warmup in (0, 1):
         lazy, cycle = Lazy(), schedule(wait=0, warmup=warmup, active=2, repeat=1)
-        with profile(activities=[ProfilerActivity.CPU], schedule=cycle, on_trace_ready=top_rows) as prof:
+        with profile(
+            activities=[ProfilerActivity.CPU], schedule=cycle, on_trace_ready=top_rows
+        ) as prof:
             for _ in range(warmup + 2):
                 lazy()
                 prof.step()
@@ -444,7 +483,11 @@ import json
 
 trace = json.loads(file.read_text())["traceEvents"]
 spans = [event for event in trace if event.get("ph") == "X" and event["name"].startswith("aten::")]
-print(len(spans), "of them, such as", {key: spans[20][key] for key in ("name", "ph", "ts", "dur", "pid", "tid")})
+print(
+    len(spans),
+    "of them, such as",
+    {key: spans[20][key] for key in ("name", "ph", "ts", "dur", "pid", "tid")},
+)
 
 # %% [markdown]
 # A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.instruments.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
@@ -457,7 +500,9 @@ import contextlib
 CPU = [ProfilerActivity.CPU]
 looks = {
     "profiler": lambda: profile(activities=CPU),
-    "profiler, all of it": lambda: profile(activities=CPU, record_shapes=True, with_stack=True, profile_memory=True),
+    "profiler, all of it": lambda: profile(
+        activities=CPU, record_shapes=True, with_stack=True, profile_memory=True
+    ),
     "detect_anomaly": torch.autograd.detect_anomaly,
 }
 
@@ -473,7 +518,10 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     for name, look in looks.items():
         ratios = sorted(cpu_seconds(look) / cpu_seconds(contextlib.nullcontext) for _ in range(9))
-        print(f"{name:20} {ratios[4]:.1f} times as long (middle half {ratios[2]:.1f} to {ratios[6]:.1f})")
+        print(
+            f"{name:20} {ratios[4]:.1f} times as long (middle half {ratios[2]:.1f} to "
+            f"{ratios[6]:.1f})"
+        )
 
 # %% [markdown]
 # (Starting and stopping are counted in.) What is paid is paid for each operator, by the piece, so that a profile makes small operators look worse than they are. It is for finding out *where*. For *how much faster* take the profiler away, and measure.
@@ -513,11 +561,17 @@ from utils.instruments import records
 
 gpu = records.load("nvidia-h100-80gb-hbm3")
 peak = gpu.provenance["gpu"]["peak float32 FLOP/s"]
-print(f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}; at most {peak / 1e12:.0f} TFLOP/s in float32")
+print(
+    f"{gpu.gpu}, torch {gpu.provenance['torch']}, {gpu.provenance['date'][:10]}; at most "
+    f"{peak / 1e12:.0f} TFLOP/s in float32"
+)
 print("width   ordered        done   TFLOP/s by the first   by the second")
 for row in gpu.result("clocks")["products"]:
     rates = [2 * row["width"] ** 3 / row[until] / 1e12 for until in ("ordered", "done")]
-    print(f"{row['width']:5} {1e6 * row['ordered']:6.0f} µs {1e6 * row['done']:8,.0f} µs {rates[0]:16,.2f} {rates[1]:15.2f}")
+    print(
+        f"{row['width']:5} {1e6 * row['ordered']:6.0f} µs {1e6 * row['done']:8,.0f} µs "
+        f"{rates[0]:16,.2f} {rates[1]:15.2f}"
+    )
 
 # %% [markdown]
 # (Medians of nine.) Some 20 µs to order it, whatever its size; who looks only at the host's clock has found a GPU with seven hundred times the arithmetic of the one that was there. And *done* has a floor: a product of width 256 has 64 times the work of the one above it and takes no longer, since 27 µs is what it takes to order anything at all, start it and wait for it.
@@ -596,7 +650,10 @@ def peak(allocations):
 
 
 most, then = peak(allocations)
-print(f"at most {most:,} bytes, in {len(then)} blocks; the largest:", sorted(then.values(), reverse=True)[:5])
+print(
+    f"at most {most:,} bytes, in {len(then)} blocks; the largest:",
+    sorted(then.values(), reverse=True)[:5],
+)
 
 # %% [markdown]
 # Of 2,457,600 bytes there are several: 1,024 · 600 float32 numbers, as the curve said. Then come the hidden layers of the MLPs, 1,024 × 256. A running sum that takes off whatever comes back would be too low from the first block on that had been there before; and a list of addresses without moments would hold most of them several times.
@@ -604,7 +661,11 @@ print(f"at most {most:,} bytes, in {len(then)} blocks; the largest:", sorted(the
 # A peak that grows from step to step is the other case. **Predict.** Four steps, and a list for the losses. What is held at the end, with each of these three?
 
 # %%
-keeps = {"loss": lambda loss: loss, "loss.detach()": lambda loss: loss.detach(), "loss.item()": lambda loss: loss.item()}
+keeps = {
+    "loss": lambda loss: loss,
+    "loss.detach()": lambda loss: loss.detach(),
+    "loss.item()": lambda loss: loss.item(),
+}
 for name, keep in keeps.items():
     with profile(activities=CPU, profile_memory=True) as profiled:
         history = [keep(loss_of(model, x, y)) for _ in range(4)]
@@ -662,7 +723,11 @@ for letter, events in drawn_traces.items():
     kernels = [event for event in events if event.kind == "kernel"]
     typical = statistics.median(event.duration for event in kernels)
     parts = (share(events, "DataLoader"), share(events, "Synchronize"), share(events, "Memcpy"))
-    print(f"{letter}   ", *(f"{part:8.0%}" for part in parts), f"{len(kernels):5} of {typical / 1e3:.1f} µs")
+    print(
+        f"{letter}   ",
+        *(f"{part:8.0%}" for part in parts),
+        f"{len(kernels):5} of {typical / 1e3:.1f} µs",
+    )
 
 # %% [markdown]
 # In D, the healthy one, and in B the host waits for nine tenths of the time; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* (After a wait there is more to it. The queue ran dry *because* the host stood still, and until it has given the next order the gap is the wait's fault; so one looks at what the host did when the device fell idle.) Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
@@ -676,16 +741,19 @@ from utils.instruments.traces import of_chrome_trace
 from utils.views.two_lanes import busy
 
 recorded = {}
-for name, file in {"MiniGPT, recorded": "trace.json.gz", "wide layers, recorded": "trace_large.json.gz"}.items():
+files = {"MiniGPT": "trace.json.gz", "wide layers": "trace_large.json.gz"}
+for name, file in files.items():
     events = of_chrome_trace(gpu.folder / file)
     last = [event for event in events if event.name == "step"][-1]
-    recorded[name] = found = [event for event in events if last.start < event.start < last.end]
+    found = [event for event in events if last.start < event.start < last.end]
+    recorded[f"{name}, recorded"] = found
     kernels = [event for event in found if event.kind == "kernel"]
     calls = {event.correlation: event.start for event in found if event.kind == "call"}
     typical = statistics.median(event.duration for event in kernels) / 1e3
     late = statistics.median(event.start - calls[event.correlation] for event in kernels) / 1e3
-    print(f"{name}: {last.duration / 1e6:.1f} ms, the device busy for {busy(kernels) / last.duration:.0%}")
-    print(f"    {len(kernels)} kernels of {typical:.1f} µs, begun {late:,.0f} µs after their launch")
+    share = busy(kernels) / last.duration
+    print(f"{name}, recorded: {last.duration / 1e6:.1f} ms, the device busy for {share:.0%}")
+    print(f"    {len(kernels)} kernels of {typical:.1f} µs, {late:,.0f} µs after their launch")
 two_lanes(recorded, trace="MiniGPT, recorded", at=90)
 
 # %% [markdown]
@@ -718,7 +786,12 @@ with torch.no_grad():
 for name, function in slow_ways.items():
     with torch.no_grad(), profile(activities=CPU) as profiled:
         function()
-    print(f"{name:9}", "; ".join(f"{row.name[-34:]} {row.ms:.1f} ms ({row.calls} ×)" for row in by_self(profiled)[:3]))
+    print(
+        f"{name:9}",
+        "; ".join(
+            f"{row.name[-34:]} {row.ms:.1f} ms ({row.calls} ×)" for row in by_self(profiled)[:3]
+        ),
+    )
 
 # %% [markdown]
 # The loader has an entry of its own, and its self time is what isn't an operator in it: the disk. The loop shows in the column of *counts*: 1,024 calls of what should be called once. The conversion shows as `copy_`, once for the way there and once for the way back, and as a softmax on twice the bytes.
@@ -847,9 +920,15 @@ from utils.instruments.traces import recorded_step
 print(f"one core of a CPU, under the profiler: {core / 1e6:.1f} ms")
 steps, added = gpu.result("steps"), gpu.result("clocks")["launches"]
 for name, way in steps["ways"].items():
-    print(f"{name:16} ordered in {1e3 * way['ordered']:.2f} ms, done after {1e3 * way['done']:.2f} ms; {core / way['done'] / 1e9:3.0f} times as fast")
+    print(
+        f"{name:16} ordered in {1e3 * way['ordered']:.2f} ms, done after {1e3 * way['done']:.2f} "
+        f"ms; {core / way['done'] / 1e9:3.0f} times as fast"
+    )
 print(f"in the graph {way['kernels']} kernels and copies run for {1e3 * way['busy']:.2f} ms")
-print(f"a small addition, a thousand of them: from Python {1e6 * added['eager']:.1f} µs, in a graph {1e6 * added['graph']:.1f} µs")
+print(
+    f"a small addition, a thousand of them: from Python {1e6 * added['eager']:.1f} µs, in a graph "
+    f"{1e6 * added['graph']:.1f} µs"
+)
 
 # %% [markdown]
 # In the first row *ordered* and *done* are one and the same number: the device is never behind, and a step takes as long as its orders. So a GPU with hundreds of times the arithmetic of that core is nine times as fast. Fused, the optimizer needs fewer orders. Compiled, the step is *no shorter*: there are fewer kernels, and still well over a hundred, each ordered by itself, from the Python that Inductor wrote; and the guards are asked before. "reduce-overhead" takes away half, and leaves what no graph holds: the optimizer, and what autograd and the compiler's own Python do in between. As one graph the step is given in 0.13 ms and done in 0.7, and for nine tenths of that kernels run. A graph makes no kernel faster; it takes the orders away.
@@ -863,7 +942,10 @@ print(f"a small addition, a thousand of them: from Python {1e6 * added['eager']:
 # %%
 for copy in gpu.result("clocks")["copies"]:
     memory = "pinned" if copy["pinned"] else "ordinary"
-    print(f"{memory:9} non_blocking={copy['non_blocking']!s:5}  next line after {1e3 * copy['returned']:6.3f} ms, there after {1e3 * copy['done']:6.3f} ms")
+    print(
+        f"{memory:9} non_blocking={copy['non_blocking']!s:5}  next line after "
+        f"{1e3 * copy['returned']:6.3f} ms, there after {1e3 * copy['done']:6.3f} ms"
+    )
 print(" ".join(torch.cuda.set_sync_debug_mode.__doc__.split("Warning:")[1].split()))
 
 # %% [markdown]
@@ -926,7 +1008,10 @@ def entropy_where(p):
 loss = entropy_where(guesses(model, x[:4]))
 loss.backward()
 broken = sum(not p.grad.isfinite().all() for p in model.parameters())
-print(f"value {loss.item():.3f}; parameters with a gradient that isn't finite: {broken} of {len(list(model.parameters()))}")
+print(
+    f"value {loss.item():.3f}; parameters with a gradient that isn't finite: {broken} of "
+    f"{len(list(model.parameters()))}"
+)
 
 # %% [markdown]
 # The value is right, and all gradients are lost. `where` chooses between two *values*; both have been computed. Backward, it hands a gradient of 0 to the branch that wasn't chosen, and that branch computes on: 0 times log p, 0 times −∞, NaN again. The loss looks fine, and one step later the model is gone.
@@ -968,8 +1053,11 @@ with torch.no_grad():
     sick.blocks[0].mlp.down.weight[5, 7] = 1e30
 sizes = {}
 hooks = [
-    module.register_forward_hook(lambda m, args, out, name=name: sizes.update({name: out.detach().abs().max().item()}))
-    for name, module in sick.named_modules() if not list(module.children())
+    module.register_forward_hook(
+        lambda m, args, out, name=name: sizes.update({name: out.detach().abs().max().item()})
+    )
+    for name, module in sick.named_modules()
+    if not list(module.children())
 ]
 with torch.no_grad():
     sick(x[:4])
@@ -991,7 +1079,10 @@ def entropy_mended(p):
 model.zero_grad()
 loss = entropy_mended(guesses(model, x[:4]))
 loss.backward()
-print(f"value {loss.item():.3f}; all gradients finite:", all(p.grad.isfinite().all().item() for p in model.parameters()))
+print(
+    f"value {loss.item():.3f}; all gradients finite:",
+    all(p.grad.isfinite().all().item() for p in model.parameters()),
+)
 
 # %% [markdown]
 # Here the result of the replaced input happens to be the right one; in general a second `where` puts it right. Clamping p at 1e-8, or adding 1e-8, makes value or gradient a little wrong. What is exact is as short.
@@ -1017,10 +1108,12 @@ half = MiniGPT()
 half.load_state_dict(load_minigpt().state_dict())
 half.half()
 optimizer_half = torch.optim.AdamW(half.parameters(), lr=1e-3)
-loss_half, loss_full = loss_of(half, inputs[:256], targets[:256]), loss_of(load_minigpt(), inputs[:256], targets[:256])
+lines = inputs[:256], targets[:256]
+loss_half, loss_full = loss_of(half, *lines), loss_of(load_minigpt(), *lines)
 loss_half.backward()
 gradient = torch.cat([p.grad.flatten() for p in half.parameters()])
-print(f"loss {loss_half.item():.4f} ({loss_full.item():.4f} in float32); gradients finite: {gradient.isfinite().all().item()}")
+print(f"loss {loss_half.item():.4f} ({loss_full.item():.4f} in float32);",
+      f"gradients finite: {gradient.isfinite().all().item()}")
 optimizer_half.step()
 weights = torch.cat([p.detach().flatten() for p in half.parameters()])
 for name, test in {"finite": torch.isfinite, "inf": torch.isinf, "nan": torch.isnan}.items():
@@ -1031,11 +1124,19 @@ for name, test in {"finite": torch.isfinite, "inf": torch.isinf, "nan": torch.is
 
 # %%
 g = torch.tensor(1e-4, dtype=torch.float16)
-parts = {"g": g, "m = 0.1 g": 0.1 * g, "v = 0.001 g²": 0.001 * g * g, "ε": torch.tensor(1e-8, dtype=torch.float16)}
+parts = {
+    "g": g,
+    "m = 0.1 g": 0.1 * g,
+    "v = 0.001 g²": 0.001 * g * g,
+    "ε": torch.tensor(1e-8, dtype=torch.float16),
+}
 for name, value in parts.items():
     print(f"{name:13} {value.item():.3g}")
 print("m / (√v + ε):", (parts["m = 0.1 g"] / (parts["v = 0.001 g²"].sqrt() + parts["ε"])).item())
-print(f"of all gradients 0: {(gradient == 0).double().mean():.0%}, with a square that is 0: {(gradient * gradient == 0).double().mean():.0%}")
+print(
+    f"of all gradients 0: {(gradient == 0).double().mean():.0%}, with a square that is 0: "
+    f"{(gradient * gradient == 0).double().mean():.0%}"
+)
 
 # %% [markdown]
 # The square of a small number is a very small number, and float16 has nothing between 0 and 6e-8. So v is 0. ε, which is there for just that case, is 0 as well, since 1e-8 is too small. What is left is m/0, infinite; and where the gradient itself is 0, 0/0, NaN.
@@ -1077,7 +1178,12 @@ right_mean = row.square().mean()
 from_right = torch.rsqrt(right_mean.half()).float() * 300
 print("the mean, rounded:", right_mean.half().item(), "   rsqrt of that · 300:", from_right.item())
 wide_row = torch.full((64,), 200.0)
-print("mean of squares of 200:", wide_row.half().square().mean().item(), "   its rsqrt · 200:", (torch.rsqrt(wide_row.half().square().mean()) * 200).item())
+print(
+    "mean of squares of 200:",
+    wide_row.half().square().mean().item(),
+    "   its rsqrt · 200:",
+    (torch.rsqrt(wide_row.half().square().mean()) * 200).item(),
+)
 
 # %% [markdown]
 # With 300 the mean is already infinite when it comes to the root, and the root, quite rightly, gives 0; with 200 all is well. The step to mend is the square and not the root, though it is the root's result that looked wrong.
@@ -1126,7 +1232,12 @@ print("at 0 alone:", tried(SiLU.apply, torch.zeros(1, dtype=torch.float64, requi
 
 # %%
 print("float32:", str(tried(torch.sigmoid, five.detach().float().requires_grad_())).splitlines()[0])
-print("a kink: ", str(tried(torch.relu, torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True))).splitlines()[0])
+print(
+    "a kink: ",
+    str(
+        tried(torch.relu, torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True))
+    ).splitlines()[0],
+)
 print("dice:   ", str(tried(lambda t: F.dropout(t, 0.5), five)).splitlines()[0])
 
 # %% [markdown]
@@ -1223,7 +1334,9 @@ def program(name):
 def message(name, begin="  File"):
     """The end of what was printed."""
     text = said[name]["last"]
-    print(*(textwrap.fill(line, 110) for line in text[text.index(begin) :].splitlines()), "", sep="\n")
+    print(
+        *(textwrap.fill(line, 110) for line in text[text.index(begin) :].splitlines()), "", sep="\n"
+    )
 
 
 program("index too large")
@@ -1422,7 +1535,10 @@ with profile(activities=CPU) as profiled:
 table = by_self(profiled)
 print(*(f"{row.share:5.0%} {row.calls:6,} ×  {row.name[-40:]}" for row in table[:9]), sep="\n")
 found = counts(grown_step, x, y)
-print(f"{found.calls:,} operators, {found.bytes / 2**20:.0f} MiB made, {found.asked} numbers asked for")
+print(
+    f"{found.calls:,} operators, {found.bytes / 2**20:.0f} MiB made, {found.asked} numbers asked "
+    "for"
+)
 
 # %% [markdown]
 # By self time the products are near the top, as they should be, and nothing sticks out. The *counts* do: MiniGPT has 13 linear layers, and `addmm` is called 32 times as often, once a line. That is the loop, and it has spread all shares so thin that no single name looks guilty. The conversions are in `copy_`, among copies that have to be. And that so many numbers are asked for shows nowhere: only the count tells, and on a GPU it might be the worst of all.
@@ -1436,7 +1552,10 @@ products = sum(row.share for row in table if row.name in ("aten::mm", "aten::add
 print(f"products take {products:.0%}: at most {1 / products:.1f} times as fast")
 parts = {row.name: row.total_share for row in table}
 for name in ("Optimizer.step#AdamW.step", "aten::copy_"):
-    print(f"{name:26} {parts[name]:4.0%}; without it {1 / (1 - parts[name]):.2f} times as fast, at most")
+    print(
+        f"{name:26} {parts[name]:4.0%}; without it {1 / (1 - parts[name]):.2f} times as fast, at "
+        "most"
+    )
 
 # %% [markdown]
 # Not the single names are to be mended, then, but what makes all of them so many: the loop, named by the counts.
@@ -1457,13 +1576,21 @@ def mended_step(x, y):
 
 
 mended = outcome(mended_step)
-print(f"loss {mended[0]:.6f}, gradient off by {(mended[1] - reference[1]).norm() / reference[1].norm():.0e}")
+print(
+    f"loss {mended[0]:.6f}, gradient off by "
+    f"{(mended[1] - reference[1]).norm() / reference[1].norm():.0e}"
+)
 
 # %% [markdown]
 # *Five: prove it*, first by counts. Move the number of lines.
 
 # %%
-step_counts({"grown": grown_step, "mended": mended_step}, lambda n: (x[:n], y[:n]), [2, 4, 8, 16, 32], size=32)
+step_counts(
+    {"grown": grown_step, "mended": mended_step},
+    lambda n: (x[:n], y[:n]),
+    [2, 4, 8, 16, 32],
+    size=32,
+)
 
 # %% [markdown]
 # Operators that don't grow with the batch, no number asked for, and fewer bytes. Whatever machine this runs on, that is so. Then by the clock, in turn, and warm.
@@ -1483,14 +1610,21 @@ timing_spread({"grown": grown, "mended": quick})
 # %%
 with profile(activities=CPU) as profiled:
     mended_step(x, y)
-print(*(f"{row.share:.0%} {row.name.removeprefix('aten::')}" for row in by_self(profiled)[:5]), sep=", ")
+print(
+    *(f"{row.share:.0%} {row.name.removeprefix('aten::')}" for row in by_self(profiled)[:5]),
+    sep=", ",
+)
 
 wide = torch.randn(700, 700)
-matrices = sum(p.numel() for name, p in gpt.named_parameters() if p.dim() == 2 and "embedding" not in name)
+matrices = sum(
+    p.numel() for name, p in gpt.named_parameters() if p.dim() == 2 and "embedding" not in name
+)
 best = min(seconds(torch.mm, wide, wide) for _ in range(20))
 peak, rate = 2 * 700**3 / best, 6 * matrices * x.numel() / statistics.median(quick)
 print(f"{rate / 1e9:.0f} of {peak / 1e9:.0f} GFLOP/s: an MFU of {rate / peak:.0%}")
-print(f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quick) / 60:.1f} minutes")
+print(
+    f"a million tokens at this pace: {1e6 / x.numel() * statistics.median(quick) / 60:.1f} minutes"
+)
 
 # %% [markdown]
 # The products are at the top, or near it, where they belong, and the step runs at a good part of what this core can do. Here one stops, and looks for something else to do: a larger batch, another machine, or fewer tokens.

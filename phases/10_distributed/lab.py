@@ -116,6 +116,7 @@ show_over_gloo(tree_broadcast, 3, Each([None, thing, None]), 1)
 # %% test="tree_broadcast" points=3
 # Graded
 check("tree_broadcast")
+thing = torch.tensor([3.0, 1.0, 4.0])
 expect_equal("one rank alone", run(tree_broadcast, 1, thing, 0).results, [thing])
 ### BEGIN HIDDEN TESTS
 verify("tree_broadcast", tree_broadcast)
@@ -186,7 +187,9 @@ else:
     print("where sends wait: nobody stands still")
 
 # %%
-odd = Each([torch.tensor([1.5, 2.5, 1e8]), torch.tensor([0.5, 0.25, 1.0]), *torch.rand(3, 3).unbind()])
+odd = Each(
+    [torch.tensor([1.5, 2.5, 1e8]), torch.tensor([0.5, 0.25, 1.0]), *torch.rand(3, 3).unbind()]
+)
 came = run(ring_all_reduce, 5, odd)
 expect_close("three numbers at five ranks", came.results[0], sum(odd), rtol=1e-5)
 expect_equal("the same bits", came.results, [came.results[0]] * 5)
@@ -195,7 +198,9 @@ show_over_gloo(ring_all_reduce, 4, Each(odd[:4]))
 # %% test="ring_all_reduce" points=4
 # Graded
 check("ring_all_reduce")
-expect_equal("no numbers", run(ring_all_reduce, 2, torch.ones(0, 3)).results, [torch.ones(0, 3)] * 2)
+expect_equal(
+    "no numbers", run(ring_all_reduce, 2, torch.ones(0, 3)).results, [torch.ones(0, 3)] * 2
+)
 ### BEGIN HIDDEN TESTS
 verify("ring_all_reduce", ring_all_reduce)
 ### END HIDDEN TESTS
@@ -245,12 +250,17 @@ def cost(kind: str, size: int, world: int, latency: float, bandwidth: float) -> 
 # %%
 expect_close("all_reduce", cost("all_reduce", 6000, 3, 0.5, 1000.0), (8000.0, 10.0), rtol=1e-9)
 expect_close("all_gather", cost("all_gather", 6000, 3, 0.5, 1000.0), (4000.0, 5.0), rtol=1e-9)
-expect_close("broadcast to six", cost("broadcast", 6000, 6, 0.5, 1000.0), (18000.0, 19.5), rtol=1e-9)
+expect_close(
+    "broadcast to six", cost("broadcast", 6000, 6, 0.5, 1000.0), (18000.0, 19.5), rtol=1e-9
+)
 
 # %%
 # the ring that torch would use, and a network with a slow start: where does latency weigh more?
 for size in (2**10, 2**20, 2**30):
-    print(f"{size:>13,} bytes:", *(f"{cost('all_reduce', size, n, 1e-5, 5e10)[1]:.2e} s" for n in (2, 8, 64, 1024)))
+    print(
+        f"{size:>13,} bytes:",
+        *(f"{cost('all_reduce', size, n, 1e-5, 5e10)[1]:.2e} s" for n in (2, 8, 64, 1024)),
+    )
 
 # %% test="cost" points=3
 # Graded
@@ -317,7 +327,7 @@ def ddp_start(rank: int, world: int, model: nn.Module):
 
 
 def ddp_step(rank: int, world: int, model: nn.Module, x: Tensor, y: Tensor, bucket_bytes: int):
-    """A rank's program: `.grad` becomes the gradient of the mean over all ranks' rows, which is returned."""
+    """A rank's program: `.grad` gets the gradient of the mean over all ranks' rows, returned."""
     ### BEGIN SOLUTION
     model.zero_grad()
     loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -341,7 +351,9 @@ begun = run(started, 3, Each([5, 6, 7])).results
 first = driver.Net(5)
 names = ["still.weight", "again.bias", "seen", "scale", "mask"]
 for name in names:
-    want = dict([*first.named_parameters(remove_duplicate=False), *first.named_buffers()])[name].detach()
+    want = dict([*first.named_parameters(remove_duplicate=False), *first.named_buffers()])[
+        name
+    ].detach()
     expect_equal(f"{name} at rank 2", begun[2]["tensors"][name], want)
 
 # %%
@@ -361,13 +373,22 @@ expect_equal("a frozen one", mine["gradients"]["still.weight"], None)
 expect_equal("one that nobody used", mine["gradients"]["spare.weight"], torch.zeros(1, 2))
 shapes = [event.shape for event in came.collectives]
 expect_equal("what was reduced", shapes, [(2,), (25,), (19,), (20,), (16,)])
-show_over_gloo(stepped, 2, Each([whole[:1], whole[1:]]), Each([classes[:1], classes[1:]]), 100, False)
+show_over_gloo(
+    stepped, 2, Each([whole[:1], whole[1:]]), Each([classes[:1], classes[1:]]), 100, False
+)
 
 # %% test="ddp" points=5
 # Graded
 check("ddp")
-came = run(stepped, 2, Each([whole[:0], whole]), Each([classes[:0], classes]), 10**6, False)
-expect_equal("one bucket, and a rank without rows", [e.shape for e in came.collectives], [(2,), (80,)])
+def stepped(rank, world, x, y, bucket_bytes, stale):
+    return driver.stepped(ddp_step, rank, world, 5, x, y, bucket_bytes, stale)
+
+
+whole = torch.tensor([[0.5, 1.0, -1.0], [0.75, -2.0, 0.25], [1.0, 0.5, 2.0]])
+classes = torch.tensor([0, 4, 2])
+rows, wanted = Each([whole[:0], whole]), Each([classes[:0], classes])
+reduced = run(stepped, 2, rows, wanted, 10**6, False).collectives
+expect_equal("one bucket, and a rank without rows", [e.shape for e in reduced], [(2,), (80,)])
 ### BEGIN HIDDEN TESTS
 verify("ddp", ddp_start=ddp_start, ddp_step=ddp_step)
 ### END HIDDEN TESTS
@@ -424,8 +445,19 @@ def shard(tensor: Tensor, rank: int, world: int) -> Tensor:
     ### END SOLUTION
 
 
-def fsdp_step(rank: int, world: int, shards: list, moments: list, shapes: list, x: Tensor, y: Tensor, lr: float, momentum: float):
+def fsdp_step(
+    rank: int,
+    world: int,
+    shards: list,
+    moments: list,
+    shapes: list,
+    x: Tensor,
+    y: Tensor,
+    lr: float,
+    momentum: float,
+):
     """A rank's program: (loss of its own rows, new shards, new moments)."""
+
     ### BEGIN SOLUTION
     def gather(k):
         pieces = yield "all_gather", shards[k]
@@ -456,19 +488,28 @@ def fsdp_step(rank: int, world: int, shards: list, moments: list, shapes: list, 
 
 # %%
 five = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
-expect_equal("five numbers at three ranks", [shard(five, r, 3).tolist() for r in range(3)], [[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
+expect_equal(
+    "five numbers at three ranks",
+    [shard(five, r, 3).tolist() for r in range(3)],
+    [[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]],
+)
 piece = shard(five, 0, 1)
 piece.zero_()
 expect_equal("the tensor is as it was", five[0, 0].item(), 1.0)
 
 # %%
 shapes = [(3, 2), (1, 3)]
-weights = [torch.tensor([[1.0, -1.0], [0.5, 2.0], [-1.0, 1.0]]).requires_grad_(), torch.tensor([[2.0, 1.0, -1.0]]).requires_grad_()]
+weights = [
+    torch.tensor([[1.0, -1.0], [0.5, 2.0], [-1.0, 1.0]]).requires_grad_(),
+    torch.tensor([[2.0, 1.0, -1.0]]).requires_grad_(),
+]
 x, y = torch.tensor([[1.0, 2.0], [3.0, 1.0]]), torch.tensor([[1.0], [2.0]])
 F.mse_loss((x @ weights[0].T).relu() @ weights[1].T, y).backward()
 pieces = Each([[shard(w.detach(), r, 2) for w in weights] for r in range(2)])
 moments = Each([[shard(torch.ones(shape), r, 2) for shape in shapes] for r in range(2)])
-came = run(fsdp_step, 2, pieces, moments, shapes, Each([x[:1], x[1:]]), Each([y[:1], y[1:]]), 0.1, 0.5)
+came = run(
+    fsdp_step, 2, pieces, moments, shapes, Each([x[:1], x[1:]]), Each([y[:1], y[1:]]), 0.1, 0.5
+)
 for k, weight in enumerate(weights):
     flat = torch.cat([new_shards[k] for _, new_shards, _ in came.results])[: weight.numel()]
     want = weight.detach() - 0.1 * (0.5 + weight.grad)
@@ -476,14 +517,25 @@ for k, weight in enumerate(weights):
 expect_close("the loss of each", [loss for loss, _, _ in came.results], [6.25, 30.25], rtol=1e-6)
 kinds = [(event.kind, event.shape) for event in came.collectives]
 gather, scatter = "all_gather", "reduce_scatter"
-want = [(gather, (3,)), (gather, (2,)), (gather, (2,)), (scatter, (2,)), (gather, (3,)), (scatter, (3,))]
+want = [
+    (gather, (3,)),
+    (gather, (2,)),
+    (gather, (2,)),
+    (scatter, (2,)),
+    (gather, (3,)),
+    (scatter, (3,)),
+]
 expect_equal("what was asked for", kinds, want)
-show_over_gloo(fsdp_step, 2, pieces, moments, shapes, Each([x[:1], x[1:]]), Each([y[:1], y[1:]]), 0.1, 0.5)
+show_over_gloo(
+    fsdp_step, 2, pieces, moments, shapes, Each([x[:1], x[1:]]), Each([y[:1], y[1:]]), 0.1, 0.5
+)
 
 # %% test="fsdp_step" points=4
 # Graded
 check("fsdp_step")
-expect_equal("a number at two ranks", [shard(torch.tensor(7), r, 2).tolist() for r in range(2)], [[7], [0]])
+expect_equal(
+    "a number at two ranks", [shard(torch.tensor(7), r, 2).tolist() for r in range(2)], [[7], [0]]
+)
 ### BEGIN HIDDEN TESTS
 verify("fsdp_step", shard=shard, fsdp_step=fsdp_step)
 ### END HIDDEN TESTS
@@ -525,7 +577,9 @@ verify("fsdp_step", shard=shard, fsdp_step=fsdp_step)
 # </details>
 
 # %% solution="parallel_head"
-def column_loss(rank: int, world: int, x: Tensor, weight: Tensor, bias: Tensor, first: int, targets: Tensor):
+def column_loss(
+    rank: int, world: int, x: Tensor, weight: Tensor, bias: Tensor, first: int, targets: Tensor
+):
     """A rank's program: the mean cross-entropy and its gradient for x, by some of the words."""
     ### BEGIN SOLUTION
     logits = x @ weight.T + bias
@@ -562,7 +616,9 @@ cut = Each([weight[:2], weight[2:]]), Each([bias[:2], bias[2:]]), Each([0, 2])
 came = run(column_loss, 2, x.detach(), *cut, targets)
 expect_close("the loss of both ranks", [one for one, _ in came.results], [loss.detach()] * 2)
 expect_close("the gradient of both ranks", [other for _, other in came.results], [want] * 2)
-expect_equal("few bytes", sum(event.bytes for event in came.collectives) <= 4 * (3 * 2 + 3 * 3), True)
+expect_equal(
+    "few bytes", sum(event.bytes for event in came.collectives) <= 4 * (3 * 2 + 3 * 3), True
+)
 far = Each([1000 * weight[:2], 1000 * weight[2:]]), *cut[1:]
 want = F.cross_entropy(x.detach() @ (1000 * weight.T) + bias, targets)
 expect_close("large logits", run(column_loss, 2, x.detach(), *far, targets).results[0][0], want)
@@ -578,14 +634,20 @@ with torch.no_grad():
 came = run(row_logits, 2, *halves, shift)
 expect_close("MiniGPT's logits, by rows", came.results, [want, want], rtol=1e-4, atol=1e-4)
 show_over_gloo(row_logits, 2, *halves, shift)
-words = Each([head[:200], head[200:400], head[400:]]), Each([shift[:200], shift[200:400], shift[400:]])
+words = (
+    Each([head[:200], head[200:400], head[400:]]),
+    Each([shift[:200], shift[200:400], shift[400:]]),
+)
 show_over_gloo(column_loss, 3, hidden, *words, Each([0, 200, 400]), torch.arange(1, 13))
 
 # %% test="parallel_head" points=5
 # Graded
 check("parallel_head")
-came = run(column_loss, 1, x.detach(), weight, bias, 0, targets)
-expect_close("one rank alone", came.results[0][0], loss.detach())
+x = torch.tensor([[1.0, 0.0], [0.5, -1.0], [0.0, 2.0]])
+weight = torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 1.0], [3.0, 0.0], [2.0, 2.0]])
+bias, targets = torch.tensor([0.0, 1.0, 0.0, -1.0, 0.5]), torch.tensor([3, 0, 4])
+came = run(column_loss, 1, x, weight, bias, 0, targets).results
+expect_close("one rank alone", came[0][0], F.cross_entropy(F.linear(x, weight, bias), targets))
 ### BEGIN HIDDEN TESTS
 verify("parallel_head", column_loss=column_loss, row_logits=row_logits)
 ### END HIDDEN TESTS
@@ -660,7 +722,11 @@ for kind, most in (("gpipe", [5, 5, 5]), ("1f1b", [3, 2, 1])):
     plan = schedule(3, 5, kind)
     expect_equal(f"{kind}: each once", [len(set(stage)) for stage in plan], [10, 10, 10])
     came = run(driver.follow, 3, plan, rendezvous=False)
-    expect_equal(f"{kind}: seconds, and how many are in flight", (came.seconds, [flying(s) for s in plan]), (21.0, most))
+    expect_equal(
+        f"{kind}: seconds, and how many are in flight",
+        (came.seconds, [flying(s) for s in plan]),
+        (21.0, most),
+    )
 expect_equal("gpipe's first backward", schedule(3, 5, "gpipe")[2].index(("B", 4)) >= 5, True)
 expect_close("the bubble", bubble(3, 5), 2 / 7, rtol=1e-9)
 
@@ -728,9 +794,13 @@ def plan(parameters: int, layers: int, world: int, kind: str, tokens: int, machi
 # %%
 slow = {"flops": 1e6, "bandwidth": 1e4, "latency": 0.5}
 came = plan(8000, 4, 2, "ddp", 10, slow)
-expect_close("ddp", (came["memory"], came["sent"], came["seconds"]), (128_000.0, 16_000.0, 5.6), rtol=1e-9)
+expect_close(
+    "ddp", (came["memory"], came["sent"], came["seconds"]), (128_000.0, 16_000.0, 5.6), rtol=1e-9
+)
 came = plan(8000, 4, 2, "fsdp", 200, slow)
-expect_close("fsdp", (came["memory"], came["sent"], came["seconds"]), (68_000.0, 24_000.0, 9.6), rtol=1e-9)
+expect_close(
+    "fsdp", (came["memory"], came["sent"], came["seconds"]), (68_000.0, 24_000.0, 9.6), rtol=1e-9
+)
 
 # %%
 # 7 billion parameters in 32 layers, 4,096 tokens at each rank
@@ -738,12 +808,18 @@ gpu = {"flops": 4e14, "bandwidth": 5e10, "latency": 1e-5}
 for kind in ("ddp", "fsdp"):
     for world in (1, 8, 64, 1024):
         came = plan(7 * 10**9, 32, world, kind, 4096, gpu)
-        print(f"{kind:4} {world:5} ranks: {came['memory'] / 1e9:6.1f} GB, sends {came['sent'] / 1e9:5.1f} GB, {came['seconds']:.2f} s a step")
+        print(
+            f"{kind:4} {world:5} ranks: {came['memory'] / 1e9:6.1f} GB, sends "
+            f"{came['sent'] / 1e9:5.1f} GB, {came['seconds']:.2f} s a step"
+        )
 
 # %% test="plan" points=3
 # Graded
 check("plan")
-expect_equal("what it holds", sorted(plan(8000, 4, 1, "ddp", 10, slow)), ["memory", "seconds", "sent"])
+slow = {"flops": 1e6, "bandwidth": 1e4, "latency": 0.5}
+expect_equal(
+    "what it holds", sorted(plan(8000, 4, 1, "ddp", 10, slow)), ["memory", "seconds", "sent"]
+)
 ### BEGIN HIDDEN TESTS
 verify("plan", plan)
 ### END HIDDEN TESTS
@@ -791,7 +867,16 @@ verify("plan", plan)
 # </details>
 
 # %% solution="minigpt_step"
-def minigpt_step(rank: int, world: int, model: nn.Module, tokens: Tensor, targets: Tensor, state: dict, lr: float, max_norm: float):
+def minigpt_step(
+    rank: int,
+    world: int,
+    model: nn.Module,
+    tokens: Tensor,
+    targets: Tensor,
+    state: dict,
+    lr: float,
+    max_norm: float,
+):
     """A rank's program: one step of AdamW on the model; (loss, norm before clipping, new state)."""
     ### BEGIN SOLUTION
     parameters = list(model.parameters())
@@ -845,12 +930,25 @@ lines = torch.arange(24).reshape(4, 6)
 both = Each([[(lines[:2], lines[:2] + 1)], [(lines[2:], lines[2:] + 1)]])
 came = run(trained, 2, None, both, 1.0)
 print("held:", [mine["held"] for mine in came.results], " loss:", came.results[0]["losses"])
-expect_equal("what was asked for", [event.shape for event in came.collectives], [(2,), (89772,), (1,), (89772,)])
+expect_equal(
+    "what was asked for",
+    [event.shape for event in came.collectives],
+    [(2,), (89772,), (1,), (89772,)],
+)
+lost = [mine["weights"].isnan().any().item() for mine in came.results]
+expect_equal("no weight is lost", lost, [False, False])
 show_over_gloo(trained, 2, None, both, 1.0)
 
 # %% test="minigpt_step" points=5
 # Graded
 check("minigpt_step")
+def trained(rank, world, config, batches, max_norm):
+    return driver.trained(minigpt_step, rank, world, config, 3, batches, 0.01, max_norm)
+
+
+small = {"vocab_size": 7, "d_model": 4, "n_heads": 1, "n_layers": 1, "d_ff": 8, "context": 5}
+lines = torch.tensor([[1, 2, 3, 4]])
+came = run(trained, 2, small, Each([[(lines, lines + 1)], [(lines + 1, lines)]]), 1.0)
 lost = [mine["weights"].isnan().any().item() for mine in came.results]
 expect_equal("no weight is lost", lost, [False, False])
 ### BEGIN HIDDEN TESTS

@@ -9,7 +9,7 @@
 #
 # So far a training was one process. From here on it is many, on many devices, and they share nothing: no variable, no lock, no byte of memory. All they have is messages. This lesson takes the big names apart, DDP, FSDP, tensor and pipeline parallelism, and finds in each of them the same few messages, in another order.
 #
-# It takes two sittings of an hour and a quarter each. The first is about one big batch: messages, collectives, the ring, DDP; it ends at a resting place that says so. The second cuts the model, too, and then asks the real ones, and a thousand ranks. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and from [phase 02](02_autograd.ipynb#cell-id=three-lines-by-hand) that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two and a half hours, in two sittings. The first is about one big batch: messages, collectives, the ring, DDP; it ends at a resting place that says so. The second cuts the model, too, and then asks the real ones, and a thousand ranks. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and from [phase 02](02_autograd.ipynb#cell-id=three-lines-by-hand) that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # No GPU is needed, and no second machine. Ranks are processes on your CPU, with *gloo*, the library by which PyTorch connects CPUs; or they are simulated, and then this is said. What 1,024 ranks would do is computed, from assumptions that stand beside it, and that is said, too.
 
@@ -74,7 +74,8 @@ worth = {"house": torch.linspace(0.4, 1.4, 8), "street": torch.linspace(0.9, 0.7
 price = (house @ worth["house"] + street @ worth["street"])[:, None]
 files = [
     ({"house": house[:256], "street": street[:256]}, price[:256]),
-    ({"street": street[256:], "house": house[256:]}, price[256:]),  # another colleague wrote this one
+    # another colleague wrote this one
+    ({"street": street[256:], "house": house[256:]}, price[256:]),
 ]
 
 # %% [markdown]
@@ -206,7 +207,9 @@ try:
     print(run(swap, 2, Each([torch.zeros(4), torch.ones(4)])).results)
 except Deadlock as stuck:
     print("Deadlock:", stuck)
-print("with a buffer:", run(swap, 2, Each([torch.zeros(4), torch.ones(4)]), rendezvous=False).results)
+print(
+    "with a buffer:", run(swap, 2, Each([torch.zeros(4), torch.ones(4)]), rendezvous=False).results
+)
 
 # %% [markdown]
 # It depends on what sending means. In a *rendezvous* the sender waits until the receiver has come. Both send, nobody receives: they stand at the door for ever, and each lets the other go first. With a *buffer* somebody keeps the letter, the sender goes on, and all is well.
@@ -424,7 +427,11 @@ def gradient(hidden, targets, reduction="mean"):
 
 
 gradients = [gradient(h, t) for h, t in zip(hidden.chunk(4), targets.chunk(4))]
-print(tuple(hidden.shape), [f"{g.norm():.3f}" for g in gradients], f"{gradients[0].nbytes:,} bytes each")
+print(
+    tuple(hidden.shape),
+    [f"{g.norm():.3f}" for g in gradients],
+    f"{gradients[0].nbytes:,} bytes each",
+)
 
 # %% [markdown]
 # The first thought: all send theirs to rank 0, who adds, and tells the sum to all. Rank 0 receives N − 1 gradients, and its wire is what everybody waits for; with 1,024 ranks it is 1,023 gradients long.
@@ -526,7 +533,9 @@ print(len(ready), "in all:", *ready[:4], "...", *ready[-3:])
 # But with one message for each parameter there are many small ones. So gradients are copied into *buckets*, and a bucket goes when it is full. **Predict.** 400 gradients of 5 MB each get ready evenly over 400 ms of backward; 8 ranks, a ring, 100 µs of latency and 10 GB/s. When is it all over: with a bucket for each, with 25 MB, with everything in one?
 
 # %%
-def over_after(tensors_in_bucket, tensors=400, size=5e6, backward=0.4, ranks=8, latency=1e-4, bandwidth=1e10):
+def over_after(
+    tensors_in_bucket, tensors=400, size=5e6, backward=0.4, ranks=8, latency=1e-4, bandwidth=1e10
+):
     free = 0.0  # the network's clock
     for last in range(tensors_in_bucket, tensors + 1, tensors_in_bucket):
         starts = max(free, backward * last / tensors)
@@ -563,7 +572,9 @@ model, fired = Switch(), []
 print([name for name, _ in model.named_parameters()])
 for name, parameter in model.named_parameters():
     if parameter.requires_grad:
-        parameter.register_post_accumulate_grad_hook(lambda parameter, name=name: fired.append(name))
+        parameter.register_post_accumulate_grad_hook(
+            lambda parameter, name=name: fired.append(name)
+        )
 for both in (True, False):
     model(torch.ones(1, 4), both).sum().backward()
     print(f"both={both}: ready", fired)
@@ -683,7 +694,10 @@ memory_a_rank({"the whole model": sum(p.numel() for p in gpt.parameters())}, ran
 # And what doesn't divide evenly? There are two ways to cut. PyTorch's `fully_shard` cuts each parameter by rows, with `torch.chunk`, so that a share is still a matrix (it was done so above). **Predict.** Five rows over four ranks?
 
 # %%
-print([len(piece) for piece in torch.arange(5).chunk(4)], [len(piece) for piece in torch.arange(600).chunk(7)])
+print(
+    [len(piece) for piece in torch.arange(5).chunk(4)],
+    [len(piece) for piece in torch.arange(600).chunk(7)],
+)
 
 # %% [markdown]
 # Two, two, one; and the fourth rank has nothing, and must take part all the same. An empty share is no excuse to leave out a collective. The other way is that of FSDP's first version, and of the lab: make it *flat*, fill it up with zeros until the number of ranks divides it, and cut. All shares are equal then, as an all-gather wants them, whatever the shape; but a share has no rows any more. The memory figure counts in this way.
@@ -746,7 +760,11 @@ def parallel_mlp(rank, world, x, up_w, up_b, down_w, down_b):
 
 cut = Each(up_w.chunk(4)), Each(up_b.chunk(4)), Each(down_w.chunk(4, dim=1))
 outcome = run(parallel_mlp, 4, hidden, *cut, down_b)
-print(len(outcome.collectives), "collective; off by", f"{(outcome.results[0] - mlp(hidden)).abs().max():.0e}")
+print(
+    len(outcome.collectives),
+    "collective; off by",
+    f"{(outcome.results[0] - mlp(hidden)).abs().max():.0e}",
+)
 a, b = torch.tensor(1.0), torch.tensor(-2.0)
 print(f"gelu(a + b) = {F.gelu(a + b):.3f}, gelu(a) + gelu(b) = {F.gelu(a) + F.gelu(b):.3f}")
 
@@ -980,7 +998,10 @@ whole = torch.cat([grad.flatten() for grad in torch.autograd.grad(loss, list(gpt
 for reshard in (None, False):  # None is the default
     shares = Each(tokens.chunk(4)), Each(words.chunk(4))
     held, m, grad, sent = in_processes(real_fsdp, 4, *shares, reshard)[0]
-    print(f"held {held:,}, in AdamW's m {m:,}; off by {(grad - whole).norm() / whole.norm():.0e} of its length; sent {sent}")
+    print(
+        f"held {held:,}, in AdamW's m {m:,}; off by {(grad - whole).norm() / whole.norm():.0e} of "
+        f"its length; sent {sent}"
+    )
 
 # %% [markdown]
 # A quarter of the weights, a quarter of the optimizer's memory, and the gradient of the big batch to rounding. Each unit's gradient was reduce-scattered once; the blocks were gathered twice, in the forward and again in the backward, but the outermost unit only once: it is the last to be used and the first to be needed again, and so it isn't let go. With `reshard_after_forward=False` (the second line) that holds for all.
@@ -1040,7 +1061,11 @@ print(*sorted(torchrun(script, 2).splitlines()), sep="\n")
 
 # %%
 block = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
-seven = {"embedding": 32000 * 4096, **{f"block {k}": block for k in range(32)}, "head": 32000 * 4096 + 4096}
+seven = {
+    "embedding": 32000 * 4096,
+    **{f"block {k}": block for k in range(32)},
+    "head": 32000 * 4096 + 4096,
+}
 memory_a_rank(seven, ranks=64, precision="bfloat16", limit=80e9)
 
 # %% [markdown]
@@ -1054,11 +1079,15 @@ print(f"{weights:,} parameters; of a step at each rank, in seconds:")
 print("ranks   computing   ZeRO-1 sends   FSDP sends   of it latency   FSDP's step")
 for ranks, bandwidth in ((8, 450e9), (64, 50e9), (1024, 50e9)):
     computing = 6 * weights * tokens / ranks / flops_a_second
-    round_of_all = (ranks - 1) / ranks * 2 * weights / bandwidth  # every weight once around the ring
+    # every weight once around the ring
+    round_of_all = (ranks - 1) / ranks * 2 * weights / bandwidth
     latencies = 3 * len(seven) * (ranks - 1) * 10e-6  # three collectives for each unit
     zero = 2 * round_of_all + 2 * len(seven) * (ranks - 1) * 10e-6
     fsdp = 3 * round_of_all + latencies
-    print(f"{ranks:5,} {computing:11.2f} {zero:14.2f} {fsdp:12.2f} {latencies:15.2f} {max(computing, fsdp):13.2f}")
+    print(
+        f"{ranks:5,} {computing:11.2f} {zero:14.2f} {fsdp:12.2f} {latencies:15.2f} "
+        f"{max(computing, fsdp):13.2f}"
+    )
 
 # %% [markdown]
 # Eight ranks compute for most of a minute and have nothing to fear from their wires. 64 are eight times as fast. But at 1,024 it is 3.6 times, and not 16: the ranks have 4,096 tokens each, done in less than half a second, while the bytes are *as many as before*: what a rank sends hardly depends on how many there are. And a ring of 1,023 steps for every block adds a second of nothing but latency. The wires rule; most of the money waits.

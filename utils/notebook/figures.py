@@ -12,6 +12,8 @@ import base64
 import html
 import io
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utils.notebook.audience import text_only
@@ -26,26 +28,48 @@ CARD_CLASS = "open-the-hood-card"
 DARK_RULE = (
     f'[data-jp-theme-light="false"] .{CARD_CLASS} {{ filter: invert(0.9) hue-rotate(180deg) }}'
 )
+# JupyterLab breaks a long line of printed text inside a word. A style counts for a whole notebook,
+# and each lesson begins with a figure.
+WORDS_RULE = (
+    ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere }"
+)
 NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the words stay legible
-# Where a picture scrolls, a line below it says so.
-WIDER = '<span class="open-the-hood-wider"></span>'
+# Where a picture scrolls, its title is cut: a line below it has the title, and says so.
 WIDER_RULE = (
-    f".jp-OutputArea-output:has(> .{CARD_CLASS}) {{ container-type: inline-size }} "
+    f".jp-OutputArea-output:has(.{CARD_CLASS}) {{ container-type: inline-size }} "
     f"@container (max-width: {NARROWEST - 1}px) {{ .open-the-hood-wider::before {{ "
-    'content: "Wider than its place: scroll sideways."; display: block; width: fit-content; '
-    "position: sticky; left: 0; font-size: 12px; opacity: 0.7 } }"
+    'content: attr(data-title) "\\A(Wider than its place: scroll sideways.)"; display: block; '
+    "width: fit-content; max-width: 100cqi; position: sticky; left: 0; white-space: pre-wrap; "
+    "font-size: 13px } }"
+)
+# Links over boxes of a picture, which grow and shrink with it.
+LINKED = "open-the-hood-linked"
+LINKED_RULE = (
+    f".{LINKED} {{ position: relative; width: fit-content; max-width: 100%; "
+    f"min-width: {NARROWEST}px }} .{LINKED} img {{ display: block }} "
+    f".{LINKED} > a {{ position: absolute; border-radius: 8px }} "
+    f".{LINKED} > a:hover, .{LINKED} > a:focus-visible {{ outline: 2px solid #1f6aa5 }}"
 )
 RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
 CORNER_LEVELS = 16  # steps of transparency along a corner
 
 
-def show(figure: Figure, *, alt: str) -> None:
-    """Display `figure` as an HTML image with the alternative text `alt`.
+@dataclass(frozen=True)
+class Link:
+    """A link that lies over a box of a figure."""
+
+    box: tuple[float, float, float, float]  # x, y, width, height in shares of the figure's size
+    href: str
+    words: str  # what a screen reader says
+
+
+def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
+    """Display `figure` as an HTML image with the alternative text `alt`, and links over it.
 
     Outside IPython nothing can be displayed, so the alternative text is printed. Raises ValueError
     if `alt` is empty.
     """
-    bundle = mime_bundle(figure, alt=alt)
+    bundle = mime_bundle(figure, alt=alt, links=links)
     # pyplot's own figures would be drawn a second time, as image/png, when the cell ends.
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close(figure)
@@ -57,7 +81,7 @@ def show(figure: Figure, *, alt: str) -> None:
         print(bundle["text/plain"])
 
 
-def mime_bundle(figure: Figure, *, alt: str) -> dict[str, str]:
+def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict[str, str]:
     """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
 
     Where nobody looks (`utils.notebook.audience.text_only`), the image is left out.
@@ -72,8 +96,29 @@ def mime_bundle(figure: Figure, *, alt: str) -> dict[str, str]:
         f'<img alt="{html.escape(alt)}" width="{width}" class="{CARD_CLASS}" '
         f'style="min-width:{narrowest(width)}px" src="data:image/png;base64,{source}">'
     )
-    wider = WIDER if width >= NARROWEST else ""
-    return {"text/html": f"{image}{wider}<style>{DARK_RULE} {WIDER_RULE}</style>"} | spoken
+    wider = wider_line(figure) if width >= NARROWEST else ""
+    rules = f"{DARK_RULE} {WIDER_RULE} {WORDS_RULE}"
+    if links:
+        image = f'<div class="{LINKED}">{image}{"".join(map(_anchor, links))}</div>'
+        rules = f"{rules} {LINKED_RULE}"
+    return {"text/html": f"{image}{wider}<style>{rules}</style>"} | spoken
+
+
+def wider_line(figure: Figure) -> str:
+    """Return the line below a picture that scrolls: empty where there is room for all of it.
+
+    The figure's label is its title, as :class:`utils.views._canvas.Canvas` gives it.
+    """
+    title = html.escape(str(figure.get_label()))
+    return f'<span class="open-the-hood-wider" data-title="{title}"></span>'
+
+
+def _anchor(link: Link) -> str:
+    sides = zip(("left", "top", "width", "height"), link.box, strict=True)
+    place = ";".join(f"{side}:{100 * share:.2f}%" for side, share in sides)
+    words = html.escape(link.words)
+    said = f'aria-label="{words}" title="{words}"'
+    return f'<a href="{html.escape(link.href)}" {said} style="{place}"></a>'
 
 
 def narrowest(width: int) -> int:

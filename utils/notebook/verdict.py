@@ -62,6 +62,7 @@ def check(name: str) -> None:
     """
     if judges := _judges():
         judges.show_verdict(name)
+        one_line.after_verdict()
 
 
 def solution(name: str) -> None:

@@ -144,7 +144,11 @@ class Canvas:
         self._add(Path(vertices * (size, -size) + (x, y), path.codes), fill, edge, 1.2)
 
     def finish(self, height: float, alt: str) -> Drawing:
-        """Return the figure, `height` CSS pixels high, and its alternative text."""
+        """Return the figure, `height` CSS pixels high, and its alternative text.
+
+        The figure's label is the title.
+        """
+        self.figure.set_label(self.title)
         self.figure.set_size_inches(WIDTH / CSS_DPI, height / CSS_DPI)
         if not self.unseen:
             self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))

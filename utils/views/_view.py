@@ -9,23 +9,27 @@ import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utils.notebook.audience import can_move, filming
 from utils.notebook.figures import (
     CARD_CLASS,
     DARK_RULE,
     RADIUS,
-    WIDER,
     WIDER_RULE,
+    Link,
     jpeg,
     mime_bundle,
     narrowest,
     show,
+    wider_line,
 )
 from utils.notebook.style import WIDTH
 from utils.views._canvas import Drawing
 from utils.views._numbers import listed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 LIVE_CLASS = "open-the-hood-live"
@@ -104,13 +108,16 @@ def will_move() -> bool:
 
 
 def present(
-    draw: Callable[..., Drawing], *controls: Control, tries: Sequence[Sequence[Any]] = ()
+    draw: Callable[..., Drawing],
+    *controls: Control,
+    tries: Sequence[Sequence[Any]] = (),
+    links: Sequence[Link] = (),
 ) -> None:
     """Show `draw(*values)` of the controls' values; live, draw again whenever one moves.
 
     draw: a ValueError of it for what was typed into a control is shown above the picture. controls:
     a choice among one thing alone is none, and is not shown. tries: other values to offer on a page
-    without a kernel, where a control takes any.
+    without a kernel, where a control takes any. links: over a view without controls.
     """
     moving = [c for c in controls if c.kind != "SelectionSlider" or len(c.offered) > 1]
     if len(moving) < len(controls):
@@ -134,7 +141,7 @@ def present(
         publish_display_data(bundle)
         return
     if not controls or not can_move():
-        show(figure, alt=alt)
+        show(figure, alt=alt, links=links)
         return
     import ipywidgets
     from IPython.display import publish_display_data
@@ -146,7 +153,7 @@ def present(
     picture.layout.min_width = f"{narrowest(WIDTH)}px"
     window = ipywidgets.Box([picture])
     window.layout.overflow = "auto"
-    spoken = ipywidgets.HTML(_spoken(alt))
+    spoken = ipywidgets.HTML(_spoken(figure, alt))
     trouble = ipywidgets.HTML()
 
     def redraw(_change: object) -> None:
@@ -157,7 +164,7 @@ def present(
             return
         trouble.value = ""
         picture.value = jpeg(figure)
-        spoken.value = _spoken(alt)
+        spoken.value = _spoken(figure, alt)
 
     rows: list[Any] = []
     for small, some in groupby(widgets, lambda widget: isinstance(widget, ipywidgets.Checkbox)):
@@ -175,9 +182,10 @@ def present(
     publish_display_data(mime_bundle(figure, alt=alt) | live)
 
 
-def _spoken(alt: str) -> str:
+def _spoken(figure: Figure, alt: str) -> str:
     """`alt` for screen readers, read out when it changes: a widget's image carries none itself.
 
     The style of the picture above comes along.
     """
-    return f'{STYLE}{WIDER}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'
+    wider = wider_line(figure)
+    return f'{STYLE}{wider}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

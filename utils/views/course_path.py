@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from utils.notebook.course import Phase
-from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
+from utils.notebook.course import Phase, link_from_start
+from utils.notebook.figures import Link
+from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, WIDTH
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing, Point
 from utils.views._numbers import listed
 from utils.views._text_outlines import wrap
@@ -22,9 +23,24 @@ def course_path(
     """Show the phases of a course and what each needs.
 
     phases: at least one; each needs earlier ones only. done: numbers that are ticked. here: the
-    number that is lit.
+    number that is lit. A box links the lesson.
     """
-    present(lambda: draw(phases, done, here))
+    present(lambda: draw(phases, done, here), links=links_of(phases, done, here))
+
+
+def links_of(phases: Sequence[Phase], done: Collection[int], here: int | None) -> list[Link]:
+    """Return a link over each box whose lesson is in this copy of the course."""
+    canvas = Canvas(sentence(phases, done, here))
+    drawing = _Drawing(canvas, phases)
+    links = []
+    for step in phases:
+        if lesson := step.lesson():
+            x, y = drawing.corner(step.number)
+            wide, high = WIDTH, drawing.height
+            box = x / wide, y / high, drawing.width / wide, BOX_H / high
+            words = f"lesson {step.number:02d}, {step.title}"
+            links.append(Link(box, link_from_start(lesson), words))
+    return links
 
 
 def places(steps: Sequence[Phase]) -> dict[int, tuple[int, int]]:
@@ -62,7 +78,7 @@ def draw(steps: Sequence[Phase], done: Collection[int] = (), here: int | None = 
         needs = listed([f"{number:02d}" for number in step.needs])
         text = f"{step.number:02d} {step.title}{f' needs {needs}' if needs else ''}"
         parts.append(f"{text}{', done' if ticked else ''}.")
-    return canvas.finish(drawing.bottom + 22, " ".join(parts))
+    return canvas.finish(drawing.height, " ".join(parts))
 
 
 def sentence(steps: Sequence[Phase], done: Collection[int], here: int | None) -> str:
@@ -94,6 +110,7 @@ class _Drawing:
                     self.lanes[need, step.number] = len(self.lanes)
         self.top = canvas.top + 14 + LANE * len(self.lanes)
         self.bottom = self.top + max(row for _, row in self.places.values()) * ROW + BOX_H
+        self.height = self.bottom + 22
 
     def corner(self, number: int) -> Point:
         column, row = self.places[number]

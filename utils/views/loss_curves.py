@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from utils.notebook.style import CARD, GRADIENT, INK, PARAMETER, STORAGE, VIEW
+from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, decades, round_steps
 from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
@@ -14,6 +14,7 @@ from utils.views._view import choice, present
 COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
 BAND = "#9fc3e0"  # pale storage blue
 LEFT, HIGH, ROW = 84, 270, 24
+LABEL = 28  # CSS pixels from the first line below the title, what y counts, to the frame
 Losses = Sequence[float] | Mapping[int, float]
 Runs = Mapping[str, Mapping[int, float]]  # name -> step -> loss, NaN where it was not finite
 
@@ -73,7 +74,8 @@ def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
     first, last = min(map(min, runs.values())), max(map(max, runs.values()))
     right = RIGHT - 8
     x = first, max(last, first + 1)
-    axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high))
+    canvas.text(MARGIN, canvas.top + 2, "loss", MUTED)
+    axes = Axes(canvas, LEFT, canvas.top + LABEL, right - LEFT, HIGH, x=x, y=(low, high))
     axes.grid_y(round_steps(low, high), lambda tick: number(tick, 3))
     axes.steps_x("step", right)
     looks = [(colour, 2.0) for colour in COLOURS[: len(runs)]]
@@ -120,7 +122,8 @@ def draw_bands(runs: Runs, bands: Runs, step: int) -> Drawing:
     low, high = min(values, default=1e-3) / 2, max(values, default=1.0) * 2
     first, last = min(runs[base]), max(map(max, runs.values()))
     x, right = (first, max(last, first + 1)), RIGHT - 8
-    axes = Axes(canvas, LEFT, canvas.top + 12, right - LEFT, HIGH, x=x, y=(low, high), log="y")
+    canvas.text(MARGIN, canvas.top + 2, f"distance of the loss from “{base}”", MUTED)
+    axes = Axes(canvas, LEFT, canvas.top + LABEL, right - LEFT, HIGH, x=x, y=(low, high), log="y")
     axes.grid_y(decades(low, high), lambda tick: number(tick, 1))
     axes.steps_x("step", right)
     parts = [f"Distances from {base}. {canvas.title}"]

@@ -75,6 +75,7 @@ function moveView(view) {
   const first = base.getAttribute("src");
   const [wide, high] = [base.getAttribute("width") * 2, base.getAttribute("height") * 2];
   const spoken = view.querySelector("[role=status]");
+  const title = view.querySelector(".title"); // that of the first picture; then all its words
   let here = controls.map((control) => Number(control.dataset.start));
   let loading = null;
 
@@ -114,6 +115,7 @@ function moveView(view) {
     base.setAttribute("width", (whole ? width : wide) / 2);
     base.setAttribute("height", (whole ? height : high) / 2);
     base.alt = frame[1];
+    if (title) title.textContent = frame[1];
     await base.decode(); // before what covers it goes: no empty stage in between
     stage.querySelector("canvas")?.remove();
     if (!data || whole) return;

@@ -191,6 +191,12 @@ REFUSALS = {
     "bad id": ('given="setup"', 'given="the set-up"', "is not a name", "# %% given="),
     "unknown key": ('given="setup"', 'give="setup"', "unknown header key 'give'", "# %% give="),
     "unquoted": ('given="setup"', "given=setup", "is not understood", "# %% given=setup"),
+    "a wide line": (
+        "assert tensor_bytes((2, 3), 4) == 24\n",
+        f"assert tensor_bytes((2, 3), 4) == 24  # {'x' * 61}\n",
+        "a line of 101 characters: break it, at most 100 fit",
+        "xxx",
+    ),
     "a title": ('# %% given="setup"', "# %% Set up", "unknown header key 'title'", "# %% Set up"),
     "magic": ("import math\n", "%%html\n", "not plain Python", "%%html"),
     "shell": ("import math\n", "!ls\n", "not plain Python", "!ls"),

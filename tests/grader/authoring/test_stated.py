@@ -7,7 +7,8 @@ from grader.authoring.mentions import mention_problems
 from grader.authoring.spelled_out import spelled_out
 from grader.authoring.text import parse
 from grader.phase_paths import ROOT, pages, phases
-from tests.grader.authoring.example import HEADER, lab
+from tests.grader.authoring.example import HEADER, lab, lesson
+from utils.notebook.course import PHASES, Phase
 
 FIRST = """\
 # %% [markdown]
@@ -84,6 +85,49 @@ def test_a_number_that_is_wrong_is_told_at_its_line(case):
     assert words.split("\n")[0] in content.split("\n")[found[0].line - 1]
 
 
+def read_in(hours: str, words: int, predictions: int) -> str:
+    asked = "# **Predict.** What comes?\n#\n" * predictions
+    return (
+        f"{HEADER}# %% [markdown]\n# # Rows\n#\n# It takes {hours}. You need nothing.\n"
+        f"\n# %% [markdown]\n# {'word ' * words}\n#\n{asked}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "table", "message"),
+    [
+        ("about two hours", 2, ""),
+        ("about an hour and a half", 2, "take 120 minutes: write, in words, 'It takes about 2 h"),
+        ("about an hour", 1, "take 120 minutes"),
+        ("long", 2, "take 120 minutes"),
+        ("about two hours", 1.5, "says 2 hours, the table of phases 1.5: write the same in both"),
+    ],
+)
+def test_a_lessons_hours_are_worked_out(monkeypatch, said, table, message):
+    monkeypatch.setattr(stated, "PHASES", (Phase("01_rows", "Rows", "count.", hours=(table, 0)),))
+    text = lesson(read_in(said, words=17_930, predictions=20))
+    found = [problem.message for problem in stated.lesson_problems(text, "01_rows")]
+    assert len(found) == bool(message)
+    assert all(message in one for one in found)
+    assert list(stated.lesson_problems(text, "02_another_course")) == []
+
+
+@pytest.mark.parametrize(
+    ("hours", "further", "message"),
+    [
+        (1.5, 0.5, ""),
+        (2, 0.5, "says 2 hours (lab), the labels add up to 90 minutes: write 1.5 in"),
+        (1.5, 0, "says 0 hours (further), the labels add up to 25 minutes: write 0.5 in"),
+    ],
+)
+def test_a_labs_hours_stand_in_the_table(monkeypatch, hours, further, message):
+    row = Phase("01_rows", "Rows", "count.", hours=(1, hours), further=further)
+    monkeypatch.setattr(stated, "PHASES", (row,))
+    found = [problem.message for problem in stated.table_problems(lab(WHOLE), "01_rows")]
+    assert len(found) == bool(message)
+    assert all(message in one for one in found)
+
+
 def test_times_and_numbers_in_words():
     said = {
         "ten minutes": 10,
@@ -108,8 +152,11 @@ def test_the_course_says_nothing_that_is_not_so(page):
     for path in (path for path in (page.lesson, page.lab) if path.exists()):
         text = parse(page.relative(path), path.read_text(encoding="utf-8"))
         assert list(mention_problems(page, text)) == []
+        if path == page.lesson and page.name in {phase.name for phase in PHASES}:
+            assert list(stated.lesson_problems(text, page.name)) == []
         if path == page.lab:
             assert list(stated.stated_problems(text)) == []
+            assert list(stated.table_problems(text, page.name)) == []
             first = stated.first_paragraph(text)
             assert len(stated.COUNTED.findall(first)) >= 2
             assert stated.duration(first) is not None

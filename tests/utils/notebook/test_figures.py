@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageChops, ImageStat
 
 from utils.notebook import audience, figures
-from utils.notebook.figures import jpeg, mime_bundle, png, show
+from utils.notebook.figures import Link, jpeg, mime_bundle, png, show
 from utils.notebook.style import CARD, STORAGE, VIEW
 
 
@@ -50,6 +50,35 @@ def test_a_figure_is_one_html_image_with_its_text():
 def test_a_narrow_window_does_not_shrink_a_figure_until_its_words_cannot_be_read(width, least):
     (_, attributes), *_ = Images(mime_bundle(drawn(width / 100), alt="a")["text/html"]).tags
     assert attributes["style"] == f"min-width:{least}px"
+
+
+def test_a_figure_that_scrolls_has_its_title_below_it():
+    figure = drawn(8)
+    figure.set_label('The "loss" falls.')
+    tags = Images(mime_bundle(figure, alt="a")["text/html"]).tags
+    assert [attributes.get("data-title") for _, attributes in tags] == [
+        None,
+        'The "loss" falls.',
+        None,
+    ]
+
+
+def test_links_lie_over_boxes_of_a_figure_and_say_where_they_lead():
+    links = [Link((0.1, 0.2, 0.25, 0.5), "01_rows.ipynb", 'lesson 01, "Rows"')]
+    page = mime_bundle(drawn(8), alt="a", links=links)["text/html"]
+    tags = dict(Images(page).tags)
+    assert tags["a"] == {
+        "href": "01_rows.ipynb",
+        "aria-label": 'lesson 01, "Rows"',
+        "title": 'lesson 01, "Rows"',
+        "style": "left:10.00%;top:20.00%;width:25.00%;height:50.00%",
+    }
+    assert f".{tags['div']['class']} > a {{ position: absolute" in page
+
+
+def test_printed_lines_break_between_words():
+    page = mime_bundle(drawn(), alt="a")["text/html"]
+    assert ".jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere }" in page
 
 
 def test_the_rule_for_jupyterlabs_dark_theme_names_the_figures_class():

@@ -3,7 +3,7 @@
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from utils.notebook import one_line
+from utils.notebook import history, one_line
 
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")'
 COMPILES = "import torch; torch._dynamo.reset(); torch.compile(lambda x: x * 3 + 1)(torch.ones(5))"
@@ -53,3 +53,25 @@ def test_other_errors_keep_their_traceback(shell, capsys, error, monkeypatch):
     said = capsys.readouterr().out
     assert "Traceback" in said
     assert error.split('"')[1] in said
+
+
+def test_below_a_verdict_the_answers_error_is_one_line(shell, capsys, monkeypatch):
+    """The cell above has its traceback, and the verdict says what went wrong."""
+    shell.run_cell("def double(x):\n    return 2 * x.absent")
+    cell = "after_verdict()\ndouble(1)"
+    monkeypatch.setattr(history, "running", lambda: cell)
+    monkeypatch.setattr(one_line, "_judged", [""])
+    shell.user_ns["after_verdict"] = one_line.after_verdict
+    result = shell.run_cell(cell)
+    assert isinstance(result.error_in_exec, AttributeError)
+    assert capsys.readouterr().out.strip() == (
+        "AttributeError: 'int' object has no attribute 'absent' (in `double`). "
+        "The rest of this cell did not run."
+    )
+
+
+def test_the_next_cell_has_its_traceback_again(shell, capsys, monkeypatch):
+    monkeypatch.setattr(one_line, "_judged", ["the cell before"])
+    monkeypatch.setattr(history, "running", lambda: "1 / 0")
+    shell.run_cell("1 / 0")
+    assert "Traceback" in capsys.readouterr().out

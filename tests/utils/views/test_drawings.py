@@ -219,6 +219,28 @@ def test_course_path():
     check(*drawing("course_path")(PHASES), "Each phase stands on")
 
 
+def test_the_boxes_of_the_course_path_link_their_lessons():
+    module = importlib.import_module("utils.views.course_path")
+    links = module.links_of(PHASES, (), None)
+    assert [link.href for link in links] == [f"{phase.name}.ipynb" for phase in PHASES]
+    assert links[7].words == "lesson 07, Training"
+    boxes = [link.box for link in links]
+    assert all(0 < x < x + w < 1 and 0 < y < y + h < 1 for x, y, w, h in boxes)
+    assert len({(x, y) for x, y, _, _ in boxes}) == len(PHASES)  # none over another
+
+
+def test_loss_curves_say_what_y_counts(monkeypatch):
+    module, said = importlib.import_module("utils.views.loss_curves"), []
+    monkeypatch.setattr(
+        module.Canvas, "text", lambda self, x, y, words, *a, **k: said.append(words)
+    )
+    runs = {"float32": {1: 2.0, 2: 1.0}, "in parts": {1: 2.0, 2: 1.1}}
+    module.draw(runs, {}, 1)
+    module.draw_bands(runs, {"in parts": {1: 0.1, 2: 0.1}}, 1)
+    assert "loss" in said
+    assert "distance of the loss from “float32”" in said
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
