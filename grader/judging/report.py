@@ -16,6 +16,7 @@ from IPython.display import display
 from grader.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
 
 INDENT = " " * 11
+ABOVE = "as above"
 WORDS = {Status.WRONG: "not yet"}  # where a status has another word than its own
 
 
@@ -28,6 +29,9 @@ class PartWords(NamedTuple):
         reasons: sentences; one that was given above is ``as above``.
         hint: a last sentence, which may be folded away, or empty.
         example: lines to paste, or empty.
+        brief: the mistake in a few words, for a line.
+        later: whether a part above is wrong, too, so that this one's reasons may be folded away.
+        reads: heading of what to read, where it is another section than :attr:`Verdict.section`.
     """
 
     name: str
@@ -37,6 +41,9 @@ class PartWords(NamedTuple):
     reasons: list[str]
     hint: str
     example: str
+    brief: str
+    later: bool
+    reads: str
 
 
 class VerdictReport:
@@ -62,8 +69,8 @@ class VerdictReport:
             lines += _indented("not attempted yet")
         elif not verdict.parts:
             lines += _indented(verdict.problem)
-        if verdict.status not in FULL and verdict.reads:
-            lines.append(f"  read: lesson {verdict.lesson}, “{verdict.reads}”")
+        if verdict.status not in FULL and verdict.section:
+            lines.append(f"  read: lesson {verdict.lesson}, “{verdict.section}”")
         return "\n".join(lines)
 
     def total(self) -> str:
@@ -76,13 +83,18 @@ class VerdictReport:
     def parts(self) -> Iterator[PartWords]:
         """Yield what is said of each part; nothing of an exercise that nobody attempted."""
         said: set[str] = set()
+        wrong, section = False, self.verdict.section
         for part in self.verdict.parts if self.verdict.status is not Status.NOT_ATTEMPTED else ():
             withheld, known = part.status is Status.NOT_RUN, part.misconception
-            why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
-            why, hint = ("as above" if one in said else one for one in (why, part.hint))
-            against = f"held against {part.against}" if part.against else ""
             one = part.example
             words = f"For example, {' '.join(one.said.split())}." if one and not one.call else ""
+            why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.said
+            if words and not known:  # they say it all, of the one case that is shown
+                why = ""
+            brief = f"“{known}”" if known else textwrap.shorten(why or words, 70, placeholder=" …")
+            why, hint = (ABOVE if one in said else one for one in (why, part.hint))
+            hint = "" if why == hint == ABOVE else hint
+            against = f"held against {part.against}" if part.against else ""
             yield PartWords(
                 part.name,
                 part.status,
@@ -91,8 +103,12 @@ class VerdictReport:
                 list(filter(None, (against, why, words))),
                 hint,
                 "\n".join(one.lines()) if one else "",
+                brief,
+                wrong and part.status is Status.WRONG,
+                part.reads if part.reads != section else "",
             )
             said |= {why, part.hint} - {""}
+            wrong = wrong or part.status is Status.WRONG
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"text/plain": str(self), VERDICT_MIME: self.verdict.to_json()}

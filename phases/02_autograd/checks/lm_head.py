@@ -24,6 +24,10 @@ lm_head = Check(
         "MiniGPT's own head": 2,
     },
     reads="Cross-entropy: what came minus what should have come",
+    reads_by_part={
+        "a head of any size": "A layer only has to know one product",
+        "MiniGPT's own head": "A layer only has to know one product",
+    },
     by_hand=BY_HAND,
     tolerance=Tolerance(1e-4, 1e-6, "sums over rows and channels, in an order of their own"),
 )
@@ -59,6 +63,7 @@ def _(draw):
         return torch.tensor([draw.integer(0, words - 1) for _ in range(rows)])
 
     places = {f"['{name}']": f"the gradient for `{name}`" for name in ("x", "weight", "bias")}
+
     def loss(part, upstream, logits, *wanted, shown=""):
         upstream = torch.tensor(upstream, dtype=logits.dtype)
         following = torch.tensor(wanted) if wanted else targets(*logits.shape)

@@ -21,6 +21,7 @@ swap_softmax = Check(
         "as on a GPU": 1,
     },
     reads="What PyTorch asks of an operator",
+    reads_by_part={"as on a GPU": "What a GPU said"},
     tolerance=Tolerance(1e-4, 1e-5, "float32 sums in another order"),
 )
 
@@ -108,7 +109,12 @@ def _(draw):
         # A single position sees itself alone, whatever the attention does: the head is on its own.
         single = {"[0]": "the probabilities of single tokens"}
         yield asked(
-            head, lambda came: [came["probabilities"]], single, config, draw.integer(0, 999), tokens[:, :1]
+            head,
+            lambda came: [came["probabilities"]],
+            single,
+            config,
+            draw.integer(0, 999),
+            tokens[:, :1],
         )
         for part, (look, places) in looks.items():
             if part == attention:
