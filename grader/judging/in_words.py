@@ -20,6 +20,9 @@ from utils.checks.exercise import Case, Check
 from utils.checks.guess import hedged
 
 
+MAX_TOLD = 80  # characters of a value in a sentence
+
+
 def told(
     check: Check,
     case: Case,
@@ -68,11 +71,14 @@ def _compared(
     where, _ = where_in_words(wrong, case.places)
     if where.endswith("."):
         return None
+    guess = f" ({hedged(wrong.guess)})" if wrong.guess not in ("", MISSING_RETURN) else ""
     path = list(wrong.path)
+    if wrong.kind in ("type", "shape", "dtype", "keys"):  # that says it all, and shows no value
+        return path, f"{f'{where}: ' if where else ''}{wrong.summary}{guess}"
     expected, came = want.value, got.value
     for key in path:
         expected, came = expected[key], came[key]
-    while not (short(expected) and short(came)):
+    while not (short(expected, most=MAX_TOLD) and short(came, most=MAX_TOLD)):
         found = differing(check, expected, came)
         if not found:
             return None
@@ -83,7 +89,6 @@ def _compared(
     if not right or right == shown:
         return None
     place = f"{where.removeprefix(', ')}: " if where else ""
-    guess = f" ({hedged(wrong.guess)})" if wrong.guess not in ("", MISSING_RETURN) else ""
     return path, f"{place}expected {right}, got {shown}{guess}"
 
 

@@ -87,7 +87,8 @@ class VerdictReport:
         for part in self.verdict.parts if self.verdict.status is not Status.NOT_ATTEMPTED else ():
             withheld, known = part.status is Status.NOT_RUN, part.misconception
             one = part.example
-            words = f"For example, {' '.join(one.said.split())}." if one and not one.call else ""
+            clause = " ".join(one.said.split()).rstrip(".") if one and not one.call else ""
+            words = f"For example, {clause}{'' if clause.endswith('…') else '.'}" if clause else ""
             why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.said
             if words and not known:  # they say it all, of the one case that is shown
                 why = ""

@@ -93,12 +93,12 @@ def _(draw):
         x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
         yield head_of(x, weight, draw.tensor((v,), dtype))
     for shown, upstream in (
-        ("1", 1.0),
-        ("0", 0.0),
-        ("below 0, and the last word no target", -draw.integer(12, 40) / 8),
+        ("of 1", 1.0),
+        ("of 0", 0.0),
+        ("below 0, and the last word is no target", -draw.integer(12, 40) / 8),
     ):
         logits, last = draw.tensor((4, 5)), 1 if upstream < 0 else 4  # the last word, or not
-        wanted, of = (last, 0, 2, 0), f"an incoming gradient of {shown}"
+        wanted, of = (last, 0, 2, 0), f"an incoming gradient {shown}"
         yield loss(part, upstream, logits, *wanted, shown=of)
     yield loss(part, 1.5, draw.tensor((4, 4)), 3, 3, 3, 3, shown="one target for all rows")
     yield loss(part, 1.5, draw.tensor((1, 7)), 6, shown="a single row")

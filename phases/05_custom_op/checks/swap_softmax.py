@@ -6,6 +6,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, not_run
+from utils.checks.words import counted
 from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig
 from utils.minigpt.parity import gpu_run
@@ -53,7 +54,8 @@ def _(draw):
         def play(subject):
             return look(subject.drive("custom_op:swap", config, seed, tokens, then))
 
-        words = f"{config.n_layers} layers, {config.n_heads} heads, tokens {tuple(tokens.shape)}"
+        size = f"{counted(config.n_layers, 'layer')}, {counted(config.n_heads, 'head')}"
+        words = f"{size}, tokens {tuple(tokens.shape)}"
         if then is not None:
             words += f", then {tuple(then.shape)}"
         return Case(part, play, shown=words, places=places)

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted, listed
 from utils.drivers.training import band, sentences, steps_of_lines
 from utils.minigpt import MiniGPTConfig, training_lines
 
@@ -125,8 +126,8 @@ def _step(parts):
     """The sizes of a step's parts in words."""
     rows = [len(x) for x, _ in parts]
     if len(rows) == 1:
-        return f"of {rows[0]} row{'s' if rows[0] > 1 else ''}"
-    return f"in parts of {', '.join(map(str, rows[:-1]))} and {rows[-1]} rows"
+        return f"of {counted(*rows, 'row')}"
+    return f"in parts of {listed(rows)} rows"
 
 
 def _in_words(epochs):
