@@ -391,20 +391,21 @@ def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_Smal
 def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase]:
     """Yield cases of these parts that can be pasted: small ones first, those of every seed last.
 
-    Of one size, those without anything in them come last: they show least.
+    Of one size, plain cases come before those with a condition in words, and those without
+    anything in them come last: they show least.
     """
     check, corners, seen = key.check, [], set()
 
-    def order(small: _SmallCase) -> tuple[bool, int, str]:
-        return small.empty, len(small.text), small.text
+    def order(small: _SmallCase) -> tuple[bool, bool, int, str]:
+        return small.empty, bool(small.case.shown), len(small.text), small.text
 
     hidden = _hidden(key)
     for k, reach in enumerate(REACHES):
         drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in parts)
         for small in sorted(_shown(check, drawn), key=order):
-            if small.text in seen:
+            if (small.case.part, small.text) in seen:
                 continue
-            seen.add(small.text)
+            seen.add((small.case.part, small.text))
             if not any(asked in hidden for asked in small.asked):
                 yield small
             elif all(asked in _asked_always(check) for asked in small.asked):
