@@ -45,6 +45,7 @@ CALLS = 30  # plays of cases by the learner's code, for one exercise
 SECONDS = 1.5  # of this process's processor time, after which no further case is tried
 BY_THE_CLOCK = 4  # times as long: the learner's process may be another one
 PARTS = 3  # parts of one exercise that get an example
+UNUSUAL = ("dtype=", ".as_strided(", ".permute(", ".t()")  # in a tensor's literal
 UNLIKELY = 7919  # no number of a lab is that far from another
 
 
@@ -391,13 +392,14 @@ def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_Smal
 def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase]:
     """Yield cases of these parts that can be pasted: small ones first, those of every seed last.
 
-    Of one size, plain cases come before those with a condition in words, and those without
-    anything in them come last: they show least.
+    Of one size, plain cases come before those with a condition in words, or with an unusual dtype
+    or layout, and those without anything in them come last: they show least.
     """
     check, corners, seen = key.check, [], set()
 
     def order(small: _SmallCase) -> tuple[bool, bool, int, str]:
-        return small.empty, bool(small.case.shown), len(small.text), small.text
+        special = bool(small.case.shown) or any(one in small.text for one in UNUSUAL)
+        return small.empty, special, len(small.text), small.text
 
     hidden = _hidden(key)
     for k, reach in enumerate(REACHES):

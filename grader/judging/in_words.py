@@ -19,7 +19,6 @@ from utils.checks.compare import MISSING_RETURN, compare
 from utils.checks.exercise import Case, Check
 from utils.checks.guess import hedged
 
-
 MAX_TOLD = 80  # characters of a value in a sentence
 
 

@@ -17,6 +17,7 @@ from grader.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
 
 INDENT = " " * 11
 ABOVE = "as above"
+BRIEF = 70  # characters of a mistake in a line
 WORDS = {Status.WRONG: "not yet"}  # where a status has another word than its own
 
 
@@ -92,7 +93,7 @@ class VerdictReport:
             why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.said
             if words and not known:  # they say it all, of the one case that is shown
                 why = ""
-            brief = f"“{known}”" if known else textwrap.shorten(why or words, 70, placeholder=" …")
+            brief = f"“{known}”" if known else _end_of(part.said)
             why, hint = (ABOVE if one in said else one for one in (why, part.hint))
             hint = "" if why == hint == ABOVE else hint
             against = f"held against {part.against}" if part.against else ""
@@ -120,6 +121,14 @@ class VerdictReport:
             print(self)
         else:
             display(self)
+
+
+def _end_of(said: str) -> str:
+    """Return the last clauses of a sentence that fit into a line: the first ones say of what."""
+    clauses = said.split(": ")
+    while len(": ".join(clauses)) > BRIEF and len(clauses) > 1:
+        clauses = clauses[1:]
+    return textwrap.shorten(": ".join(clauses), BRIEF, placeholder=" …")
 
 
 def _indented(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode, drawn
 from grader.verdict import Status
 from tests.grader.one_part import one_part
-from tests.phases import dear
+from tests.phases import dear, shown_words
 from utils.checks.compare import Tolerance, agree
 from utils.checks.draw import SmallDraw
 from utils.checks.exercise import Case, case
@@ -463,6 +463,7 @@ def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):
             several = isinstance(check.right, dict)
             wrong = right | (m.thing if several else {check.name: m.thing})
             verdict = exemplify(judge(check, m.thing, seeds[-1]), check, m.thing, seeds[-1] + "p")
+            assert shown_words.faults(check, m.thing, verdict) == []
             found = [part.example for part in verdict.parts if part.example]
             shown = [one for one in found if one.call]
             tried, told = tried + bool(verdict.unexampled()), told + bool(shown)

@@ -2,6 +2,7 @@ import contextlib
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -670,3 +671,103 @@ def test_of_many_keys_that_are_not_expected_a_few_are_named():
     check = one_part("named", lambda x: {"a": x}, lambda draw: [case("p", 4)])
     verdict = judge(check, lambda x: {f"{k}" * 50: k for k in range(10_000)}, "s")
     assert len(verdict.parts[0].problem) < 2_000
+
+
+def three_parts():
+    """A check of three parts, each with a section of its own but the last."""
+    check = Check(
+        "f", {"one": 1, "two": 1, "three": 1}, reads="All", reads_by_part={"one": "1", "two": "2"}
+    )
+    check.reference(lambda x: 2 * x)
+    check.cases(lambda draw: [case(part, draw.integer(3, 9)) for part in check.parts])
+    return check
+
+
+def test_what_to_read_hangs_on_the_mistake():
+    check = three_parts()
+    check.misconception("one more", "it is one too large.", earns=0)(lambda x: 2 * x + 1)
+    verdict = judge(check, lambda x: x, "s")
+    assert [part.reads for part in verdict.parts] == ["1", "2", "All"]
+    assert verdict.section == "1"
+    assert "read: lesson 07, “1”" in str(VerdictReport(verdict, "07"))
+    assert [part.reads for part in VerdictReport(verdict, "07").parts()] == ["", "2", "All"]
+    assert judge(check, check.right, "s").section == "All"
+    [named] = check.misconceptions
+    check.misconceptions[0] = replace(named, reads="Plus one")
+    verdict = judge(check, lambda x: 2 * x + 1, "s")
+    assert verdict.section == "Plus one"
+    assert verdict.shown(misconceptions=False, examples=True).section == "All"
+
+
+def test_a_card_tells_the_first_mistake_in_full_and_the_others_in_a_line():
+    verdict = judge(three_parts(), lambda x: x, "s")
+    told = [part.later for part in VerdictReport(verdict, "07").parts()]
+    assert told == [False, True, True]
+    page = VerdictCard(verdict, "07", lambda reads: f"#{reads}", {"UserWarning: slow": 3}).as_html()
+    first, *folded = page.split("<details>")
+    assert "<b>one</b>" in first
+    assert "the number is not the expected one" in first
+    assert [part.partition("</summary>")[0].partition("<b>")[2] for part in folded[:2]] == [
+        f"{part}</b> (0 of 1): the number is not the expected one" for part in ("two", "three")
+    ]
+    assert 'href="#2"' in folded[0]
+    assert "a warning while your code was checked" in folded[2]
+    assert "UserWarning: slow (3 times)" in folded[2]
+    assert 'To read: <a href="#1">' in page
+
+
+def test_a_line_about_a_mistake_has_its_end_and_not_the_case():
+    check = Check("f", {"one": 1, "two": 1}, reads="All")
+    check.reference(lambda x: 2 * x)
+    words = ", ".join(f"a step of {k} rows" for k in range(2, 9))
+    check.cases(lambda draw: [case(part, draw.integer(3, 9), shown=words) for part in check.parts])
+    _, second = VerdictReport(judge(check, lambda x: x, "s"), "07").parts()
+    assert second.brief == "the number is not the expected one"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x, y: x.mul_(2), "its input `x`; work on a new one"),
+        (lambda x, y: y.mul_(2), "its input `y`; work on a new one"),
+        (lambda x, y: (x.mul_(2), y.mul_(2)), "its inputs `x` and `y`; work on a new one each"),
+    ],
+)
+def test_which_input_was_changed_is_said(change, said):
+    def right(x, y):
+        return x + y
+
+    def wrong(x, y):
+        total = x + y
+        change(x, y)
+        return total
+
+    for keywords in (False, True):
+        check = Check("f", {"p": 1}, reads="All")
+        check.reference(right)
+
+        def cases(draw, keywords=keywords):
+            x, y = draw.tensor((2,)), draw.tensor((2,))
+            yield case("p", x, y=y) if keywords else case("p", x, y)
+
+        check.cases(cases)
+        assert judge(check, wrong, "s").parts[0].problem == f"the function changed {said}"
+
+
+def test_of_an_instance_the_input_of_its_method_is_named():
+    class Right:
+        def add(self, x):
+            return x + 1
+
+    class Wrong:
+        def add(self, x):
+            return x.add_(1)
+
+    def cases(draw):
+        x = draw.tensor((2,))
+        yield Case("p", lambda subject: subject().call("add", x))
+
+    check = Check("Right", {"p": 1}, reads="All")
+    check.reference(Right)
+    check.cases(cases)
+    assert "changed its input `x`" in judge(check, Wrong, "s").parts[0].problem
