@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import html
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from IPython import get_ipython
@@ -64,13 +68,16 @@ def show_verdict(name: str) -> None:
         return
     try:
         cell_clock.say(f"checking {name}")
-        verdict = judged(check, check.thing_in(defined))
+        with warnings.catch_warnings(record=True) as heard:
+            verdict = judged(check, check.thing_in(defined))
     except KeyboardInterrupt:
         raise CellStopped(
             f"{name}: you stopped its check, so there is no verdict. The rest of this cell did not "
             "run."
         ) from None
-    VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd())).show()
+    where = Path.cwd()
+    warned = Counter(f"{one.category.__name__}: {one.message}" for one in heard)
+    VerdictCard(verdict, phase.number, lambda reads: link_to(phase, reads, where), warned).show()
     if verdict.status in FULL and shell:
         with contextlib.suppress(LookupError):  # a class's own exercise may have none
             show_solution(name)
@@ -92,12 +99,26 @@ def show_solution(name: str) -> None:
 class VerdictCard(VerdictReport):
     """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
 
-    ``link`` is the address of that section; empty if none leads there.
+    The first part that is wrong is told in full, and each other one in a line that unfolds.
+
+    Attributes:
+        link: returns the address of a section of the lesson, by its heading; empty if none leads
+            there.
+        warned: what the code warned of while it was checked, and how often.
     """
 
-    def __init__(self, verdict: Verdict, lesson: str, link: str):
+    def __init__(
+        self,
+        verdict: Verdict,
+        lesson: str,
+        link: Callable[[str], str],
+        warned: Mapping[str, int] = MappingProxyType({}),
+    ):
         super().__init__(verdict, lesson)
-        self.link = link
+        self.link, self.warned = link, warned
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  warned of: {one}" for one in self._warnings())])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return {**super()._repr_mimebundle_(**kwargs), "text/html": self.as_html()}
@@ -112,10 +133,12 @@ class VerdictCard(VerdictReport):
         else:
             inner.append("<div>Not attempted yet.</div>")
         if not full:
-            where: str = in_code(f"lesson {verdict.lesson}, “{verdict.reads}”")
-            if self.link:
-                where = f'<a href="{html.escape(self.link)}">{where}</a>'
-            inner.append(f"<div>To read: {where}</div>")
+            inner.append(self._to_read(verdict.section))
+        if self.warned:
+            lines = "\n".join(map(html.escape, self._warnings()))
+            several = f"{len(self.warned)} warnings" if len(self.warned) > 1 else "a warning"
+            summary = f"{several} while your code was checked"
+            inner.append(_folded(summary, f'<pre style="{CODE}">{lines}</pre>'))
         edge = RIGHT if full else WRONG if attempted else MUTED
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
 
@@ -128,6 +151,15 @@ class VerdictCard(VerdictReport):
         )
         return f'<div aria-hidden="true" style="display:flex;margin:4px 0 8px">{pieces}</div>'
 
+    def _warnings(self) -> list[str]:
+        return [f"{text} ({n} times)" if n > 1 else text for text, n in self.warned.items()]
+
+    def _to_read(self, heading: str) -> str:
+        where: str = in_code(f"lesson {self.verdict.lesson}, “{heading}”")
+        if link := self.link(heading):
+            where = f'<a href="{html.escape(link)}">{where}</a>'
+        return f"<div>To read: {where}</div>"
+
     def _part(self, part: PartWords) -> str:
         colour = COLOURS.get(part.status, MUTED)
         said: list[str] = [in_code(one) for one in filter(None, (*part.reasons, part.hint))]
@@ -136,10 +168,19 @@ class VerdictCard(VerdictReport):
                 f'For example, to paste:<pre style="{CODE}">{html.escape(part.example)}</pre>'
             )
         more = "".join(f"<div>{one}</div>" for one in said)
+        title = f"<b>{in_code(part.name)}</b> ({part.share})"
+        if part.later:
+            more += self._to_read(part.reads) if part.reads else ""
+            title, more = "", _folded(f"{title}: {in_code(part.brief)}", more)
         return (
             '<div style="display:flex;gap:10px;margin-bottom:6px">'
             f'<div style="flex:0 0 62px;color:#fff;background:{colour};border-radius:3px;'
             f'font-size:12px;text-align:center;height:20px;line-height:20px">{part.word}</div>'
-            f'<div style="flex:1;min-width:0"><b>{in_code(part.name)}</b>'
-            f" ({part.share}){more}</div></div>"
+            f'<div style="flex:1;min-width:0">{title}{more}</div></div>'
         )
+
+
+def _folded(summary: str, inner: str) -> str:
+    """Return what a click unfolds; the summary is HTML, too."""
+    style = "cursor:pointer;white-space:nowrap;overflow:hidden;text-overflow:ellipsis"
+    return f'<details><summary style="{style}">{summary}</summary>{inner}</details>'

@@ -71,6 +71,8 @@ class Example:
     said: str = ""  # the difference in words, where the two would look the same or be too long
     seed: str = ""  # the example was drawn from it; it is public
     before: tuple[str, ...] = ()  # lines to run first, such as an import or what makes an instance
+    # What is wrong with this very call, as :attr:`PartResult.problem` says it of another one
+    problem: str = ""
 
     def lines(self) -> list[str]:
         """Return the lines to paste: the call, and one comment, or two if one is too long.
@@ -94,7 +96,7 @@ class Example:
         """Return the example in JSON data; None when there is none."""
         if not isinstance(raw, dict):
             return None
-        words = texts(raw, "expected", "got", "said", "seed")
+        words = texts(raw, "expected", "got", "said", "seed", "problem")
         call = text(raw.get("call"), 2 * MAX_CALL)
         before = tuple(text(line, 2 * MAX_CALL) for line in sequence(raw.get("before")))
         return cls(call, **words, others=raw.get("others") is True, before=before)
@@ -117,6 +119,12 @@ class PartResult:
     hint: str = ""  # where none was recognised, a sentence about the one that matches best
     example: Example | None = None  # a small call that fails in this part, or None
     against: str = ""  # what the answer was compared with, if that depends on the machine
+    reads: str = ""  # heading of the lesson section to read again after this mistake
+
+    @property
+    def said(self) -> str:
+        """The problem in words for the learner: that of the example, where there is one to see."""
+        return (self.example.problem if self.example else "") or self.problem
 
     @property
     def anonymous_problem(self) -> str:
@@ -128,7 +136,7 @@ class PartResult:
         """Return the part in JSON data."""
         raw = mapping(raw)
         return cls(
-            **texts(raw, "name", "problem", "quoted", "misconception", "hint", "against"),
+            **texts(raw, "name", "problem", "quoted", "misconception", "hint", "against", "reads"),
             points=number(raw.get("points")) or 0.0,
             earned=number(raw.get("earned")) or 0.0,
             status=member(Status, raw.get("status"), Status.NOT_RUN),
@@ -151,7 +159,7 @@ class Verdict:
     status: Status  # status of the whole exercise
     # The parts' results in the check's order; empty when there was nothing to judge
     parts: tuple[PartResult, ...] = ()
-    reads: str = ""  # heading of the lesson section to read again
+    reads: str = ""  # heading of the lesson section that the exercise belongs to
     lesson: str = ""  # number of the lesson with that section; empty when it is not known yet
     seed: str = ""  # the seed that the cases were drawn from
     # Maps a misconception's name to the sentence that the learner reads
@@ -171,6 +179,12 @@ class Verdict:
         return self.points - sum(p.points for p in self.parts if p.status is Status.NOT_RUN)
 
     @property
+    def section(self) -> str:
+        """Heading of the lesson section to read again: that of the first mistake."""
+        wrong = (part.reads for part in self.parts if part.status is Status.WRONG)
+        return next(wrong, "") or self.reads
+
+    @property
     def misconceptions(self) -> list[str]:
         """Names of the recognised misconceptions, each once."""
         return list(self.explanations)
@@ -186,7 +200,7 @@ class Verdict:
         return UNDEFINED if self.cause is Cause.UNDEFINED_NAME else self.problem
 
     def unexampled(self) -> dict[str, str]:
-        """Return the problems of the parts that should get an example, by the parts' names.
+        """Return the parts that should get an example, each with its misconception's name, or "".
 
         These are the wrong parts that broke no rule: the first with each misconception, and all
         without one. There are none after a call that was stopped, because an example would be, too.
@@ -197,7 +211,7 @@ class Verdict:
         first = {p.misconception: p for p in reversed(self.parts)}
         wrong = [p for p in self.parts if p.status is Status.WRONG]
         told = [p for p in wrong if not p.misconception or first[p.misconception] is p]
-        return {p.name: p.problem for p in told if p.cause is not Cause.RULE_BROKEN}
+        return {p.name: p.misconception for p in told if p.cause is not Cause.RULE_BROKEN}
 
     def with_examples(self, found: Mapping[str, Example]) -> Verdict:
         """Return the same verdict with examples added, by part name."""
@@ -206,7 +220,8 @@ class Verdict:
 
     def shown(self, *, misconceptions: bool, examples: bool) -> Verdict:
         """Return the verdict with only what a class's rules let its learner see."""
-        hidden: dict[str, Any] = {} if misconceptions else {"misconception": "", "hint": ""}
+        named = {"misconception": "", "hint": "", "reads": ""}
+        hidden: dict[str, Any] = {} if misconceptions else named
         hidden |= {} if examples else {"example": None}
         parts = tuple(dataclasses.replace(part, **hidden) for part in self.parts)
         explanations = self.explanations if misconceptions else {}

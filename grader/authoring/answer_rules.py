@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from grader.authoring.lint import headings
 from grader.authoring.quotes import introduction, questions
 from grader.authoring.text import Problem, Text, TextCell, at
 from grader.phase_paths import PhasePaths
@@ -19,7 +20,9 @@ Entries = Mapping[str, Any]
 Faults = Iterator[tuple[Place, str]]
 
 
-def answer_problems(phase: PhasePaths, lab: Text, checks: Mapping[str, Check]) -> Iterator[Problem]:
+def answer_problems(
+    phase: PhasePaths, lab: Text, lesson: Text | None, checks: Mapping[str, Check]
+) -> Iterator[Problem]:
     """Yield everything that is wrong with a phase's files of answers, without judging an answer."""
     files = (path for path in phase.answers.glob("*") if path.is_file())
     for path in sorted(path for path in files if not path.name.startswith(".")):
@@ -35,7 +38,8 @@ def answer_problems(phase: PhasePaths, lab: Text, checks: Mapping[str, Check]) -
             yield Problem(shown, wrong.line, wrong.message)
             continue
         found = [fault for rule in RULES for fault in rule(check, entries)]
-        for place, message in (*found, *quote_faults(lab, path.stem, entries)):
+        others = *quote_faults(lab, path.stem, entries), *reads_faults(lesson, entries)
+        for place, message in (*found, *others):
             yield Problem(shown, line_of(content, place), message)
         if found:
             continue  # the reader would stop at the same
@@ -125,6 +129,15 @@ def quote_faults(lab: Text, exercise: str, entries: Entries) -> Faults:
             for quote in [said] if isinstance(said, str) else said:
                 if quote not in prose:
                     yield (kind, name, key), f"{key}: {_nowhere(quote)}"
+
+
+def reads_faults(lesson: Text | None, entries: Entries) -> Faults:
+    """What a misconception tells to read is a section of the lesson."""
+    readable = headings(lesson) if lesson else set()
+    for name, entry in entries.get("wrong", {}).items():
+        if lesson and "reads" in entry and entry["reads"] not in readable:
+            message = f"reads: {entry['reads']!r} is no heading of {lesson.path}"
+            yield ("wrong", name, "reads"), message
 
 
 def _nowhere(quote: str) -> str:

@@ -323,9 +323,12 @@ def check_problems(
         where = places.get(name, (main, 1))
         if name not in tested:
             yield Problem(*where, f"no cell of {lab.path} uses check {name!r}")
-        if lesson and check.reads not in readable:
-            message = f"check {name!r} reads {check.reads!r}, which is no heading of {lesson.path}"
+        told = {check.reads, *check.reads_by_part.values()}
+        for reads in sorted(told - readable) if lesson else ():
+            message = f"check {name!r} reads {reads!r}, which is no heading of {lesson.path}"
             yield Problem(*where, message)
+        for part in check.reads_by_part.keys() - check.parts.keys():
+            yield Problem(*where, f"check {name!r} has no part {part!r}, of reads_by_part")
 
 
 def headings(text: Text) -> set[str]:

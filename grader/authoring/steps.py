@@ -100,7 +100,7 @@ def checks_problems(texts: Texts, lab: Text) -> Iterator[Problem]:
         message = f"can't be loaded: {type(error).__name__}: {said}"
         yield Problem(texts.phase.relative(path), line, message)
         return
-    yield from answer_problems(texts.phase, lab, checks)
+    yield from answer_problems(texts.phase, lab, texts.lesson, checks)
     code = {texts.phase.relative(path): path.read_text(encoding="utf-8") for path in files}
     yield from check_problems(lab, texts.lesson, checks, code)
 

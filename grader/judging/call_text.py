@@ -33,6 +33,7 @@ class Call:
     before: tuple[str, ...] = ()  # lines to run first: imports, and what made the instance
     reply: dict[str, Any] | None = None  # None if the value could not be sent
     driven: bool = False  # whether it is the call of a driver
+    empty: bool = False  # whether an argument has no items
 
     @property
     def lines(self) -> str:
@@ -101,7 +102,8 @@ class CallRecorder:
         text = f"{called}({', '.join(words)})"
         if len(text) > MAX_CALL or len(before) > MAX_LINES:
             raise NoText("too long")
-        return Call(text, tuple(before), driven="driver" in request)
+        empty = any(map(is_empty, (*args, *kwargs.values())))
+        return Call(text, tuple(before), driven="driver" in request, empty=empty)
 
     def _thing(self, name: str | None) -> str:
         if name is None and isinstance(self._check.right, dict):
@@ -126,13 +128,27 @@ def argument(value: Any) -> str:
     return "{" + ", ".join(f"{literal(key)}: {literal(v)}" for key, v in value.items()) + "}"
 
 
+def is_empty(value: Any) -> bool:
+    """Whether there is a tensor or a container without items in an argument."""
+    if isinstance(value, torch.Tensor):
+        return value.numel() == 0
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return False
+    return not value or any(map(is_empty, value))
+
+
 def laid_out(call: str) -> str:
-    """Break a long call after each argument, and a long mapping after each item."""
+    """Break a long call after each argument, and a long mapping after each item.
+
+    Of calls within calls it is the outermost one that has several arguments.
+    """
     if len(call) <= LINE:
         return call
     calls = [node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Call)]
-    longest = max(calls, key=lambda node: len(node.args) + len(node.keywords), default=None)
-    words: list[ast.expr | ast.keyword] = [*longest.args, *longest.keywords] if longest else []
+    all_words: list[list[ast.expr | ast.keyword]] = [[*one.args, *one.keywords] for one in calls]
+    words = next((one for one in all_words if len(one) > 1), next(filter(None, all_words), []))
     if not words:
         return call
     encoded = call.encode()  # offsets count bytes

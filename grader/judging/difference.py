@@ -5,14 +5,17 @@ The words for two values that differ are in :mod:`utils.checks.compare`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from grader.judging.outcome import OTHER_KIND, CaseOutcome
+from grader.judging.subject import CallEffects
 from utils.checks.compare import MISSING_RETURN, Difference, agree, compare, with_article
-from utils.checks.exercise import Check, Place
+from utils.checks.exercise import Case, Check, Place
+from utils.checks.guess import hedged
 
 Places = Mapping[str, str | Place]  # as utils.checks.exercise.Case has them
 NOWHERE: Places = MappingProxyType({})
@@ -27,6 +30,11 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.words}: {self.quoted}" if self.quoted else self.words
+
+
+def in_case(case: Case, found: Finding) -> str:
+    """Return what is wrong in a case, after the case's own words for what it asks."""
+    return f"{case.shown}: {found}" if case.shown else str(found)
 
 
 def difference(
@@ -70,9 +78,7 @@ def _difference(
     if got.raised is not None:
         return Finding(f"raised {got.raised.kinds[0]}", got.raised.without_values())
     if not check.changes_inputs and any(call.changed for call in got.calls):
-        return Finding(
-            "the function changed one of its inputs, a tensor, array or list; work on a new one"
-        )
+        return Finding(_changed_inputs(check, got))
     how: dict[str, Any] = {"tolerance": check.tolerance, "strides": check.strides}
     if places is None:
         if not agree(got.value, want.value, **how):
@@ -90,6 +96,36 @@ def _difference(
     return None
 
 
+def _changed_inputs(check: Check, got: CaseOutcome) -> str:
+    """Return which inputs a function changed, by the names that the exercise gives them."""
+    names = [name for call in got.calls for name in _names_of_inputs(check, call)]
+    if not names:
+        return "the function changed one of its inputs, a tensor, array or list; work on a new one"
+    *others, last = dict.fromkeys(names)
+    said = f"inputs {', '.join(others)} and {last}" if others else f"input {last}"
+    return f"the function changed its {said}; work on a new {'one each' if others else 'one'}"
+
+
+def _names_of_inputs(check: Check, call: CallEffects) -> Iterator[str]:
+    """Yield the names of a call's inputs that were changed; none where they are a driver's.
+
+    The reference's parameters have the names that the exercise prescribes.
+    """
+    thing = check.right[call.of] if isinstance(check.right, dict) and call.of else check.right
+    if call.method:  # a module's `__call__` takes what its `forward` does
+        called = "forward" if call.method == "__call__" else call.method
+        thing = getattr(thing, called, getattr(thing, call.method, None))
+    try:
+        names = [name for name in inspect.signature(thing).parameters if name != "self"]
+    except (TypeError, ValueError):  # as of a builtin
+        names = []
+    for place in () if call.driven else call.touched:
+        if isinstance(place, str):
+            yield f"`{place}`"
+        elif names:  # arguments beyond the names are items of the last, as of `*xs`
+            yield f"`{names[min(place, len(names) - 1)]}`"
+
+
 def _clause(wrong: Difference, got: CaseOutcome, want: CaseOutcome, places: Places) -> str:
     where, returned = where_in_words(wrong, places)
     if where.endswith("."):
@@ -101,7 +137,7 @@ def _clause(wrong: Difference, got: CaseOutcome, want: CaseOutcome, places: Plac
     nothing = got.got is None and want.got is not None  # of what the last call returned
     if nothing and returned and wrong.summary.endswith("got None"):
         guess = MISSING_RETURN
-    return where + wrong.summary + (f" (perhaps {guess})" if guess else "")
+    return where + wrong.summary + (f" ({hedged(guess)})" if guess else "")
 
 
 def where_in_words(wrong: Difference, places: Places) -> tuple[str, bool]:

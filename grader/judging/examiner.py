@@ -132,16 +132,22 @@ class Examiner:
 
     def _with_limit(self, part: PartResult) -> PartResult:
         """Say how much there is of what the learner's code found lacking, as memory."""
-        has = self._kernel.limits.met(part.problem) if part.cause is Cause.WRONG_RESULT else ""
-        return replace(part, problem=f"{part.problem}; a sandbox has {has}") if has else part
+        wrong = part.cause is Cause.WRONG_RESULT
+        return replace(part, problem=self._limited(part.problem)) if wrong else part
+
+    def _limited(self, problem: str) -> str:
+        has = self._kernel.limits.met(problem)
+        return f"{problem}; a sandbox has {has}" if has else problem
 
     def report_with_examples(self) -> NotebookNode:
         """Return the verdict with what was found; call it after the question ran again."""
         assert self._verdict is not None
-        return self._output(self._verdict.with_examples(self._answers()))
+        found = self._answers().items()
+        limited = {part: replace(one, problem=self._limited(one.problem)) for part, one in found}
+        return self._output(self._verdict.with_examples(limited))
 
     def unexampled(self) -> dict[str, str]:
-        """Return the problems of the parts for which to search examples, by the parts' names.
+        """Return the parts for which to search examples, as :meth:`Verdict.unexampled` does.
 
         There are none if the hidden part passes the learner's code under another name than the
         check uses, because the example's call would not run in the notebook.

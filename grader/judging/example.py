@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,14 +27,15 @@ from torch.utils._pytree import tree_leaves, tree_map
 from grader.inside.codec import NotByValue
 from grader.inside.rpc_server import stored_in
 from grader.judging.answer_key import AnswerKey
-from grader.judging.call_text import Call, CallRecorder, NoText, argument, laid_out, own
-from grader.judging.difference import agrees, alike, difference, differs
-from grader.judging.in_words import told
+from grader.judging.call_text import Call, CallRecorder, NoText, argument, is_empty, laid_out, own
+from grader.judging.difference import agrees, alike, difference, differs, in_case
+from grader.judging.in_words import behaves_like, told
 from grader.judging.literal import Unprintable
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from grader.judging.shown_values import differing, raised_in_words, short, side_by_side
 from grader.verdict import MAX_CALL, Example
+from utils.checks.answers import Candidate
 from utils.checks.compare import agree, kind_of
 from utils.checks.draw import SmallDraw
 from utils.checks.exercise import Case, Check, Paste
@@ -45,7 +45,7 @@ CALLS = 30  # plays of cases by the learner's code, for one exercise
 SECONDS = 1.5  # of this process's processor time, after which no further case is tried
 BY_THE_CLOCK = 4  # times as long: the learner's process may be another one
 PARTS = 3  # parts of one exercise that get an example
-DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)|complex(?:64|128)|u?int(?:8|16|32|64)|bool)\b")
+UNUSUAL = ("dtype=", ".as_strided(", ".permute(", ".t()")  # in a tensor's literal
 UNLIKELY = 7919  # no number of a lab is that far from another
 
 
@@ -54,29 +54,31 @@ def fresh_seed() -> str:
     return secrets.token_hex(4)
 
 
-def can_be_shown(key: AnswerKey, problems: Mapping[str, str]) -> dict[str, str]:
-    """Return the problems of the parts of which a case may be shown as an example."""
+def can_be_shown(key: AnswerKey, parts: Mapping[str, str]) -> dict[str, str]:
+    """Return those of some parts of which a case may be shown as an example."""
     shown = {c.part for c in key.cases if c.example}
-    return {part: said for part, said in problems.items() if part in shown}
+    return {part: named for part, named in parts.items() if part in shown}
 
 
 def find_examples(
-    key: AnswerKey, connection: Connection, problems: Mapping[str, str], seed: str
+    key: AnswerKey, connection: Connection, parts: Mapping[str, str], seed: str
 ) -> dict[str, Example]:
     """Find a small case that the code fails, for each part.
 
-    ``problems`` are what the verdict says of the parts that lost their points; only the first
-    ``PARTS`` count. A case of the dtype that it names goes before others. It returns the examples
-    by part, for those parts for which one was found in time.
+    ``parts`` lost their points, and have the name of the misconception that the verdict tells, or
+    an empty one; only the first ``PARTS`` count. A case in which the code does not behave like the
+    misconception is not shown below its name. It returns the examples by part, for those parts for
+    which one was found in time.
     """
-    problems = dict(itertools.islice(can_be_shown(key, problems).items(), PARTS))
-    if not problems:  # to draw cases may take long
+    parts = dict(itertools.islice(can_be_shown(key, parts).items(), PARTS))
+    if not parts:  # to draw cases may take long
         return {}
+    named = {m.name: m for m in key.check.misconceptions}
     found: dict[str, Example] = {}
     end, left = time.process_time() + SECONDS, CALLS
     begun = time.monotonic()
     with contextlib.suppress(OutOfTime, KeyboardInterrupt, ConnectionLost, MemoryError):
-        for small in _smallest(key, problems, seed):
+        for small in _smallest(key, parts, seed):
             if small.case.part in found:
                 continue
             late = time.monotonic() - begun > BY_THE_CLOCK * SECONDS
@@ -84,7 +86,7 @@ def find_examples(
                 break
             left -= 1
             try:
-                example = small.example(connection)
+                example = small.example(connection, named.get(parts[small.case.part]))
             except (OutOfTime, MemoryError):
                 raise
             except ConnectionLost as lost:
@@ -96,7 +98,7 @@ def find_examples(
             if example:
                 left -= 1
                 found[small.case.part] = dataclasses.replace(example, seed=seed)
-                if len(found) == len(problems):
+                if len(found) == len(parts):
                     break
     return found
 
@@ -121,6 +123,7 @@ class _SmallCase:
     right: CaseOutcome  # the reference's outcome
     text: str  # all lines of the case
     asked: list[str]  # the lines of each request, without those that only make an instance
+    empty: bool  # whether an argument has no items, which tells least of what code does
     # Its requests, with the reference's replies; none where the case says itself how to ask the
     # same
     calls: list[Call]
@@ -136,7 +139,8 @@ class _SmallCase:
                 text = c.paste.call.format(*map(argument, c.paste.args))
                 right = play(check, InProcess(check.right), c)
                 usable = len(text) <= MAX_CALL and not (right.unusable or right.raised)
-                return cls(check, c, right, text, [text], []) if usable else None
+                empty = any(map(is_empty, c.paste.args))
+                return cls(check, c, right, text, [text], empty, []) if usable else None
             right = play(check, recorder, c)
         except (Unprintable, ConnectionLost):
             return None
@@ -144,22 +148,30 @@ class _SmallCase:
         if right.unusable or right.ran_short() or not calls:
             return None
         asked = [call.lines for call in calls if not call.makes]
-        return cls(check, c, right, "\n".join(call.lines for call in calls), asked, calls)
+        empty = any(call.empty for call in calls)
+        return cls(check, c, right, "\n".join(call.lines for call in calls), asked, empty, calls)
 
-    def example(self, connection: Connection) -> Example | None:
-        """Return the case as an example if the code fails it twice in the same way, else None."""
+    def example(self, connection: Connection, named: Candidate | None = None) -> Example | None:
+        """Return the case as an example if the code fails it twice in the same way, else None.
+
+        ``named`` is what the code must behave like.
+        """
         check = self.check
         recorder = CallRecorder(check, connection)
         got = play(check, recorder if self.calls else connection, self.case)
         found = difference(check, got, self.right, self.case.places)
         if found is None or not alike(check, play(check, connection, self.case), got):
             return None
-        if self.case.paste:
-            return self._pasted(self.case.paste, got, str(found))
-        at = self._where(recorder.calls)
-        if at is None or self._is_ill_conditioned():
+        if named and not behaves_like(check, self.case, got, named):
             return None
-        return self._told(at, recorder.calls[at], str(found))
+        if self.case.paste:
+            example: Example | None = self._pasted(self.case.paste, got, str(found))
+        else:
+            at = self._where(recorder.calls)
+            if at is None or self._is_ill_conditioned():
+                return None
+            example = self._told(at, recorder.calls[at], str(found))
+        return example and dataclasses.replace(example, problem=in_case(self.case, found))
 
     def _pasted(self, paste: Paste, got: CaseOutcome, said: str) -> Example:
         """Return the example of a case that says itself how to ask the same."""
@@ -305,8 +317,8 @@ class _InWords:
     case: Case
     other: Case  # the same of another draw
 
-    def example(self, connection: Connection) -> Example | None:
-        said = told(self.check, self.case, self.other, connection)
+    def example(self, connection: Connection, named: Candidate | None = None) -> Example | None:
+        said = told(self.check, self.case, self.other, connection, named)
         return Example("", said=said) if said else None
 
 
@@ -367,36 +379,35 @@ def _grads(value: Any) -> list[bool]:
     return [torch.is_tensor(t) and t.requires_grad for t in stored_in(value)]
 
 
-def _smallest(
-    key: AnswerKey, problems: Mapping[str, str], seed: str
-) -> Iterator[_SmallCase | _InWords]:
+def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase | _InWords]:
     """Yield cases of these parts: small ones to paste first, and those that have words last."""
-    if set(problems) & _shown_parts(key.check):
-        yield from _smallest_to_paste(key, problems, seed)
+    if set(parts) & _shown_parts(key.check):
+        yield from _smallest_to_paste(key, parts, seed)
     drawn = [_small_cases(key.check, f"{seed}/{which}", REACHES[1]) for which in "ab"]
     for one, other in zip(*drawn, strict=False):
-        if one.part in problems and one.part == other.part and one.example and one.shown:
+        if one.part in parts and one.part == other.part and one.example and one.shown:
             yield _InWords(key.check, one, other)
 
 
-def _smallest_to_paste(
-    key: AnswerKey, problems: Mapping[str, str], seed: str
-) -> Iterator[_SmallCase]:
-    """Yield cases of these parts that can be pasted: small ones first, those of every seed last."""
+def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase]:
+    """Yield cases of these parts that can be pasted: small ones first, those of every seed last.
+
+    Of one size, plain cases come before those with a condition in words, or with an unusual dtype
+    or layout, and those without anything in them come last: they show least.
+    """
     check, corners, seen = key.check, [], set()
 
-    def order(small: _SmallCase) -> tuple[bool, int, str]:
-        said = DTYPE.search(problems[small.case.part])
-        written = set(DTYPE.findall(small.text)) or {"float32"}
-        return bool(said and said[0] not in written), len(small.text), small.text
+    def order(small: _SmallCase) -> tuple[bool, bool, int, str]:
+        special = bool(small.case.shown) or any(one in small.text for one in UNUSUAL)
+        return small.empty, special, len(small.text), small.text
 
     hidden = _hidden(key)
     for k, reach in enumerate(REACHES):
-        drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in problems)
+        drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in parts)
         for small in sorted(_shown(check, drawn), key=order):
-            if small.text in seen:
+            if (small.case.part, small.text) in seen:
                 continue
-            seen.add(small.text)
+            seen.add((small.case.part, small.text))
             if not any(asked in hidden for asked in small.asked):
                 yield small
             elif all(asked in _asked_always(check) for asked in small.asked):

@@ -7,20 +7,32 @@ the answer itself, and a learner who failed would be told it.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from grader.judging.difference import agrees, alike, difference, where_in_words
 from grader.judging.outcome import CaseOutcome, play
 from grader.judging.rpc_client import Connection, InProcess
 from grader.judging.shown_values import differing, raised_in_words, short, side_by_side
-from utils.checks.compare import compare
+from utils.checks.answers import Candidate
+from utils.checks.compare import MISSING_RETURN, compare
 from utils.checks.exercise import Case, Check
+from utils.checks.guess import hedged
+
+MAX_TOLD = 80  # characters of a value in a sentence
 
 
-def told(check: Check, case: Case, other: Case, connection: Connection) -> str:
+def told(
+    check: Check,
+    case: Case,
+    other: Case,
+    connection: Connection,
+    named: Candidate | None = None,
+) -> str:
     """Return what goes wrong in a case, as a clause; empty if that cannot be told.
 
-    The code must fail it twice in the same way. ``other`` is the same case of another draw.
+    The code must fail it twice in the same way, and behave like ``named``, if given. ``other`` is
+    the same case of another draw.
     """
     got = play(check, connection, case)
     want = play(check, InProcess(check.right), case)
@@ -28,12 +40,21 @@ def told(check: Check, case: Case, other: Case, connection: Connection) -> str:
         return ""
     if not alike(check, play(check, connection, case), got):
         return ""
+    if named and not behaves_like(check, case, got, named):
+        return ""
     if got.raised is not None:
         return f"{case.shown}: got {raised_in_words(got.raised)}"
     said = _compared(check, case, got, want)
     if not said or _is_constant(check, want, play(check, InProcess(check.right), other), said[0]):
         return ""
     return f"{case.shown}: {said[1]}"
+
+
+def behaves_like(check: Check, case: Case, got: CaseOutcome, named: Candidate) -> bool:
+    """Return whether a misconception does in a case exactly what the learner's code did."""
+    with warnings.catch_warnings():  # what it warns of is not the learner's
+        warnings.simplefilter("ignore")
+        return alike(check, got, play(check, InProcess(named.thing), case))
 
 
 def _compared(
@@ -49,11 +70,14 @@ def _compared(
     where, _ = where_in_words(wrong, case.places)
     if where.endswith("."):
         return None
+    guess = f" ({hedged(wrong.guess)})" if wrong.guess not in ("", MISSING_RETURN) else ""
     path = list(wrong.path)
+    if wrong.kind in ("type", "shape", "dtype", "keys"):  # that says it all, and shows no value
+        return path, f"{f'{where}: ' if where else ''}{wrong.summary}{guess}"
     expected, came = want.value, got.value
     for key in path:
         expected, came = expected[key], came[key]
-    while not (short(expected) and short(came)):
+    while not (short(expected, most=MAX_TOLD) and short(came, most=MAX_TOLD)):
         found = differing(check, expected, came)
         if not found:
             return None
@@ -64,7 +88,7 @@ def _compared(
     if not right or right == shown:
         return None
     place = f"{where.removeprefix(', ')}: " if where else ""
-    return path, f"{place}expected {right}, got {shown}"
+    return path, f"{place}expected {right}, got {shown}{guess}"
 
 
 def _is_constant(check: Check, want: CaseOutcome, other: CaseOutcome, path: list[Any]) -> bool:

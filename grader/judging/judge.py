@@ -16,7 +16,7 @@ from grader.judging.accounting import Surroundings
 from grader.judging.answer_key import AnswerKey, answer_key
 from grader.judging.by_hand import RuleReader, can_be_heard
 from grader.judging.diagnosis import Diagnosis
-from grader.judging.difference import difference, differs
+from grader.judging.difference import difference, differs, in_case
 from grader.judging.example import find_examples
 from grader.judging.learner_source import LearnerSource
 from grader.judging.outcome import CaseOutcome, play
@@ -176,7 +176,7 @@ def _judge_part(
     diagnosis: Diagnosis,
     look: RuleReader,
 ) -> PartResult:
-    part = replace(part, status=Status.WRONG)
+    part = replace(part, status=Status.WRONG, reads=key.check.section(part.name))
     for c, got in played:
         if rule := _broken_rule(key.check, c, got, look):
             return replace(part, cause=Cause.RULE_BROKEN, problem=rule)
@@ -185,7 +185,7 @@ def _judge_part(
         if found := difference(key.check, got, key.right(c), c.places):
             break
     else:
-        return replace(part, status=Status.RIGHT, earned=part.points)
+        return replace(part, status=Status.RIGHT, earned=part.points, reads="")
     known, resembled = diagnosis.of(part.name)
     hint = ""
     if resembled:
@@ -194,10 +194,11 @@ def _judge_part(
     return replace(
         part,
         cause=got.cause if got.cause is not Cause.NONE else Cause.WRONG_RESULT,
-        problem=f"{c.shown}: {found}" if c.shown else str(found),
+        problem=in_case(c, found),
         quoted=found.quoted,
         misconception=known.name if known else "",
         hint=hint,
+        reads=key.check.section(part.name, known or resembled),
     )
 
 

@@ -16,6 +16,8 @@ from IPython.display import display
 from grader.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
 
 INDENT = " " * 11
+ABOVE = "as above"
+BRIEF = 70  # characters of a mistake in a line
 WORDS = {Status.WRONG: "not yet"}  # where a status has another word than its own
 
 
@@ -28,6 +30,9 @@ class PartWords(NamedTuple):
         reasons: sentences; one that was given above is ``as above``.
         hint: a last sentence, which may be folded away, or empty.
         example: lines to paste, or empty.
+        brief: the mistake in a few words, for a line.
+        later: whether a part above is wrong, too, so that this one's reasons may be folded away.
+        reads: heading of what to read, where it is another section than :attr:`Verdict.section`.
     """
 
     name: str
@@ -37,6 +42,9 @@ class PartWords(NamedTuple):
     reasons: list[str]
     hint: str
     example: str
+    brief: str
+    later: bool
+    reads: str
 
 
 class VerdictReport:
@@ -62,8 +70,8 @@ class VerdictReport:
             lines += _indented("not attempted yet")
         elif not verdict.parts:
             lines += _indented(verdict.problem)
-        if verdict.status not in FULL and verdict.reads:
-            lines.append(f"  read: lesson {verdict.lesson}, “{verdict.reads}”")
+        if verdict.status not in FULL and verdict.section:
+            lines.append(f"  read: lesson {verdict.lesson}, “{verdict.section}”")
         return "\n".join(lines)
 
     def total(self) -> str:
@@ -76,13 +84,19 @@ class VerdictReport:
     def parts(self) -> Iterator[PartWords]:
         """Yield what is said of each part; nothing of an exercise that nobody attempted."""
         said: set[str] = set()
+        wrong, section = False, self.verdict.section
         for part in self.verdict.parts if self.verdict.status is not Status.NOT_ATTEMPTED else ():
             withheld, known = part.status is Status.NOT_RUN, part.misconception
-            why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.problem
-            why, hint = ("as above" if one in said else one for one in (why, part.hint))
-            against = f"held against {part.against}" if part.against else ""
             one = part.example
-            words = f"For example, {' '.join(one.said.split())}." if one and not one.call else ""
+            clause = " ".join(one.said.split()).rstrip(".") if one and not one.call else ""
+            words = f"For example, {clause}{'' if clause.endswith('…') else '.'}" if clause else ""
+            why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.said
+            if words and not known:  # they say it all, of the one case that is shown
+                why = ""
+            brief = f"“{known}”" if known else _end_of(part.said)
+            why, hint = (ABOVE if one in said else one for one in (why, part.hint))
+            hint = "" if why == hint == ABOVE else hint
+            against = f"held against {part.against}" if part.against else ""
             yield PartWords(
                 part.name,
                 part.status,
@@ -91,8 +105,12 @@ class VerdictReport:
                 list(filter(None, (against, why, words))),
                 hint,
                 "\n".join(one.lines()) if one else "",
+                brief,
+                wrong and part.status is Status.WRONG,
+                part.reads if part.reads != section else "",
             )
             said |= {why, part.hint} - {""}
+            wrong = wrong or part.status is Status.WRONG
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"text/plain": str(self), VERDICT_MIME: self.verdict.to_json()}
@@ -103,6 +121,14 @@ class VerdictReport:
             print(self)
         else:
             display(self)
+
+
+def _end_of(said: str) -> str:
+    """Return the last clauses of a sentence that fit into a line: the first ones say of what."""
+    clauses = said.split(": ")
+    while len(": ".join(clauses)) > BRIEF and len(clauses) > 1:
+        clauses = clauses[1:]
+    return textwrap.shorten(": ".join(clauses), BRIEF, placeholder=" …")
 
 
 def _indented(text: str) -> list[str]:

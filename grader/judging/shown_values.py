@@ -38,13 +38,13 @@ def raised_in_words(raised: SubjectRaised) -> str:
     return f"{raised.kinds[0]}: {message}" if message else raised.kinds[0]
 
 
-def short(value: Any, digits: int = DIGITS) -> str:
+def short(value: Any, digits: int = DIGITS, most: int = MAX_VALUE) -> str:
     """Return a value's literal, without the layout of tensors; empty if it is long."""
     try:
         text = literal(tree_map(_plain, value), digits)
     except (Unprintable, RecursionError):
         return ""
-    return text if len(text) <= MAX_VALUE else ""
+    return text if len(text) <= most else ""
 
 
 def side_by_side(want: Any, got: Any) -> tuple[str, str]:

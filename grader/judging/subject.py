@@ -103,10 +103,16 @@ class CallEffects:
     """The side effects of one call."""
 
     changed: tuple[int, ...]  # positions, among the tensors and arrays, of those that changed
+    # The arguments in which they lie, each once: a position, or the name of a keyword argument
+    touched: tuple[int | str, ...]
     # For each tensor returned, the position of the argument whose storage it views, or ``None`` for
     # a storage of its own
     shares: tuple[int | None, ...]
     ops: tuple[str, ...] = ()  # operators that used an argument's storage, if they were recorded
+    # What was called: the function's name in an exercise of several; the method of an instance
+    of: str = ""
+    method: str = ""
+    driven: bool = False  # whether a driver was called, so that the arguments are the driver's
 
 
 class Subject:
@@ -203,7 +209,13 @@ class Subject:
         changed = tuple(i for i, (b, a) in pairs if not _is_unchanged(b, a))
         shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
         ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
-        self.calls.append(CallEffects(changed, shares, ops))
+        where: list[int | str] = []  # the argument of each tensor and array
+        for place, argument in (*enumerate(args), *kwargs.items()):
+            where += [place] * len(stored_in(argument))
+        touched = tuple(dict.fromkeys(where[i] for i in changed))
+        what = {"of": which.get("name") or "", "method": which.get("method") or ""}
+        called = CallEffects(changed, touched, shares, ops, **what, driven="driver" in which)
+        self.calls.append(called)
         return came
 
     def ask(self, **request: Any) -> dict[str, Any]:

@@ -192,6 +192,7 @@ def card_of(verdict: Verdict, root: Path, shows: Mapping[str, bool]) -> dict[str
     """
     shown = Verdict.from_json(json.loads(without_paths(json.dumps(verdict.to_json()), root)))
     shown = shown.shown(misconceptions=shows["misconceptions"], examples=shows["examples"])
-    link = section_on_site(shown.lesson, shown.reads, lesson_url(root), root)
+    site = lesson_url(root)
+    link = lambda reads: section_on_site(shown.lesson, reads, site, root)  # noqa: E731
     bundle = VerdictCard(shown, shown.lesson, link)._repr_mimebundle_()
     return {kind: bundle[kind] for kind in ("text/plain", "text/html")}

@@ -100,7 +100,7 @@ def changes_the_result_afterwards(work: Work) -> None:
     )
 
 
-@attack(honest={"row_sums": 3.0}, costs=("row_sums",), tells="changed one of its inputs")
+@attack(honest={"row_sums": 3.0}, costs=("row_sums",), tells="changed (one of )?its input")
 def damages_the_inputs(work: Work) -> None:
     """Makes every input zero, so that whoever compares later compares with zero."""
     work.answer(
@@ -114,7 +114,7 @@ def damages_the_inputs(work: Work) -> None:
     )
 
 
-@attack(tells="changed one of its inputs|wrong")
+@attack(tells="changed (one of )?its input|wrong")
 def makes_the_expected_value_its_own(work: Work) -> None:
     """Zeroes the inputs and returns zero: right, if the reference sees the damaged inputs."""
     work.answer(

@@ -81,7 +81,7 @@ class Bank:
 
         A call that does not end is stopped. examples: whether failing calls are sought, too.
         """
-        check, thing = self.checks[answer.exercise], self._thing(answer)
+        check, thing = self.checks[answer.exercise], self.thing(answer)
         source = LearnerSource([*self.lab.given, answer.cell])
         verdict = judge(check, thing, seed, source=source, connect=WatchedConnection)
         if not examples:
@@ -94,12 +94,13 @@ class Bank:
         if not answer.right:
             with usual_settings():
                 key = answer_key(self.checks[answer.exercise], seed)
-                if first_failure(key, InProcess(self._thing(answer))) is not None:
+                if first_failure(key, InProcess(self.thing(answer))) is not None:
                     return False
         parts = self.report(answer, seed).parts
         return all(part.earned == part.points for part in parts if part.status != "not run")
 
-    def _thing(self, answer: Answer) -> Any:
+    def thing(self, answer: Answer) -> Any:
+        """What an answer's cell defines, among the lab's given cells."""
         return self.checks[answer.exercise].thing_in(self.lab.names_after(answer.cell))
 
 

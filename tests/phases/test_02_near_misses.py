@@ -101,7 +101,7 @@ def test_a_softmax_without_a_function_is_told_so(softmax):
 def test_paths_of_a_play_are_in_words():
     said = {
         "scalar_adjoints": (lambda a, b: {"L": 1.0, "d": 1.0, "c": 1.0, "b": 1.0, "a": 1.0},
-                            "the adjoint of `d`: the wrong number"),
+                            "the adjoint of `d`: the number is not"),
         "backward_order": (lambda graph, root: sorted(graph),
                            "the list does not hold each node that the root depends on exactly"),
     }  # fmt: skip

@@ -106,7 +106,7 @@ def test_a_dropout_that_asks_a_child_for_the_mode_is_right():
                         "yield from reversed(self._parameters.items())"),
          "`named_parameters()` gives other names, or another order."),
         ("bytes_moved", ("moved, seen = (0, set())", "moved, seen = (1, set())"),
-         "a few layers: the wrong number of bytes."),
+         "a few layers: the number of bytes is wrong."),
     ],
 )  # fmt: skip
 def test_paths_of_a_play_are_in_words(name, edit, words):

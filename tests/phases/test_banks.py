@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from grader.proof.selftest import drawn, stops, unseen
-from tests.phases import dear
+from tests.phases import dear, shown_words
 from tests.phases.bank import BANKS, points_at_it
 
 # The share of a lab's wrong answers whose report names the mistake or points at it, at least.
@@ -76,6 +76,9 @@ def test_reports_name_the_mistakes_of_wrong_answers_or_point_at_them(number, see
     bank = BANKS[number]
     wrong = [answer for answer in bank.answers if not answer.right]
     told = [bank.report(answer, seeds[-1], examples=True) for answer in wrong]
+    for answer, verdict in zip(wrong, told, strict=True):
+        check = bank.checks[answer.exercise]
+        assert shown_words.faults(check, bank.thing(answer), verdict) == [], answer.name
     assert sum(bool(verdict.misconceptions) for verdict in told) >= NAMED[number] * len(told)
     assert sum(map(points_at_it, told)) >= POINTED_AT * len(told)
 

@@ -5,6 +5,7 @@ Beside the checks of a phase lies ``answers/<exercise>.toml``. It says what lear
     [wrong."squared"]  # a mistake, by the name that it has in the field
     says = "`x` is multiplied by itself."  # what the learner reads: what the code does
     earns = 1  # points, exactly, if not 0; {"any tensor" = 1} where a part can't be run everywhere
+    reads = "A heading"  # of the lesson's section on this mistake, if it is not its part's
     edits = [['2 * x', 'x * x']]  # in the lab's own solution, without annotations and docstrings
 
     [right."a sum"]  # another right answer
@@ -63,6 +64,7 @@ class Candidate:
     explanation: str = ""
     partial: bool = False
     by_part: Mapping[str, float] | None = None
+    reads: str = ""  # heading of the lesson's section on this mistake; empty for that of the part
 
     def source(self) -> str:
         """The candidate's code as a learner would write it in the solution cell.
@@ -108,6 +110,7 @@ class Answer:
     rest: bool  # whether these are some of the solution's functions, and it has others
     says: str = ""
     earns: float | Mapping[str, float] = 0
+    reads: str = ""
 
 
 class WrongAnswers(ValueError):
@@ -163,7 +166,8 @@ class AnswersFile:
                 raise WrongAnswers(self.path, line, message) from error
             own = {key: code for key, code in sources.items() if code != base.get(key)}
             rest = not base.keys() <= own.keys()
-            yield Answer(name, names, own, rest, entry.get("says", ""), entry.get("earns", 0))
+            told = entry.get("says", ""), entry.get("earns", 0), entry.get("reads", "")
+            yield Answer(name, names, own, rest, *told)
 
     def equivalents(self) -> Iterator[Equivalent]:
         """Yield what ``same`` and ``free`` say."""

@@ -46,7 +46,7 @@ POINTS: Kind = (
 CODE: Mapping[str, Kind] = {"edits": EDITS, "code": TEXT, "of": TEXT}
 # The keys of an entry of each table. `told` is a list of its own.
 NAMED: Mapping[str, Mapping[str, Kind]] = {
-    "wrong": {"says": TEXT, "earns": POINTS, "breaks": QUOTED, **CODE},
+    "wrong": {"says": TEXT, "earns": POINTS, "reads": TEXT, "breaks": QUOTED, **CODE},
     "right": {"uses": QUOTED, **CODE},
 }
 LISTED: Mapping[str, Mapping[str, Kind]] = {

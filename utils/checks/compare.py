@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from utils.checks.guess import guess_shape, guess_values
+from utils.checks.guess import guess_shape, guess_values, hedged
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Difference:
         place = f"at {self.where}: " if self.where else ""
         lines = [place + self.summary]
         if self.guess:
-            lines.append(f"perhaps: {self.guess}")
+            lines.append(hedged(self.guess))
         if self.detail:
             lines.append(self.detail)
         return "\n".join(lines)
@@ -310,7 +310,8 @@ def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
     noun = "text" if isinstance(want, str) else kind_of(want).split(" ", 1)[1]
     # one of a handful of names gives no number away
     kind = f": got {got}" if isinstance(want, torch.dtype) else ""
-    return Difference("values", f"the wrong {noun}{kind}", f"  got {got!r}, expected {want!r}")
+    summary = f"the {noun} is not the expected one{kind}"
+    return Difference("values", summary, f"  got {got!r}, expected {want!r}")
 
 
 def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | None:
@@ -330,8 +331,10 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
         equal = bool(np.isclose(got, number, rtol=tol.rtol, atol=tol.atol, equal_nan=True))
     if equal:
         return None
-    kind = f": got {got}" if not _is_finite(got) and _is_finite(want) else ""
-    return Difference("values", f"the wrong number{kind}", f"  got {got!r}, expected {want!r}")
+    summary = "the number is not the expected one"
+    if not _is_finite(got) and _is_finite(want):
+        summary = f"expected a finite number, got {got}"
+    return Difference("values", summary, f"  got {got!r}, expected {want!r}")
 
 
 def _is_finite(number: Any) -> bool:

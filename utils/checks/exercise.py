@@ -168,6 +168,9 @@ class Check:
     name: str
     parts: dict[str, float]  # what earns points, and how many. A part earns all its points or none.
     reads: str  # heading of the lesson section that a learner who failed should read again
+    # other headings, by part, where what the part asks is told in another section. A misconception
+    # may have one of its own
+    reads_by_part: Mapping[str, str] = field(default_factory=dict)
     strides: bool = False  # tensors that come back must have the reference's strides
     # tensors that come back must share storage with the arguments where the reference's do, and be
     # copies where the reference's are
@@ -206,6 +209,13 @@ class Check:
     def points(self) -> float:
         """The points of all parts together."""
         return sum(self.parts.values())
+
+    def section(self, part: str, named: Candidate | None = None) -> str:
+        """Return the heading of what to read after a mistake in a part.
+
+        ``named`` is the misconception that the mistake is known as, if any.
+        """
+        return (named.reads if named else "") or self.reads_by_part.get(part, self.reads)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -321,6 +331,7 @@ class Check:
                 answer.rest or not set(self.names) <= answer.sources.keys(),
                 answer.earns if kind == "wrong" else self.points,
                 answer.says,
+                answer.reads,
             )
             for answer in self._file.answers(kind, right)
         ]
@@ -354,6 +365,7 @@ class Check:
         partial: bool,
         earns: float | Mapping[str, float],
         explanation: str,
+        reads: str = "",
     ) -> Candidate:
         by_part = earns if isinstance(earns, Mapping) else None
         if by_part is not None and not set(by_part) <= set(self.parts):
@@ -366,6 +378,7 @@ class Check:
             by_part=by_part,
             explanation=explanation,
             partial=partial,
+            reads=reads,
         )
 
 

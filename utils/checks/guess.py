@@ -16,6 +16,15 @@ import torch
 _LARGEST = 1_000_000  # elements; a guess must stay cheap beside the comparison itself
 
 
+# How guesses begin that are seen in the result itself
+_SEEN = ("there are NaNs", "every element of your result is", "only the ")
+
+
+def hedged(guess: str) -> str:
+    """Return a guess with ``perhaps``, unless it says what can be seen in the result itself."""
+    return guess if guess.startswith(_SEEN) else f"perhaps {guess}"
+
+
 def guess_shape(got: torch.Tensor, want: torch.Tensor) -> str:
     """Return why two tensors of different shapes might differ; empty if nothing fits."""
     if got.numel() > _LARGEST or want.numel() > _LARGEST:

@@ -205,10 +205,10 @@ def _reached(share: float) -> str:
 
 def _reads(verdict: Verdict, lessons: str) -> Markup | str:
     """Return what to read again, with a link where the course has a site."""
-    if verdict.status in FULL or not verdict.reads:
+    if verdict.status in FULL or not verdict.section:
         return ""
-    words = look.in_code(f"lesson {verdict.lesson}, “{verdict.reads}”")
-    url = section_on_site(verdict.lesson, verdict.reads, lessons)
+    words = look.in_code(f"lesson {verdict.lesson}, “{verdict.section}”")
+    url = section_on_site(verdict.lesson, verdict.section, lessons)
     return Markup('<a href="{}">{}</a>').format(url, words) if url else words
 
 

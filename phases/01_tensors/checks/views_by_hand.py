@@ -10,6 +10,7 @@ views_by_hand = Check(
     "views_by_hand",
     parts={"transpose": 1, "narrow": 1, "expand": 1, "diagonal": 1},
     reads="Making a view by hand: as_strided",
+    reads_by_part={"expand": "Broadcasting: a view with stride 0"},
     strides=True,
     sharing=True,
     by_hand=ByHand(

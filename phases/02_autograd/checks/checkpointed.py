@@ -11,6 +11,7 @@ checkpointed = Check(
     "checkpointed",
     parts={"gradients": 1, "what is kept": 1, "random numbers": 1, "written over": 1},
     reads="Kept, or computed again",
+    reads_by_part={"written over": "Written over, while autograd watches"},
     tolerance=SUMS,
     by_hand=ByHand(
         "the exercise is to write what torch.utils.checkpoint does",
@@ -175,7 +176,9 @@ def _(draw):
     yield asked(
         written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True
     )
-    words = "three inputs that were written to before, each once more than the next; now the third is"
+    words = (
+        "three inputs that were written to before, each once more than the next; now the third is"
+    )
     yield asked(
         written,
         over,

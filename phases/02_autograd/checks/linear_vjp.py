@@ -10,6 +10,7 @@ linear_vjp = Check(
     "linear_vjp",
     parts={"input": 1, "weight": 1, "bias": 1, "batches of sequences": 1},
     reads="A layer only has to know one product",
+    reads_by_part={"bias": "Broadcasting's adjoint is a sum"},
     by_hand=BY_HAND,
     tolerance=SUMS,
 )

@@ -24,6 +24,10 @@ lm_head = Check(
         "MiniGPT's own head": 2,
     },
     reads="Cross-entropy: what came minus what should have come",
+    reads_by_part={
+        "a head of any size": "A layer only has to know one product",
+        "MiniGPT's own head": "A layer only has to know one product",
+    },
     by_hand=BY_HAND,
     tolerance=Tolerance(1e-4, 1e-6, "sums over rows and channels, in an order of their own"),
 )
@@ -59,6 +63,7 @@ def _(draw):
         return torch.tensor([draw.integer(0, words - 1) for _ in range(rows)])
 
     places = {f"['{name}']": f"the gradient for `{name}`" for name in ("x", "weight", "bias")}
+
     def loss(part, upstream, logits, *wanted, shown=""):
         upstream = torch.tensor(upstream, dtype=logits.dtype)
         following = torch.tensor(wanted) if wanted else targets(*logits.shape)
@@ -88,12 +93,12 @@ def _(draw):
         x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
         yield head_of(x, weight, draw.tensor((v,), dtype))
     for shown, upstream in (
-        ("1", 1.0),
-        ("0", 0.0),
-        ("below 0, and the last word no target", -draw.integer(12, 40) / 8),
+        ("of 1", 1.0),
+        ("of 0", 0.0),
+        ("below 0, and the last word is no target", -draw.integer(12, 40) / 8),
     ):
         logits, last = draw.tensor((4, 5)), 1 if upstream < 0 else 4  # the last word, or not
-        wanted, of = (last, 0, 2, 0), f"an incoming gradient of {shown}"
+        wanted, of = (last, 0, 2, 0), f"an incoming gradient {shown}"
         yield loss(part, upstream, logits, *wanted, shown=of)
     yield loss(part, 1.5, draw.tensor((4, 4)), 3, 3, 3, 3, shown="one target for all rows")
     yield loss(part, 1.5, draw.tensor((1, 7)), 6, shown="a single row")

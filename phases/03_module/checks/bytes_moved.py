@@ -40,7 +40,7 @@ def _(draw):
         return ["parameter", draw.tensor(shape, dtype), draw.tensor(shape, of or dtype, layout)]
 
     def count(part, shown, plan):
-        return case(part, plan, shown=shown, places={"": "the wrong number of bytes."})
+        return case(part, plan, shown=shown, places={"": "the number of bytes is wrong."})
 
     words, width, wide = draw.sample(range(5, 30), 3)
     head = {"weight": ["same", "embed.weight"], "bias": ["parameter", draw.tensor((words,))]}

@@ -41,7 +41,7 @@ def _(draw):
             return facts | {"number": came}
 
         places = {f"['fact {at}']": f"That is the number {words}." for at, words in enumerate(known)}
-        return Case(part, play, of, shown, places | {"['number']": "the number"})
+        return Case(part, play, of, shown, places | {"['number']": "what is returned"})
 
     def mlp(widths, shown="", bias=True):
         pairs = list(zip(widths, widths[1:], strict=False))
@@ -79,7 +79,7 @@ def _(draw):
     for widths, shown in zip((*drawn, [7, 7, 7, 7], [5, 1, 5]), words, strict=True):
         yield mlp(widths, shown)
         yield mlp(widths, f"{shown}, without a bias", bias=False)
-    places = {"['result']": "the number", "['arguments'][0]": "the list of widths afterwards"}
+    places = {"['result']": "what is returned", "['arguments'][0]": "the list of widths afterwards"}
     used = [draw.integer(2, 900) for _ in range(3)]
     yield Case(
         "an MLP",

@@ -22,6 +22,11 @@ minigpt_logits = Check(
         "float16 as on a GPU": 1,
     },
     reads="A port, function by function",
+    reads_by_part={
+        "half precision": "Why a GPU differs a little",
+        "float32 as on a GPU": "Why a GPU differs a little",
+        "float16 as on a GPU": "Why a GPU differs a little",
+    },
     tolerance=Tolerance(1e-5, 1e-5, "the same sums in another order: logits reach 24"),
     by_hand=ByHand(
         "the exercise is to port the model, not to import it",
@@ -124,7 +129,9 @@ def _(draw):
     # more positions than MiniGPT has, one head, three layers; and a single word
     config = MiniGPTConfig(draw.integer(9, 20), 8, 1, 3, 12, 130)
     weights = random_weights(draw, config)
-    yield case(part, weights, words(1, 130, config), config, shown="one head, three layers, T = 130")
+    yield case(
+        part, weights, words(1, 130, config), config, shown="one head, three layers, T = 130"
+    )
     weights = random_weights(draw, config)
     yield case(part, weights, words(2, 1, config), config, shown="one head, T = 1")
     for table in ("token_embedding.weight", "position_embedding.weight"):
@@ -181,9 +188,7 @@ def _(draw):
     def in_double(subject):
         return absorbs(subject, 2.0**24, torch.float64)
 
-    places = {
-        "": "a sum that needs float64 came out otherwise: the model did not run in float64."
-    }
+    places = {"": "a sum that needs float64 came out otherwise: the model did not run in float64."}
     yield Case("half precision", in_double, places=places)
     try:
         gpu = gpu_run()

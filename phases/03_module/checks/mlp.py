@@ -18,6 +18,10 @@ mlp = Check(
         "moved, copied, counted": 1,
     },
     reads="How a layer begins",
+    reads_by_part={
+        "forward": "Layers are shapes",
+        "moved, copied, counted": "What a move moves",
+    },
     tolerance=SUMS,
     by_hand=ByHand(
         "`nn.Sequential` does not count here: call the layers yourself, in `forward`",
@@ -189,7 +193,9 @@ def _(draw):
             "[1]": "`scale`",
             "[2]": "`centre` or `scale` has a graph.",
             "[3]": "the names in the state are others after `fit_inputs`.",
-            "[4]": "a small deviation does not stay as it is." if small else "the output after `fit_inputs`",
+            "[4]": "a small deviation does not stay as it is."
+            if small
+            else "the output after `fit_inputs`",
         }
         return Case(fits, play, shown=shown, places=places)
 
@@ -241,7 +247,11 @@ def _(draw):
         return Case(rest, play, shown="moved to float64", places=places)
 
     def loaded(*widths):
-        state, seen, x = an_open_state(*widths), draw.tensor((6, widths[0])) * 3, draw.tensor((4, widths[0]))
+        state, seen, x = (
+            an_open_state(*widths),
+            draw.tensor((6, widths[0])) * 3,
+            draw.tensor((4, widths[0])),
+        )
 
         def play(subject):
             made, again = subject(*widths), subject(*widths)
@@ -292,7 +302,13 @@ def _(draw):
         yield through(draw.tensor(shape), state, i, h, o)
     yield through(draw.tensor((3, 3)), a_state(3, 3, 3), 3, 3, 3)
     narrow = an_open_state(i, h, o)
-    yield through(draw.tensor((4, i)) / 1e6, {**narrow, "centre": narrow["centre"] / 1e6, "scale": narrow["scale"] / 1e6}, i, h, o)
+    yield through(
+        draw.tensor((4, i)) / 1e6,
+        {**narrow, "centre": narrow["centre"] / 1e6, "scale": narrow["scale"] / 1e6},
+        i,
+        h,
+        o,
+    )
     yield through(draw.tensor((3, 1)), a_state(1, 1, 1), 1, 1, 1)
 
     n, t = draw.sample(range(3, 8), 2)
@@ -312,7 +328,9 @@ def _(draw):
     tiny = draw.tensor((5, 3)) * torch.tensor([1e-5, 1.0, 1e-9])
     yield measured("inputs that change by little", tiny, used=False, small=True)
     # the mean is off by what float32 rounds there, and so are outputs
-    yield measured("inputs far from 0", draw.tensor((6, 3)) + torch.tensor([1e3, 0, -1e3]), used=False)
+    yield measured(
+        "inputs far from 0", draw.tensor((6, 3)) + torch.tensor([1e3, 0, -1e3]), used=False
+    )
     one = torch.tensor([float(draw.integer(2, 9)) for _ in range(i)])
     yield measured("a row alone, of one dimension", one)
     yield measured("a batch of one row", one[None, None])

@@ -19,12 +19,21 @@ run_module = Check(
         "train and eval": 1,
     },
     reads="One line of magic",
+    reads_by_part={
+        "buffers": "What is saved but not trained",
+        "saving and loading": "Saving is a dict, loading is a copy",
+        "train and eval": "Two modes",
+    },
     tolerance=SUMS,
     by_hand=ByHand(
         "torch's own modules do not count here, as a base class or as a part inside: write what a "
         "module knows of its parts yourself, with `nn.Parameter` alone",
-        forbid_names=frozenset({"torch.nn.*", "torch.ao.*", "utils.drivers.module_spec.*", "utils.minigpt.*"}),
-        allow_names=frozenset({"torch.nn.Parameter", "torch.nn.parameter", "utils.drivers.module_spec.drive"}),
+        forbid_names=frozenset(
+            {"torch.nn.*", "torch.ao.*", "utils.drivers.module_spec.*", "utils.minigpt.*"}
+        ),
+        allow_names=frozenset(
+            {"torch.nn.Parameter", "torch.nn.parameter", "utils.drivers.module_spec.drive"}
+        ),
     ),
 )
 
@@ -220,7 +229,11 @@ def _(draw):
     yield ask(part, counted, ("load", "", double, []), *after)
     yield ask(part, {}, ("load", "", {}, []))
     part = "refusals"
-    three = {a: vector(w), b: {c: vector(w), d: vector(w, "buffer")}, f: ["parameter", torch.ones(())]}
+    three = {
+        a: vector(w),
+        b: {c: vector(w), d: vector(w, "buffer")},
+        f: ["parameter", torch.ones(())],
+    }
     wrong = {a: torch.ones(1, w), f"{b}.{c}": torch.ones(1), f"{b}.{d}": torch.ones(w)}
     aliens = {"alien.weight": torch.ones(w), "stranger": torch.ones(w)}
     named = [a, f"{b}.{c}", *aliens, e, f]

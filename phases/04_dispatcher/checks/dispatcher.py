@@ -15,6 +15,7 @@ dispatcher = Check(
         "holes": 1,
     },
     reads="Order, fallthrough, redispatch",
+    reads_by_part={"composites": "Composites"},
 )
 
 
@@ -143,7 +144,9 @@ def _(draw):
     yield played("fallthrough and fallbacks", [*backends, for_all, call(none, "CPU", "Autograd")],
                  "a fallback that answers for an operator which has nothing of its own")  # fmt: skip
     keys_left = [impl(none, "Tracer", *NOTHING), for_all, call(none, "CPU", "Autograd", "Tracer")]
-    yield played("fallthrough and fallbacks", keys_left, "a fallback below a key that falls through")
+    yield played(
+        "fallthrough and fallbacks", keys_left, "a fallback below a key that falls through"
+    )
     spent = [
         impl(f, "Tracer", *NOTHING),
         ("fallback", "Autograd", (PASS, "anything")),

@@ -13,6 +13,7 @@ winning_key = Check(
     "winning_key",
     parts={"keys of a tensor": 1, "keys in a context": 2, "the winner": 1},
     reads="Keys of a tensor",
+    reads_by_part={"keys in a context": "Keys of the thread"},
     by_hand=ByHand(
         because="the point is to know what each word of a description does to the keys",
         allow_names=LISTENING,
@@ -30,7 +31,17 @@ winning_key = Check(
 )
 
 OPERATORS = {"mm": "aten::mm", "mul": "aten::mul.Tensor", "t": "aten::t"}
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int16", "uint8", "bool", "complex64")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int16",
+    "uint8",
+    "bool",
+    "complex64",
+)
 CONTEXTS = ("no_grad", "inference_mode", "autocast")
 
 

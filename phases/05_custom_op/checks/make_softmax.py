@@ -14,6 +14,11 @@ make_softmax = Check(
         "one graph": 1,
     },
     reads="What PyTorch asks of an operator",
+    reads_by_part={
+        "its gradient": "How to go back",
+        "its fake": "What comes out",
+        "schema and opcheck": "Proofs, and what each does not see",
+    },
 )
 
 
@@ -58,7 +63,13 @@ def _(draw):
     slope = draw.choice((-0.5, 0.25, 0.75))
 
     def asked(
-        part, shape, layout="contiguous", dtype=torch.float32, upstream="contiguous", by=1, between=False
+        part,
+        shape,
+        layout="contiguous",
+        dtype=torch.float32,
+        upstream="contiguous",
+        by=1,
+        between=False,
     ):
         x, g = draw.tensor(shape, dtype, layout), draw.tensor(shape, dtype, upstream) * by
 
@@ -117,7 +128,12 @@ def _(draw):
         return subject.drive("custom_op:run_backward", g, y, 1.0 + slope)["gradient"]
 
     words = "what the backward's operator gives for g and y"
-    yield Case(gradient, by_itself, shown="the backward's operator, called with g and y", places={"": words})
+    yield Case(
+        gradient,
+        by_itself,
+        shown="the backward's operator, called with g and y",
+        places={"": words},
+    )
 
     rows, columns = draw.shape(2, 3, 9)
     inputs = [

@@ -11,6 +11,7 @@ make_twice = Check(
     "make_twice",
     parts={"the gradient": 1, "its gradient of g": 1, "its gradient of x": 2},
     reads="Proofs, and what each does not see",
+    reads_by_part={"the gradient": "How to go back"},
     tolerance=Tolerance(1e-9, 1e-10, "float64 sums in another order"),
 )
 

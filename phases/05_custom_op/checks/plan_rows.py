@@ -2,6 +2,7 @@
 
 
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted
 
 plan_rows = Check(
     "plan_rows",
@@ -43,7 +44,6 @@ def _(rows, columns, itemsize):
 
 @plan_rows.cases
 def _(draw):
-    shown = "{} rows of {} columns, {} bytes each"
 
     def asked(part, rows, columns, itemsize):
         def play(subject):
@@ -65,7 +65,9 @@ def _(draw):
             )
             return *map(bool, facts), plan
 
-        return Case(part, play, shown=shown.format(rows, columns, itemsize), places=PLACES)
+        size = f"{counted(rows, 'row')} of {counted(columns, 'column')}"
+        each = f"{counted(itemsize, 'byte')} each"
+        return Case(part, play, shown=f"{size}, {each}", places=PLACES)
 
     wide, narrow, ends = plan_rows.parts
     for itemsize in (2, 4, 8):

@@ -11,6 +11,11 @@ softmax_backward = Check(
     "softmax_backward",
     parts={"any width": 2, "strides of each": 1, "half and double": 1, "compiles for a GPU": 1},
     reads="The backward is a kernel, too",
+    reads_by_part={
+        "strides of each": "Masks, and what lies beside the row",
+        "half and double": "Half precision",
+        "compiles for a GPU": "The same kernel as PTX",
+    },
     changes_inputs=True,
     by_hand=IN_A_KERNEL,
     tolerance=EXACTNESS_IS_A_FACT,

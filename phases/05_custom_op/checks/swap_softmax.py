@@ -6,6 +6,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check, not_run
+from utils.checks.words import counted
 from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig
 from utils.minigpt.parity import gpu_run
@@ -21,6 +22,7 @@ swap_softmax = Check(
         "as on a GPU": 1,
     },
     reads="What PyTorch asks of an operator",
+    reads_by_part={"as on a GPU": "What a GPU said"},
     tolerance=Tolerance(1e-4, 1e-5, "float32 sums in another order"),
 )
 
@@ -52,7 +54,8 @@ def _(draw):
         def play(subject):
             return look(subject.drive("custom_op:swap", config, seed, tokens, then))
 
-        words = f"{config.n_layers} layers, {config.n_heads} heads, tokens {tuple(tokens.shape)}"
+        size = f"{counted(config.n_layers, 'layer')}, {counted(config.n_heads, 'head')}"
+        words = f"{size}, tokens {tuple(tokens.shape)}"
         if then is not None:
             words += f", then {tuple(then.shape)}"
         return Case(part, play, shown=words, places=places)
@@ -108,7 +111,12 @@ def _(draw):
         # A single position sees itself alone, whatever the attention does: the head is on its own.
         single = {"[0]": "the probabilities of single tokens"}
         yield asked(
-            head, lambda came: [came["probabilities"]], single, config, draw.integer(0, 999), tokens[:, :1]
+            head,
+            lambda came: [came["probabilities"]],
+            single,
+            config,
+            draw.integer(0, 999),
+            tokens[:, :1],
         )
         for part, (look, places) in looks.items():
             if part == attention:

@@ -18,6 +18,11 @@ triton_softmax = Check(
         "compiles for a GPU": 1,
     },
     reads="Masks, and what lies beside the row",
+    reads_by_part={
+        "half precision": "Half precision",
+        "double precision": "Half precision",
+        "compiles for a GPU": "The same kernel as PTX",
+    },
     changes_inputs=True,
     by_hand=IN_A_KERNEL,
     tolerance=EXACTNESS_IS_A_FACT,

@@ -11,6 +11,11 @@ compiled_head = Check(
     "compiled_head",
     parts={"values": 1, "gradients": 1, "one graph": 1, "Inductor": 1},
     reads="Guards: what a graph believes",
+    reads_by_part={
+        "gradients": "Forward and backward in one graph",
+        "one graph": "When it breaks, and who says so",
+        "Inductor": "Fusion, and the code",
+    },
     tolerance=Tolerance(1e-5, 1e-5, "float32 sums in another order"),
 )
 
@@ -39,7 +44,10 @@ def _(draw):
         width = shape[-1]
         seed = draw.integer(0, 2**31)
         # stored back to front: nothing says that x is contiguous
-        calls = [(draw.tensor(shape[::-1]).permute(*range(len(shape))[::-1]), one) for one in temperatures]
+        calls = [
+            (draw.tensor(shape[::-1]).permute(*range(len(shape))[::-1]), one)
+            for one in temperatures
+        ]
         g = draw.tensor((*shape[:-1], words))
         how = {"inner": inner, "trained": trained}
 
@@ -62,8 +70,12 @@ def _(draw):
                 if part != values:
                     for place, name in enumerate(("x", "the weight", "the bias")):
                         where = f"[{0 if part == gradients else 1}][{at}][{place}]"
-                        places[where] = Place(f"the gradient of {name} in call {at + 1}", returned=False)
-        shown = f"x of shape {shape}, {words} words, temperatures {', '.join(map(str, temperatures))}"
+                        places[where] = Place(
+                            f"the gradient of {name} in call {at + 1}", returned=False
+                        )
+        shown = (
+            f"x of shape {shape}, {words} words, temperatures {', '.join(map(str, temperatures))}"
+        )
         shown += ", parameters that change in between" if trained else ""
         return Case(part, play, shown=shown, places=places)
 

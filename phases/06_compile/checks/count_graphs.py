@@ -59,6 +59,10 @@ class _Graph:
         )
 
 
+MAKES = {
+    True: "a new graph, and your numbers say that it makes none",
+    False: "no new graph, and your numbers say that it makes one",
+}
 F32, F64, I64, F16 = torch.float32, torch.float64, torch.int64, torch.float16
 
 
@@ -67,7 +71,7 @@ def _(draw):
     kinds, sizes, numbers, limit = count_graphs.parts
 
     def named(calls):
-        return ", ".join(f"{shape} {str(dtype)[6:]} {k}" for shape, dtype, k in calls)
+        return "; ".join(f"x {shape} {str(dtype)[6:]}, k = {k}" for shape, dtype, k in calls)
 
     def made(counts):
         """Which calls have made a graph."""
@@ -87,11 +91,12 @@ def _(draw):
             return dict(zip(names, same, strict=True)) | {"counts": came}
 
         places = {
-            f"['{name}']": f"It is wrong whether the number rises with {name}, {named([one])}."
-            for name, one in zip(names, calls, strict=True)
+            f"['{name}']": f"{name.capitalize()}, {named([one])}, makes {MAKES[graph]}."
+            for name, one, graph in zip(names, calls, right, strict=True)
         }
         places["['counts']"] = "the numbers of graphs"
-        return Case(part, play, shown=named(calls) or "no calls", places=places)
+        shown = named(calls) if len(calls) < 7 else f"{len(calls)} calls, the first of them {named(calls[:1])}"
+        return Case(part, play, shown=shown or "no calls", places=places)
 
     def repeated(part, calls, extra):
         """Some calls, and then drawn ones of the same: what is open and what fits must be known."""

@@ -7,6 +7,7 @@ fuse_check = Check(
     "fuse",
     parts={"pointwise nodes": 1, "reductions": 1, "the order": 1, "what is stored": 1},
     reads="Fusion, and the code",
+    reads_by_part={"reductions": "What shares a loop"},
 )
 
 

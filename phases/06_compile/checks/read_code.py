@@ -10,6 +10,10 @@ read_code = Check(
     "read_code",
     parts={"kernels": 1, "libraries": 1, "buffers": 1},
     reads="Fusion, and the code",
+    reads_by_part={
+        "libraries": "Libraries, and memory that is used twice",
+        "buffers": "Libraries, and memory that is used twice",
+    },
 )
 
 TEXTS = sorted((Path(__file__).parent / "written").glob("*.txt"))
@@ -42,7 +46,9 @@ def _calls(code):
 def composed(draw, gpu, flat):
     """A module in the form of Inductor's, with drawn kernels and calls; `call` is a function if flat."""
     words = draw.sample(("add", "exp", "gelu", "mul", "relu", "sin", "sub", "sum"), 4)
-    kinds = ["triton_poi_fused", "cpp", "triton_red", "cpp_fused"] if gpu else ["cpp_fused", "cpp"] * 2
+    kinds = (
+        ["triton_poi_fused", "cpp", "triton_red", "cpp_fused"] if gpu else ["cpp_fused", "cpp"] * 2
+    )
     kernels = [f"{kind}_{word}_{at}" for at, (kind, word) in enumerate(zip(kinds, words))]
     lines = ["from torch._inductor.select_algorithm import extern_kernels", "aten = torch.ops.aten"]
     for name in kernels:
@@ -56,7 +62,10 @@ def composed(draw, gpu, flat):
     lines += ["        # reuse of buf9 was refused: extern_kernels.bmm(buf9) and"]
     lines += [f"        # {kernels[0]}(buf9) read it, and torch.ops.aten.cumsum.default(buf9)"]
     lines += ["        buf8 = reinterpret_tensor(buf9, (8, ), (1, ), 0); del buf9  # reuse"]
-    lines += [f"        kernel = {kernels[0]}", "        product = extern_kernels.mm"]  # names alone
+    lines += [
+        f"        kernel = {kernels[0]}",
+        "        product = extern_kernels.mm",
+    ]  # names alone
     lines += ["        buf0 = extern_kernels.convolution(arg0_1, arg1_1, stride=(1, 1))"]
     for at in range(1, draw.integer(9, 12)):
         what = draw.integer(0, 4) if at > 2 else 0
@@ -66,9 +75,13 @@ def composed(draw, gpu, flat):
             run = ".run" if name.startswith("triton") else ""
             lines += [f"        {name}{run}(buf{at - 1}, buf{at})"]
         elif what == 2:
-            lines += [f"        extern_kernels.{draw.choice(('mm', 'addmm', 'bmm'))}(buf{at}, out=buf0)"]
+            lines += [
+                f"        extern_kernels.{draw.choice(('mm', 'addmm', 'bmm'))}(buf{at}, out=buf0)"
+            ]
         elif what == 3:
-            name = f"torch.ops.aten.{draw.choice(('sort.stable', 'cumsum.default', 'topk.default'))}"
+            name = (
+                f"torch.ops.aten.{draw.choice(('sort.stable', 'cumsum.default', 'topk.default'))}"
+            )
             lines += [f"        buf{at} = {name}(buf{at - 1}, dim=1)"]
             lines += [f"        assert_alignment(buf{at}, 16, '{name}')"]
         else:
@@ -105,8 +118,12 @@ def _(draw):
         places["['most']"] = "It counts more buffers than get the memory of another."
         places["['least']"] = "It counts fewer buffers than get the memory of another."
         places["['count']"] = "the number of buffers"
-        places["['others']"] = "A name is listed that is not asked for, or that `call` does not call."
-        places["['in order']"] = "The names are the right ones, and not in the order in which they run."
+        places["['others']"] = (
+            "A name is listed that is not asked for, or that `call` does not call."
+        )
+        places["['in order']"] = (
+            "The names are the right ones, and not in the order in which they run."
+        )
         places["['names']"] = "the names, in the order in which they run"
         return Case(part, play, of, f"the module {words!r}", places)
 

@@ -8,6 +8,7 @@ reporting_backend = Check(
     "reporting_backend",
     parts={"operations": 1, "inputs and outputs": 1, "several graphs": 1},
     reads="A graph is data",
+    reads_by_part={"several graphs": "When it breaks, and who says so"},
 )
 
 
@@ -77,5 +78,21 @@ def _(draw):
     kept = [("relu",), ("keep",), ("scale", 3.0), ("keep",), ("linear",)]
     yield asked(ends, ["inputs", "outputs"], "three results", kept, x, first)
     kinds = draw.sample((("relu",), ("neg",), ("exp",), ("gelu",), ("scale", 0.25)), 4)
-    broken = [kinds[0], ("linear",), ("break",), kinds[1], ("break",), kinds[2], ("keep",), kinds[3]]
-    yield asked(several, ["ops", "inputs", "outputs"], "two breaks, float64", broken, x.double(), first.double())
+    broken = [
+        kinds[0],
+        ("linear",),
+        ("break",),
+        kinds[1],
+        ("break",),
+        kinds[2],
+        ("keep",),
+        kinds[3],
+    ]
+    yield asked(
+        several,
+        ["ops", "inputs", "outputs"],
+        "two breaks, float64",
+        broken,
+        x.double(),
+        first.double(),
+    )

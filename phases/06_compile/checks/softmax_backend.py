@@ -17,6 +17,7 @@ softmax_backend = Check(
         "training": 1,
     },
     reads="A graph is data",
+    reads_by_part={"training": "Forward and backward in one graph"},
     tolerance=Tolerance(1e-4, 1e-6, "float32 sums in another order"),
 )
 
@@ -38,7 +39,9 @@ def _(op):
             return super().run_node(node)
 
         def new_graph_call(self, x):
-            return torch.fx.Proxy(self.new_graph.call_function(op, (self.env[x].node,)), self.tracer)
+            return torch.fx.Proxy(
+                self.new_graph.call_function(op, (self.env[x].node,)), self.tracer
+            )
 
     return lambda gm, example_inputs: Swaps(gm).transform()
 
@@ -61,18 +64,27 @@ def _(draw):
         g = draw.tensor(shape, dtype) if gradient else None
 
         chained = how.get("chained", False)
-        others = [] if chained else [other(form, dim, x / (at + 1)) for at, (form, dim) in enumerate(forms)]
+        others = (
+            []
+            if chained
+            else [other(form, dim, x / (at + 1)) for at, (form, dim) in enumerate(forms)]
+        )
 
         def play(subject):
             came = subject.drive("compiling:replaced", forms, x, g, **how)
             facts = [not near(value, wrong) for value, wrong in zip(came["values"], others)]  # noqa: B905
-            return came["values"] if not facts else {"facts": facts, "values": came["values"]}, came["gradient"]
+            return came["values"] if not facts else {
+                "facts": facts,
+                "values": came["values"],
+            }, came["gradient"]
 
         value = "[0]" if chained else "[0]['values']"
         places = {f"{value}[{at}]": f"{form}, dim {dim}" for at, (form, dim) in enumerate(forms)}
         for at, (form, dim) in enumerate(forms):
-            whose = "torch's own numbers: it is not replaced" if fits_in(form, dim, x.dim()) else (
-                "the operator's numbers, where the operator doesn't fit"
+            whose = (
+                "torch's own numbers: it is not replaced"
+                if fits_in(form, dim, x.dim())
+                else ("the operator's numbers, where the operator doesn't fit")
             )
             places[f"[0]['facts'][{at}]"] = f"{form}, dim {dim}, gives {whose}."
         places["[1]"] = "the gradient of x"
@@ -105,7 +117,12 @@ def _(draw):
     for word, some in (("", NAMELESS), ("the tensor is given as `input`, ", NAMED)):
         forms = [(form, 2 - 3 * (at % 2)) for at, form in enumerate(some)]
         yield asked(functions, (a, b, c), forms, words=word)
-    yield asked(methods, (a, b), [(form, 1 - 2 * (at % 2)) for at, form in enumerate(METHODS)], torch.float64)
+    yield asked(
+        methods,
+        (a, b),
+        [(form, 1 - 2 * (at % 2)) for at, form in enumerate(METHODS)],
+        torch.float64,
+    )
     yield asked(methods, (c,), [(form, -(at % 2)) for at, form in enumerate(METHODS)])
     mixed = [("x.softmax(dim)", 1), ("x[None].softmax(dim + 1)[0]", 1), ("x.softmax(dim=dim)", -1)]
     yield asked(methods, (a, b), mixed)

@@ -4,6 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check, Place
+from utils.checks.words import counted, listed
 
 from .shared import SUMS
 
@@ -48,8 +49,11 @@ def _(draw):
             names = ("rows", "alive") if part == alive else ("loss", "gradients")
             return [came[name] for name in names]
 
-        shown = f"parts of {rows} rows, {dropped} of which don't count"
-        places = {"[0]": "the rows of each call", "[1]": "graphs alive when the model is called"}
+        size = f"{listed(rows)} rows" if len(rows) > 1 else counted(*rows, "row")
+        shown = f"parts of {size}, of which {listed(dropped)} don't count"
+        if not any(dropped):
+            shown = f"parts of {size}, all of which count"
+        places = {"[0]": "the rows of each call", "[1]": "how many graphs are alive when the model is called"}
         if part != alive:
             places = {"[0]": "the loss", "[1]": Place("the gradients", returned=False)}
         return Case(part, play, shown=shown, places=places)

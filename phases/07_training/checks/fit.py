@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted, listed
 from utils.drivers.training import band, sentences, steps_of_lines
 from utils.minigpt import MiniGPTConfig, training_lines
 
@@ -23,6 +24,13 @@ fit = Check(
         "MiniGPT": 1,
     },
     reads="Sixteen bits",
+    reads_by_part={
+        "plain steps": "The five lines",
+        "parts": "A big batch in pieces",
+        "clipping": "How far to step",
+        "held out": "MiniGPT from nothing",
+        "MiniGPT": "The same curve",
+    },
     tolerance=Tolerance(2e-3, 1e-3, "sums in another order, rounded to 16 bits in some steps"),
 )
 
@@ -118,8 +126,8 @@ def _step(parts):
     """The sizes of a step's parts in words."""
     rows = [len(x) for x, _ in parts]
     if len(rows) == 1:
-        return f"of {rows[0]} row{'s' if rows[0] > 1 else ''}"
-    return f"in parts of {', '.join(map(str, rows[:-1]))} and {rows[-1]} rows"
+        return f"of {counted(*rows, 'row')}"
+    return f"in parts of {listed(rows)} rows"
 
 
 def _in_words(epochs):
@@ -127,7 +135,9 @@ def _in_words(epochs):
     said = []
     for steps in epochs:
         runs = [(step, len(list(alike))) for step, alike in groupby(map(_step, steps))]
-        said.append(", ".join(f"{k} steps {step}" if k > 1 else f"a step {step}" for step, k in runs))
+        said.append(
+            ", ".join(f"{k} steps {step}" if k > 1 else f"a step {step}" for step, k in runs)
+        )
     if len(said) == 1:
         return f"one epoch, {said[0]}"
     return "; ".join(f"epoch {number}, {steps}" for number, steps in enumerate(said, 1))
@@ -154,7 +164,9 @@ def _(draw):
         targets[n - without :] = -100
         return draw.tensor((n, 3)) * 0.5, targets
 
-    def asked(of, epochs, held_out, words, dropout=0.0, dtype=torch.float32, by=1.0, up=1.0, **more):
+    def asked(
+        of, epochs, held_out, words, dropout=0.0, dtype=torch.float32, by=1.0, up=1.0, **more
+    ):
         settings = {
             "epochs": epochs,
             "held_out": held_out,
@@ -192,7 +204,12 @@ def _(draw):
     yield asked(plain, [[[part(4)], [part(n)]], [[part(4)], [part(4)]]], one, "warmup 3", warmup=3)
     yield asked(parts, [[[part(n), part(2), part(1)]]], one, "no target is -100")
     yield asked(parts, [[[part(n, n - 1), part(n, 1)]]], one, "some targets are -100")
-    yield asked(parts, [[[part(2, 2), part(3)], [part(4, 1), part(1, 1)]]], one, "in some parts all targets are -100")
+    yield asked(
+        parts,
+        [[[part(2, 2), part(3)], [part(4, 1), part(1, 1)]]],
+        one,
+        "in some parts all targets are -100",
+    )
     yield asked(parts, [[[part(n), part(2), part(3)]]], one, "dropout 0.5", dropout=0.5)
     for most in (0.05, 0.2):
         step = [part(n), part(2), part(3, 1)]
@@ -259,8 +276,16 @@ def _(draw):
     yield asked(held, [[[many]], [[part(n)]]], [part(3, 3), part(5)], "bfloat16, dropout 0.25", dropout=0.25, dtype=torch.bfloat16)  # fmt: skip
 
     inputs, targets = sentences(*training_lines(), COLUMNS)
-    config = MiniGPTConfig(d_model=8, n_heads=draw.choice((2, 4)), n_layers=1, d_ff=16, context=COLUMNS)
-    settings = {"lr": 0.05, "warmup": 4, "max_norm": MAX_NORM, "dtype": torch.float32, "scale": 1024.0}
+    config = MiniGPTConfig(
+        d_model=8, n_heads=draw.choice((2, 4)), n_layers=1, d_ff=16, context=COLUMNS
+    )
+    settings = {
+        "lr": 0.05,
+        "warmup": 4,
+        "max_norm": MAX_NORM,
+        "dtype": torch.float32,
+        "scale": 1024.0,
+    }
     seed = draw.integer(0, 10**6)
 
     def run(subject, steps, **more):
@@ -280,6 +305,10 @@ def _(draw):
 
     places = {key: words for key, words in PLACES.items() if key.startswith("['returned']")}
     for name in CURVES:
-        places[f"['{name}']"] = f"The losses under {name}, lie outside of the band around those in float32."
-    places["['float32, in parts']"] = "The losses of the same lines in parts lie outside of the band."
+        places[f"['{name}']"] = (
+            f"The losses under {name}, lie outside of the band around those in float32."
+        )
+    places["['float32, in parts']"] = (
+        "The losses of the same lines in parts lie outside of the band."
+    )
     yield Case(minigpt, curves, shown="6 steps of 16 lines", places=places)

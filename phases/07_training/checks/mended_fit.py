@@ -4,6 +4,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted
 
 mended_fit = Check(
     "mended_fit",
@@ -41,7 +42,7 @@ def _(draw):
             return losses if part == found else (w, b)
 
         places = {"[0]": "w", "[1]": "b"} if part != found else {}
-        return Case(part, play, shown=f"{points} points, {steps} steps", places=places)
+        return Case(part, play, shown=f"{counted(points, 'point')}, {counted(steps, 'step')}", places=places)
 
     for points in (draw.integer(3, 9), 2, 1):
         yield asked(one, points, 1)

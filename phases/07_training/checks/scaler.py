@@ -61,7 +61,7 @@ def _(draw):
 
         places = {}
         for at in range(len(lists)):
-            places[f"[{at}][0]"] = f"whether step {at + 1} returns None"
+            places[f"[{at}][0]"] = f"step {at + 1} returns None for gradients, or gradients for None."
             places[f"[{at}][1]"] = f"the scale after step {at + 1}"
         if part == both:
             places = {f"[{at}]": f"what step {at + 1} returns" for at in range(len(lists))}

@@ -4,6 +4,7 @@
 import torch
 
 from utils.checks.exercise import Case, Check
+from utils.checks.words import listed
 
 token_windows = Check(
     "TokenWindows",
@@ -120,7 +121,7 @@ def _(draw):
             return made.call("collate", items)
 
         places = {"[0]": "the inputs", "[1]": "the targets"}
-        shown = f"items of {lengths} tokens{'' if word is None else ', `pad` among them'}"
+        shown = f"items of {listed(lengths)} tokens{'' if word is None else ', `pad` among them'}"
         return Case(batch, play, shown=shown, places=places)
 
     yield collated([draw.integer(1, 3), 5, draw.integer(1, 4)])

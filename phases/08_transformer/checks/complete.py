@@ -3,6 +3,7 @@
 import torch
 
 from utils.checks.exercise import Case, Check
+from utils.checks.words import listed
 from utils.drivers.transformer import small_model, small_words
 
 from .shared import SUMS
@@ -196,7 +197,7 @@ def _(draw):
             "['rows']": "how many prompts the calls of the model had",
             "['prompts']": "the given prompts, afterwards",
         }
-        shown = f"prompts of {lengths} tokens, limit {limit}{words and f', {words}'}"
+        shown = f"prompts of {listed(lengths)} tokens, limit {limit}{words and f', {words}'}"
         # none is sought: each costs a model in a folder, and there is no line that makes one
         return Case(part, play, shown=shown, places=places, example=False)
 

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from utils.checks.exercise import Case, Check, Paste
+from utils.checks.words import listed
 from utils.drivers.transformer import tiny_weights
 
 generate = Check(
@@ -120,7 +121,7 @@ def _(draw):
             came = subject.drive("transformer:generated", weights, prompts, limit, pad, stop)
             return came[what]
 
-        shown = f"prompts of {lengths} tokens, limit {limit}"
+        shown = f"prompts of {listed(lengths)} tokens, limit {limit}"
         places = {"columns": "the columns of each call", "prompts": "the given prompts, afterwards"}
         places = {"": places[what]} if what in places else {}
         model = f"driver.tiny_weights{(*SIZES, seed)}[0]"

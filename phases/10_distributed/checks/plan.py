@@ -2,6 +2,7 @@
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted
 
 plan = Check(
     "plan",
@@ -39,7 +40,7 @@ def _(draw):
             came = subject(parameters, layers, world, kind, tokens, machine)
             return {"entries": sorted(came), entries[part]: came[entries[part]]}
 
-        words = f"{kind}, {world} rank{'s' * (world > 1)}, {layers} layers, {shown}"
+        words = f"{kind}, {world} rank{'s' * (world > 1)}, {counted(layers, 'layer')}, {shown}"
         places = {"['entries']": "what the dict holds"}
         return Case(part, play, shown=words, places=places)
 

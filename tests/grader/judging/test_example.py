@@ -10,6 +10,7 @@ import torch
 
 from grader.judging import example as examples
 from grader.judging.answer_key import AnswerKey, answer_key
+from grader.judging.call_text import laid_out
 from grader.judging.catalogue import load_checks
 from grader.judging.example import CALLS, find_examples
 from grader.judging.judge import exemplify, judge
@@ -19,7 +20,7 @@ from grader.phase_paths import ROOT, choose
 from grader.proof.selftest import LabCode, drawn
 from grader.verdict import Status
 from tests.grader.one_part import one_part
-from tests.phases import dear
+from tests.phases import dear, shown_words
 from utils.checks.compare import Tolerance, agree
 from utils.checks.draw import SmallDraw
 from utils.checks.exercise import Case, case
@@ -128,7 +129,7 @@ def test_what_two_values_do_not_show_is_said():
     assert "a copy, where a view is asked for" in found(views, lambda x: x.clone().t())[1]
     call, comment = found(views, lambda x: x.t().contiguous())
     assert (call[-9:], comment) == (".stride()", "# expected (1, 3), got (2, 1)")
-    assert "changed one of its inputs" in found(twice(), lambda x: x.mul_(2))[1]
+    assert "changed its input `x`" in found(twice(), lambda x: x.mul_(2))[1]
     graph = made(
         lambda x: 2 * x,
         lambda draw: [looked_at(draw.tensor((2,)), lambda y: (y, y.requires_grad))],
@@ -462,6 +463,7 @@ def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):
             several = isinstance(check.right, dict)
             wrong = right | (m.thing if several else {check.name: m.thing})
             verdict = exemplify(judge(check, m.thing, seeds[-1]), check, m.thing, seeds[-1] + "p")
+            assert shown_words.faults(check, m.thing, verdict) == []
             found = [part.example for part in verdict.parts if part.example]
             shown = [one for one in found if one.call]
             tried, told = tried + bool(verdict.unexampled()), told + bool(shown)
@@ -511,17 +513,44 @@ def _is_true(one, wrong, right):
             yield one.others or agree(value, shown, tolerance=digits)
 
 
-def test_an_example_has_the_dtype_of_which_the_verdict_tells():
+def test_what_is_said_is_of_the_case_that_is_shown():
+    """The run fails in float64 and another shape first; the example is a smaller case."""
     dtypes = torch.float64, torch.float32
     check = made(
-        lambda x: 2 * x,
+        lambda x: x.sum(0),
         lambda draw: [
-            case("p", draw.tensor((2,), dtype), shown=f"two numbers, {str(dtype)[6:]}")
-            for dtype in dtypes
+            case("p", draw.tensor(draw.shape(2), dtype), shown=str(dtype)[6:]) for dtype in dtypes
         ],
     )
-    key = AnswerKey(check, "run")
-    for dtype in ("float64", "float32"):
-        said = {"p": f"two numbers, {dtype}: 2 of 2 entries differ"}
-        example = find_examples(key, InProcess(lambda x: x), said, "public")["p"]
-        assert ("float64" in example.call) == (dtype == "float64")
+    for run in "abc":
+        verdict = exemplify(judge(check, lambda x: x, run), check, lambda x: x, f"public {run}")
+        (part,) = verdict.parts
+        shape = tuple(pasted(part.example.call.replace("f(", "(", 1), None).shape)
+        dtype = "float64" if "float64" in part.example.call else "float32"
+        wrong = f"{dtype}: wrong shape: expected {shape[1:]}, got {shape}".replace(",)", ",)")
+        assert part.said == f"{wrong} (perhaps not summed: " + (
+            "summing your result over dim 0 gives the expected one)"
+        )
+        assert part.said in " ".join(str(VerdictReport(verdict, "07")).split())
+
+
+def test_a_case_with_nothing_in_it_is_not_shown_where_another_fails_too():
+    cases = lambda draw: [case("p", torch.zeros(0)), case("p", draw.tensor((3, 2)))]  # noqa: E731
+    check = made(lambda x: x.sum(), cases)
+    assert "zeros" not in found(check, lambda x: x.sum() + 1)[0]
+    assert found(check, lambda x: x.sum() + (not x.numel()))[0] == "f(torch.tensor([]))"
+
+
+def test_below_a_name_stands_a_case_of_that_mistake():
+    """In small cases the code is wrong in another way than the misconception."""
+    check = made(lambda n: n, lambda draw: [case("p", draw.integer(0, 10**6)) for _ in "abc"])
+    check.misconception("one more", "it is one too large.", earns=0)(lambda n: n + 1)
+    both = lambda n: n + 1 if n > 99 else n + 2  # noqa: E731
+    verdict = exemplify(judge(check, both, "run"), check, both, "public")
+    assert verdict.misconceptions == ["one more"]
+    assert verdict.parts[0].example is None
+
+
+def test_of_calls_in_calls_the_outer_one_is_laid_out():
+    call = f"f(torch.arange(24.).reshape(2, 3, 4), torch.tensor([{'1., ' * 20}]))['x'][0]"
+    assert laid_out(call).splitlines()[:2] == ["f(", "    torch.arange(24.).reshape(2, 3, 4),"]

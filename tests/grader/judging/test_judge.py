@@ -2,6 +2,7 @@ import contextlib
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_stub_is_not_attempted():
 def test_in_place_damage_is_a_mistake():
     verdict = judge(scaled, lambda x, k: x.mul_(k), "s")
     assert verdict.earned == 0
-    assert "changed one of its inputs" in verdict.parts[0].problem
+    assert "the function changed its input `x`; work on a new one" in verdict.parts[0].problem
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_what_explains_most_is_offered_and_not_named():
     assert (verdict.misconceptions, verdict.explanations) == ([], {})
     report = str(VerdictReport(verdict, "01"))
     assert "looks like “incremented”, though not everywhere: it was incremented." in report
-    assert "the wrong number" in report
+    assert "the number is not the expected one" in report
     assert told(check, lambda x: x + 3 if x in (1, 4) else 7 if x > 2 else 2 * x) == [("", False)]
 
 
@@ -197,7 +198,7 @@ def test_a_reason_is_told_once():
 def test_no_guess_is_made_at_a_single_number():
     """It said “perhaps off by one”, and “perhaps scaled: 2 times too small”."""
     for thing in (lambda x: 2 * x - 1, lambda x: x):
-        assert judge(many(), thing, "s").parts[0].problem == "the wrong number"
+        assert judge(many(), thing, "s").parts[0].problem == "the number is not the expected one"
 
 
 def coarse():
@@ -278,7 +279,11 @@ def test_who_shares_storage_hides_no_mistake_where_nobody_asks():
 
 def test_what_a_case_may_show_stands_before_its_problem():
     check = one_part("one", lambda x: x, lambda draw: [case("p", 1, shown="a small int")])
-    assert judge(check, lambda x: x + 1, "s").parts[0].problem.startswith("a small int: the wrong")
+    assert (
+        judge(check, lambda x: x + 1, "s")
+        .parts[0]
+        .problem.startswith("a small int: the number is not")
+    )
 
 
 def test_a_play_that_cannot_use_what_came_back_is_a_wrong_answer():
@@ -303,10 +308,10 @@ def test_a_case_puts_its_places_into_words():
         Case("b", lambda subject: subject()[1], places=places),
     ])  # fmt: skip
     parts = judge(check, lambda: ([3.5, 2.0], {"late": ["x"]}), "s").parts
-    assert parts[0].problem == "the first number: the wrong number"
+    assert parts[0].problem == "the first number: the number is not the expected one"
     assert parts[1].problem == "something came late."
     elsewhere = judge(check, lambda: ([1.0, 3.5], {"late": []}), "s").parts[0].problem
-    assert elsewhere == "at [1]: the wrong number"
+    assert elsewhere == "at [1]: the number is not the expected one"
 
 
 GUESS = " (perhaps a missing `return`, if None was not meant)"
@@ -338,7 +343,7 @@ def test_a_place_in_words_keeps_what_lies_below_it():
         lambda draw: [Case("p", lambda subject: subject(), places={"['norms']": "the norms"})],
     )
     said = judge(check, lambda: {"norms": [1.0, 2.5]}, "s").parts[0].problem
-    assert said == "the norms, at [1]: the wrong number"
+    assert said == "the norms, at [1]: the number is not the expected one"
 
 
 def test_a_variable_may_carry_a_forbidden_name():
@@ -434,7 +439,7 @@ def test_report_says_what_it_looks_like_and_where_to_read_but_shows_no_value():
 def test_a_report_knows_every_status_of_a_part(status):
     """A file may say anything."""
     part = PartResult("p", 1, 0, status)
-    for report in (VerdictReport, partial(VerdictCard, link="")):
+    for report in (VerdictReport, partial(VerdictCard, link=lambda reads: "")):
         said = report(Verdict("c", 1, Status.WRONG, (part,), reads="r"), "07")
         assert "p" in str(said)
     assert part.name in said.as_html()
@@ -666,3 +671,103 @@ def test_of_many_keys_that_are_not_expected_a_few_are_named():
     check = one_part("named", lambda x: {"a": x}, lambda draw: [case("p", 4)])
     verdict = judge(check, lambda x: {f"{k}" * 50: k for k in range(10_000)}, "s")
     assert len(verdict.parts[0].problem) < 2_000
+
+
+def three_parts():
+    """A check of three parts, each with a section of its own but the last."""
+    check = Check(
+        "f", {"one": 1, "two": 1, "three": 1}, reads="All", reads_by_part={"one": "1", "two": "2"}
+    )
+    check.reference(lambda x: 2 * x)
+    check.cases(lambda draw: [case(part, draw.integer(3, 9)) for part in check.parts])
+    return check
+
+
+def test_what_to_read_hangs_on_the_mistake():
+    check = three_parts()
+    check.misconception("one more", "it is one too large.", earns=0)(lambda x: 2 * x + 1)
+    verdict = judge(check, lambda x: x, "s")
+    assert [part.reads for part in verdict.parts] == ["1", "2", "All"]
+    assert verdict.section == "1"
+    assert "read: lesson 07, “1”" in str(VerdictReport(verdict, "07"))
+    assert [part.reads for part in VerdictReport(verdict, "07").parts()] == ["", "2", "All"]
+    assert judge(check, check.right, "s").section == "All"
+    [named] = check.misconceptions
+    check.misconceptions[0] = replace(named, reads="Plus one")
+    verdict = judge(check, lambda x: 2 * x + 1, "s")
+    assert verdict.section == "Plus one"
+    assert verdict.shown(misconceptions=False, examples=True).section == "All"
+
+
+def test_a_card_tells_the_first_mistake_in_full_and_the_others_in_a_line():
+    verdict = judge(three_parts(), lambda x: x, "s")
+    told = [part.later for part in VerdictReport(verdict, "07").parts()]
+    assert told == [False, True, True]
+    page = VerdictCard(verdict, "07", lambda reads: f"#{reads}", {"UserWarning: slow": 3}).as_html()
+    first, *folded = page.split("<details>")
+    assert "<b>one</b>" in first
+    assert "the number is not the expected one" in first
+    assert [part.partition("</summary>")[0].partition("<b>")[2] for part in folded[:2]] == [
+        f"{part}</b> (0 of 1): the number is not the expected one" for part in ("two", "three")
+    ]
+    assert 'href="#2"' in folded[0]
+    assert "a warning while your code was checked" in folded[2]
+    assert "UserWarning: slow (3 times)" in folded[2]
+    assert 'To read: <a href="#1">' in page
+
+
+def test_a_line_about_a_mistake_has_its_end_and_not_the_case():
+    check = Check("f", {"one": 1, "two": 1}, reads="All")
+    check.reference(lambda x: 2 * x)
+    words = ", ".join(f"a step of {k} rows" for k in range(2, 9))
+    check.cases(lambda draw: [case(part, draw.integer(3, 9), shown=words) for part in check.parts])
+    _, second = VerdictReport(judge(check, lambda x: x, "s"), "07").parts()
+    assert second.brief == "the number is not the expected one"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x, y: x.mul_(2), "its input `x`; work on a new one"),
+        (lambda x, y: y.mul_(2), "its input `y`; work on a new one"),
+        (lambda x, y: (x.mul_(2), y.mul_(2)), "its inputs `x` and `y`; work on a new one each"),
+    ],
+)
+def test_which_input_was_changed_is_said(change, said):
+    def right(x, y):
+        return x + y
+
+    def wrong(x, y):
+        total = x + y
+        change(x, y)
+        return total
+
+    for keywords in (False, True):
+        check = Check("f", {"p": 1}, reads="All")
+        check.reference(right)
+
+        def cases(draw, keywords=keywords):
+            x, y = draw.tensor((2,)), draw.tensor((2,))
+            yield case("p", x, y=y) if keywords else case("p", x, y)
+
+        check.cases(cases)
+        assert judge(check, wrong, "s").parts[0].problem == f"the function changed {said}"
+
+
+def test_of_an_instance_the_input_of_its_method_is_named():
+    class Right:
+        def add(self, x):
+            return x + 1
+
+    class Wrong:
+        def add(self, x):
+            return x.add_(1)
+
+    def cases(draw):
+        x = draw.tensor((2,))
+        yield Case("p", lambda subject: subject().call("add", x))
+
+    check = Check("Right", {"p": 1}, reads="All")
+    check.reference(Right)
+    check.cases(cases)
+    assert "changed its input `x`" in judge(check, Wrong, "s").parts[0].problem

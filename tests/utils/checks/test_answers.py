@@ -104,7 +104,7 @@ W = "[wrong.w]\nedits = [['a', 'b']]\n"
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        (W + "earn = 1\n", 3, "unknown key 'earn': expected one of says, earns, breaks"),
+        (W + "earn = 1\n", 3, "unknown key 'earn': expected one of says, earns, reads, breaks"),
         (W + "uses = 'a'\n", 3, "unknown key 'uses'"),
         (W + "code = 'x = 1'\n", 1, "expected either code or edits, got both"),
         ("[right.r]\nuses = 'a'\n", 1, "expected either code or edits, got neither"),

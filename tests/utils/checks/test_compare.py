@@ -91,7 +91,7 @@ def test_different(got, want, kind):
 
 def test_a_range_is_no_list():
     said = str(compare(range(4, 8), [4, 5, 6, 7]))
-    assert said == "expected a list, got a range\nperhaps: `list(...)` makes a list of it"
+    assert said == "expected a list, got a range\nperhaps `list(...)` makes a list of it"
 
 
 @pytest.mark.parametrize("got", [[4, 5, 7], [4, 5]])
@@ -122,10 +122,10 @@ def test_nothing_in_a_container_lacks_no_return():
     ("got", "want", "said"),
     [
         (False, True, "expected True, got False"),
-        ("a", "b", "the wrong text"),
-        (1, 2, "the wrong number"),
-        (0.5, 2.5, "the wrong number"),
-        (torch.int8, torch.int16, "the wrong dtype: got torch.int8"),
+        ("a", "b", "the text is not the expected one"),
+        (1, 2, "the number is not the expected one"),
+        (0.5, 2.5, "the number is not the expected one"),
+        (torch.int8, torch.int16, "the dtype is not the expected one: got torch.int8"),
     ],
 )
 def test_a_single_value_that_is_wrong_is_told_in_plain_words(got, want, said):
@@ -149,8 +149,8 @@ def test_summary_and_guess_show_no_value():
 
 @pytest.mark.parametrize("got", [math.nan, math.inf, -math.inf, np.float64("nan")])
 def test_a_number_that_is_not_finite_is_shown_beside_one_that_is(got):
-    assert compare(got, 1.5).summary == f"the wrong number: got {float(got)}"
-    assert compare(2.5, math.inf).summary == "the wrong number"
+    assert compare(got, 1.5).summary == f"expected a finite number, got {float(got)}"
+    assert compare(2.5, math.inf).summary == "the number is not the expected one"
 
 
 def test_only_the_first_five_mismatches_are_listed():
