@@ -1,21 +1,25 @@
 """Let a notebook's cell end with one line where its traceback would say less.
 
-Two errors have nothing to trace: a stub that nobody has filled in, and a compilation on a machine
-that can't compile. The cell still ends in an error, for Run All and Validate.
+Three errors have nothing to trace: a stub that nobody has filled in, a compilation on a machine that
+can't compile, and a name that a cell above defines which this kernel has not run, as after a kernel
+died. The cell still ends in an error, for Run All and Validate.
 """
 
 from __future__ import annotations
 
 import os
+import symtable
 import traceback
 from typing import Any
 
 from IPython import get_ipython
 
 from utils.instruments.toolchain import NoCompiler, inductor_lacks, not_compiled
+from utils.notebook import history
+from utils.notebook.audience import NBGRADER
+from utils.notebook.course import own_notebook
+from utils.notebook.lab_file import UNREADABLE, cells_of, text_of
 
-# nbgrader sets it to "autograde" or "validate" where it runs a notebook.
-NBGRADER = "NBGRADER_EXECUTION"
 STUB = "write your answer here"  # what the stubs of a released lab raise, see nbgrader_config.py
 # What Inductor's errors say where it found no compiler, or the compiler no header.
 NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
@@ -24,7 +28,8 @@ NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 def install() -> None:
     shell = get_ipython()
     if shell is not None and os.environ.get(NBGRADER) != "autograde":
-        shell.set_custom_exc((RuntimeError,), _show)  # NotImplementedError is one
+        # NotImplementedError is a RuntimeError.
+        shell.set_custom_exc((RuntimeError, NameError), _show)
 
 
 def line_for(error: BaseException, trace: Any) -> str:
@@ -33,11 +38,46 @@ def line_for(error: BaseException, trace: Any) -> str:
         *_, (frame, _) = traceback.walk_tb(trace)
         name = frame.f_code.co_qualname
         return f"{name}: not written yet. Your answer takes the place of its `raise` line."
+    if type(error) is NameError and error.name and not_run_yet(error.name):
+        return (
+            f"`{error.name}` is not defined, as the cell above that defines it has not run in this "
+            "kernel. A kernel is empty when it starts, also after one died. Choose Run → Run All "
+            "Above Selected Cell, then run this cell again."
+        )
     if isinstance(error, NoCompiler):
         return str(error)
     if any(name in str(error) for name in NOT_COMPILED) and (lack := inductor_lacks()):
         return not_compiled(lack)
     return ""
+
+
+def not_run_yet(name: str) -> bool:
+    """Return whether a cell above the one that runs defines a name, and has not run to its end.
+
+    It is read from the notebook as it was last saved; False where that can't be read.
+    """
+    path, ran = own_notebook(), history.cells()
+    if path is None:
+        return False
+    try:
+        cells = [cell for cell in cells_of(path) if cell["cell_type"] == "code"]
+        above = {str(cell.get("id")): text_of(cell) for cell in cells}
+    except (OSError, *UNREADABLE):
+        return False
+    now = next(reversed(ran), "")
+    names = list(above)
+    above = {one: above[one] for one in names[: names.index(now) if now in above else len(names)]}
+    done = {one for one, cell in ran.items() if cell.finished}
+    return any(name in _defined(text) for one, text in above.items() if one not in done)
+
+
+def _defined(code: str) -> set[str]:
+    """Return the names that code gives a value; none of code that can't be read."""
+    try:
+        symbols = symtable.symtable(code, "cell", "exec").get_symbols()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return {one.get_name() for one in symbols if one.is_assigned() or one.is_imported()}
 
 
 def _show(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) -> None:
