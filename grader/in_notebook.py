@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,9 @@ def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
     Below it stands what to do now. Raises CellStopped when somebody stopped it, or after a verdict
-    that had to stop the answer: the next line of the cell would call the same code, without a limit;
-    LookupError if there is no such exercise; UserError if the setting ``lesson_url`` is not an
-    address.
+    that had to stop the answer: the next line of the cell would call the same code, without a
+    limit; LookupError if there is no such exercise; UserError if the setting ``lesson_url`` is not
+    an address.
     """
     # Imported here, because the service shows cards, and needs no torch for that.
     from grader.judging.catalogue import find_check
@@ -84,28 +85,30 @@ def show_verdict(name: str) -> None:
         ) from None
     card = VerdictCard(verdict, phase.number, link_to(phase, check.reads, Path.cwd()))
     card.show()
+    asked = partial(show_solution, opened=True)
+    what_now.show(name, VerdictReport._repr_mimebundle_(card), asked)
     if verdict.status in FULL and shell:
         with contextlib.suppress(LookupError):  # a class's own exercise may have none
             _display_solution(name)
-    what_now.show(name, VerdictReport._repr_mimebundle_(card), show_solution)
     if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
         raise CellStopped(f"{name}: a call did not end. The rest of this cell did not run.")
 
 
-def show_solution(name: str) -> None:
+def show_solution(name: str, opened: bool = False) -> None:
     """Display a worked solution of the exercise ``name``, or a model answer to a question in words.
 
-    It is folded. The learner's progress says that it was shown. Raises LookupError if there is no
-    such exercise or question, or no solution of it.
+    It is folded, unless it is ``opened``. The learner's progress says that it was shown. Raises
+    LookupError if there is no such exercise or question, or no solution of it.
     """
-    _display_solution(name)
+    _display_solution(name, opened)
     journal.shown(name)
 
 
-def _display_solution(name: str) -> None:
+def _display_solution(name: str, opened: bool = False) -> None:
     from grader.solutions import solution_of
 
-    display(Markdown(solution_of(name)))
+    page = solution_of(name)
+    display(Markdown(page.replace("<details>", "<details open>", 1) if opened else page))
 
 
 class VerdictCard(VerdictReport):

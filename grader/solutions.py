@@ -67,10 +67,7 @@ def model_answer(phase: PhasePaths, name: str) -> str:
     words, rubric = read_words(phase.folder / FILE).get(name), _rubrics(phase, name).get(name)
     if words is None or rubric is None:
         raise LookupError(f"there is no model answer to {name!r}")
-    points = [*map("{:g} point: ".format, rubric.points)] or [""] * len(rubric.boxes)
-    items = [
-        f"- {point}{' '.join(box.split())}" for point, box in zip(points, rubric.boxes, strict=True)
-    ]
+    items = [f"- {' '.join(box.split())}" for box in rubric.boxes]
     parts = [
         f"<details><summary>A model answer to <code>{name}</code>, and how it is marked</summary>",
         words.why,

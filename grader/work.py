@@ -11,8 +11,8 @@ copies lead to copies. When an original has changed, the changes are brought int
   exercise that is no longer asked and what was written into a copy of a cell.
 - An answer in a released lab comes into a copy without one, and stays there.
 
-Where a copy is missing and another notebook in ``work/`` has most of its cells, that one was perhaps
-renamed: it is named, nothing is moved, and no new copy is made.
+Where a copy is missing and another notebook in ``work/`` has most of its cells, that one was
+perhaps renamed: it is named, nothing is moved, and no new copy is made.
 
 Which original a copy has is in its own metadata; what the course has given to it so far lies in
 ``work/.originals``, since editors rewrite metadata. The copy as it was before the last change that
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Make or refresh every copy and print what was done; return 1 if one was not made or refreshed."""
+    """Make or refresh every copy, and print what was done; return 1 if one was left out."""
     made = 0
     left = False
     for original in sorted([*root.glob("notebooks/*.ipynb"), *root.glob("release/*/*.ipynb")]):

@@ -1,9 +1,9 @@
 """What a learner did in a notebook and the notebook doesn't keep.
 
 It is which cells of a lesson or a lab ran, and when, which drills were answered, and which worked
-solutions were looked at. It lies in ``work/.progress``, a file for each notebook, and only the start
-page of this copy of the course reads it. Whoever deletes the folder is a beginner again. Nothing is
-kept while the course is built or graded, outside of a copy with `work/`, or of other notebooks.
+solutions were looked at. It lies in ``work/.progress``, a file for each notebook, and the course
+alone reads it, on this machine. A learner who deletes the folder begins anew. Nothing is kept while
+the course is built or graded, without a folder `work/`, or of notebooks that are not the course's.
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ def read(name: str, root: Path = ROOT) -> Journal:
     Nothing is known where the file is missing or damaged.
     """
     kinds: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        with _file(name, root).open("rb") as file:
-            kinds = json.loads(file.read(MOST))
+    with suppress(OSError, ValueError), _file(name, root).open("rb") as file:
+        kinds = json.loads(file.read(MOST))
     found = Journal()
     for kind, kept in vars(found).items():
         entries = kinds.get(kind) if isinstance(kinds, dict) else None

@@ -1,8 +1,8 @@
 """Read a lab as it was last saved: its exercises, and what its verdicts say of the answers.
 
-Nothing is executed. An exercise is begun if its stub was replaced. It passes if the verdict below its
-graded cell grants all points to the answer that the file has; where there is no verdict, if every
-check below the answer ran after it and none ended in an error.
+Nothing is executed. An exercise is begun if its stub was replaced. It passes if the verdict below
+its graded cell grants all points to the answer that the file has; where there is no verdict, if
+every check below the answer ran after it and none ended in an error.
 """
 
 from __future__ import annotations

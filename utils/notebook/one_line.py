@@ -1,14 +1,15 @@
 """Let a notebook's cell end with one line where its traceback would say less.
 
-Three errors have nothing to trace: a stub that nobody has filled in, a compilation on a machine that
-can't compile, and a name that a cell above defines which this kernel has not run, as after a kernel
-died. The cell still ends in an error, for Run All and Validate.
+Three errors have nothing to trace: a stub that nobody has filled in, a compilation on a machine
+that can't compile, and a name of a cell above that this kernel has not run, as after a kernel died.
+The cell still ends in an error, for Run All and Validate.
 """
 
 from __future__ import annotations
 
 import os
 import symtable
+import textwrap
 import traceback
 from typing import Any
 
@@ -21,6 +22,7 @@ from utils.notebook.course import own_notebook
 from utils.notebook.lab_file import UNREADABLE, cells_of, text_of
 
 STUB = "write your answer here"  # what the stubs of a released lab raise, see nbgrader_config.py
+COLUMNS = 88  # JupyterLab would break a longer line in mid-word
 # What Inductor's errors say where it found no compiler, or the compiler no header.
 NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 
@@ -39,10 +41,11 @@ def line_for(error: BaseException, trace: Any) -> str:
         name = frame.f_code.co_qualname
         return f"{name}: not written yet. Your answer takes the place of its `raise` line."
     if type(error) is NameError and error.name and not_run_yet(error.name):
-        return (
-            f"`{error.name}` is not defined, as the cell above that defines it has not run in this "
-            "kernel. A kernel is empty when it starts, also after one died. Choose Run → Run All "
-            "Above Selected Cell, then run this cell again."
+        return textwrap.fill(
+            f"`{error.name}` is not defined: the cell above that defines it has not run in this "
+            "kernel, which is empty when it starts, also after one died. Choose Run → Run All "
+            "Above Selected Cell, then run this cell again.",
+            COLUMNS,
         )
     if isinstance(error, NoCompiler):
         return str(error)

@@ -1,7 +1,7 @@
 """Show a learner's own progress, from the labs as they were last saved and from the journal.
 
-Nothing is executed or sent. What counts in a lab stands in :mod:`utils.notebook.lab_file`; how far a
-lesson was read, in :mod:`utils.notebook.reading`.
+Nothing is executed or sent. What counts in a lab stands in :mod:`utils.notebook.lab_file`; how far
+a lesson was read, in :mod:`utils.notebook.reading`.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ class Progress:
             page = link_from_start(path, self.root)
             read = f'<a href="{escape(page)}">{read}</a>'
             if lesson:
-                read = f'<a href="{escape(f"{page}#cell-id={lesson.section}")}">{escape(lesson.title)}</a>'
-                read = f"{'read' if lesson.whole else 'read to'} {read}<br>{lesson}"
+                link = escape(f"{page}#cell-id={lesson.section}" if lesson.section else page)
+                place = f'<a href="{link}">{escape(lesson.title or phase.title)}</a>'
+                read = f"{'read, last' if lesson.whole else 'read to'} {place}<br>{lesson}"
         title = f"{phase.number:02d} {escape(phase.title)}"
         if (path := phase.lab(self.root)) is not None:
             title = f'<a href="{escape(link_from_start(path, self.root))}">{title}</a>'
@@ -123,8 +124,8 @@ def _words(sentence: str) -> str:
 def progress(root: Path | str = ROOT) -> Progress:
     """Read every lab and lesson under `root`, in `work/` or `release/`, in the order of the path.
 
-    An exercise counts wherever it was solved: in the learner's copy, in the lab as released, or in a
-    copy that was renamed. While the course is built no progress is read, because the result is
+    An exercise counts wherever it was solved: in the learner's copy, in the lab as released, or in
+    a copy that was renamed. While the course is built no progress is read, because the result is
     committed.
     """
     if building():
@@ -139,9 +140,10 @@ def progress(root: Path | str = ROOT) -> Progress:
         if paths := phase.labs(root):
             labs = [read_lab(phase, path) for path in paths]
             original = root / "release" / phase.name / f"{phase.name}.ipynb"
-            if labs[0].begun == 0 and (other := _renamed(original, root)) is not None:
+            if labs[0].begun == 0 and (other := looks_like(original, root)) is not None:
                 labs.append(read_lab(phase, other))
-                found.notes.append(what_to_do(original, other, root))
+                if labs[-1].begun or len(paths) == 1:  # an empty copy in its place needs no word
+                    found.notes.append(what_to_do(original, other, root))
             found.labs.append(_best(labs))
     found.lessons, found.shown = lessons, shown
     if old := [place for place in _copies(root) if _is_old(*place)]:
@@ -154,11 +156,6 @@ def progress(root: Path | str = ROOT) -> Progress:
     return found
 
 
-def _renamed(original: Path, root: Path) -> Path | None:
-    """Return a notebook that looks like the copy of a lab; None without one that is begun."""
-    return looks_like(original, root) if original.is_file() else None
-
-
 def _copies(root: Path) -> Iterator[tuple[Path, Path]]:
     for original in sorted([*root.glob("notebooks/*.ipynb"), *root.glob("release/*/*.ipynb")]):
         place = copy_of(original.relative_to(root))
@@ -167,7 +164,7 @@ def _copies(root: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _is_old(original: Path, mine: Path) -> bool:
-    """Whether a copy was made from another original than the one that is there; see grader/work.py."""
+    """Whether a copy was made from another original than this one, as grader/work.py notes it."""
     try:
         made_from = json.loads(mine.read_bytes())["metadata"]["open_the_hood"]["copy"]["of"]
     except (OSError, *UNREADABLE):
@@ -219,8 +216,8 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
     """Return where a learner goes on, in words, and the link from the start page.
 
     It is the exercise that was left in the lab on which they worked last, of those that are begun
-    and not done; or the lesson that they read last, if that was later and it is not read to its end;
-    if there is neither, the lesson of the first phase whose lab is not begun.
+    and not done; or the lesson that they read last, if that was later and it is not read to its
+    end; if there is neither, the lesson of the first phase whose lab is not begun.
     """
     known = {lab.phase: journal.read(lab.phase.name, root) for lab in labs.labs}
     open_labs = [lab for lab in labs.labs if lab.begun and lab.left]

@@ -36,7 +36,7 @@ class Reading:
 
 
 def read_lesson(phase: Phase, root: Path = ROOT) -> Reading | None:
-    """Return how far a phase's lesson was read; None where nothing of it ran, or it can't be read."""
+    """Return how far a phase's lesson was read; None where no cell is known to have run."""
     path = phase.lesson(root)
     done = journal.read(f"lesson_{phase.name}", root)
     if path is None or not done.cells:

@@ -1,4 +1,4 @@
-"""Find a learner's copy that has another name, or lies in another folder, than the course gave it."""
+"""Find a learner's copy whose name or folder is not the one that the course gave it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def what_to_do(original: Path, found: Path, root: Path = ROOT) -> str:
     name, copied = found.relative_to(root).as_posix(), place.as_posix()
     if (root / place).exists():
         return (
-            f"`{name}` looks like this one, too. What counts is `{copied}`: if your answers are in "
-            "the other, exchange the two names."
+            f"`{name}` looks like a copy, too, but what counts is `{copied}`. If your answers are "
+            "in the other, exchange the two names."
         )
     return (
         f"`{copied}` is not there, but `{name}` looks like it. If that is your copy, give it its "

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from IPython.display import display
 
 from utils.notebook import history, journal
 from utils.notebook.audience import can_move
-from utils.notebook.course import PHASES, ROOT, own_notebook
+from utils.notebook.course import PHASES, own_notebook
 from utils.notebook.lab_file import (
     RIGHT,
     UNREADABLE,
@@ -37,7 +38,7 @@ from utils.notebook.style import RIGHT as GREEN
 from utils.notebook.style import WRONG as RED
 
 BOX = (
-    "border-left:4px solid {edge};padding:2px 0 4px 14px;margin:-6px 0 8px;max-width:760px;"
+    "border-left:4px solid {edge};padding:2px 0 4px 14px;margin:0 0 8px;max-width:760px;"
     "line-height:1.5;font-size:var(--jp-ui-font-size1,13px);"
     "font-family:var(--jp-content-font-family,sans-serif);"
     "color:var(--jp-content-font-color1,inherit)"
@@ -45,7 +46,7 @@ BOX = (
 QUIET = "color:var(--jp-content-font-color2,inherit)"
 PAPER = (
     "margin:4px 0;padding:6px 10px;max-height:260px;overflow:auto;white-space:pre-wrap;"
-    "user-select:all;font-size:var(--jp-code-font-size,13px);color:inherit;"
+    "word-break:normal;overflow-wrap:anywhere;user-select:all;font-size:var(--jp-code-font-size,13px);color:inherit;"
     "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
 )
 BUTTON = (
@@ -53,6 +54,7 @@ BUTTON = (
     "border:1px solid var(--jp-border-color1,#999);"
     "background:var(--jp-layout-color2,transparent);color:inherit"
 )
+STARTED = time.time()  # this kernel, or nearly: a lab's first cell imports this module
 COPIES = (
     "navigator.clipboard.writeText(this.nextElementSibling.textContent)"
     ".then(() => { this.textContent = 'Copied' })"
@@ -79,13 +81,12 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
     elif status != "not attempted":
         said.append(_for_tutor(name, mine, str(card.get("text/plain", ""))))
     edge = GREEN if full else MUTED if status == "not attempted" else RED
-    more = not full and solution is not None
-    if more and not can_move():
+    if solution is not None and not full and not can_move():
         said.append(f"<div>{_by_hand(name)}</div>")
     page = f'<div style="{BOX.format(edge=edge)}">{"".join(said)}</div>'
     if said:
         display({"text/html": page, "text/plain": ""}, raw=True)
-    if more and can_move():
+    if solution is not None and not full and can_move():
         _button(name, solution)
 
 
@@ -97,67 +98,68 @@ def _cells(notebook: Path | None) -> list[dict[str, Any]]:
 
 
 def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
-    """Return sentences: of which answer a verdict that is given now is, and what stands against it."""
-    now = time.strftime("%H:%M:%S")
+    """Return sentences on a verdict that is given now: of which answer it is, and when."""
+    now = _moment(time.time())
     ran = history.cells()
-    answers = {str(stub.get("id", "")): text_of(stub) for stub in mine.stubs} if mine else {}
+    answers = (
+        {str(stub.get("id", "")): text_of(stub).strip() for stub in mine.stubs} if mine else {}
+    )
     found = [ran[one] for one in answers if one in ran]
     failed = [one for one in found if not one.finished]
-    said = []
+    said = f"Judged on {now}."
     if failed:
-        said.append(
-            f"The cell of your answer{_number(failed[-1])} ended in an error when it ran last, so "
-            "this verdict is of what it defined before."
+        said = (
+            f"Judged on {now}. The cell of your answer ended in an error when it ran last"
+            f"{_number(failed[-1])}, so this verdict is of what it had defined before."
         )
     elif found:
         last = max(found, key=lambda one: one.at)
-        at = time.strftime("%H:%M:%S", time.localtime(last.at))
-        said.append(
-            f"Judged at {now}: your answer as it ran at {at}{_number(last)}. If you change it, run "
-            "its cell and then this one."
+        which = f"your answer as it ran at {_moment(last.at).partition(', ')[2]}{_number(last)}"
+        said = f"Judged on {now}: {which}. After a change run its cell, then this one."
+        saved_anew = (
+            _saved_anew(ran[one], answers[one], notebook) for one in answers if one in ran
         )
-        saved = notebook.stat().st_mtime if notebook else 0
-        if any(
-            cell in ran and saved > ran[cell].at and ran[cell].source.strip() != text.strip()
-            for cell, text in answers.items()
-        ):
-            said[-1] = (
-                f"The notebook was saved with another answer than the one that ran at {at}"
-                f"{_number(last)}, which this verdict of {now} is of. Run the cell of your answer, "
+        if any(saved_anew):
+            said = (
+                f"Judged on {now}: {which}. The saved notebook has another answer: run its cell, "
                 "then this one."
             )
-    else:
-        said.append(f"Judged at {now}.")
-    if _course_changed():
-        said.append(
-            "The course was brought up to date after this kernel started: choose Kernel → Restart "
-            "Kernel, and run the cells above again."
-        )
-    return said
+    restart = (
+        "The course was brought up to date after this kernel started: choose Kernel → Restart "
+        "Kernel, then run the cells above again."
+    )
+    return [said, *([restart] if _course_changed() else [])]
+
+
+def _saved_anew(ran: history.Ran, text: str, notebook: Path | None) -> bool:
+    """Whether a notebook was saved, after a cell ran, with another text of it."""
+    if notebook is None or ran.source.strip() == text:
+        return False
+    return notebook.stat().st_mtime > ran.at
+
+
+def _moment(at: float) -> str:
+    day = time.localtime(at)
+    return f"{day.tm_mday} {time.strftime('%B, %H:%M:%S', day)}"
 
 
 def _number(ran: history.Ran) -> str:
-    return f" as [{ran.count}]" if ran.count else ""
+    return f" in [{ran.count}]" if ran.count else ""
 
 
 def _course_changed() -> bool:
-    """Whether a module of the course that this kernel imported is newer than its import."""
-    for module in list(sys.modules.values()):
+    """Whether a module of the course is newer than this kernel, which imported an older one."""
+    for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and file.startswith(f"{ROOT}/") and file.endswith(".py") and "/.venv/" not in file:
-            try:
-                if Path(file).stat().st_mtime > _started:
+        if name.partition(".")[0] in ("utils", "grader") and file:
+            with suppress(OSError):
+                if Path(file).stat().st_mtime > STARTED:
                     return True
-            except OSError:
-                continue
     return False
 
 
-_started = time.time()
-
-
 def _next(name: str, notebook: Path) -> str:
-    """Return a link to the next exercise of this notebook that is not done, or to what comes then."""
+    """Return a link to the next exercise of a notebook that is not done, or what comes then."""
     phase = next((one for one in PHASES if one.name in (notebook.stem, notebook.parent.name)), None)
     every = list(read_lab(phase or PHASES[0], notebook).exercises)
     here = next((number for number, one in enumerate(every) if one.name == name), -1)
@@ -212,8 +214,8 @@ def _fenced(text: str, language: str) -> str:
 
 def _by_hand(name: str) -> str:
     return (
-        f"<code>solution({name!r})</code> in a cell of your own shows the worked solution, and your "
-        "progress says so."
+        f"<code>solution({name!r})</code> in a cell of your own shows the worked solution, and "
+        "your progress says so."
     )
 
 
@@ -224,9 +226,10 @@ def _button(name: str, solution: Callable[[str], None]) -> None:
     button = widgets.Button(
         description="Show the solution",
         tooltip="Your progress on the start page says that it was shown",
-        layout=widgets.Layout(width="auto", margin="0 0 0 18px"),
+        layout=widgets.Layout(width="auto", margin="0 0 4px 18px"),
     )
     place = widgets.Output()
+    stack = widgets.VBox([button, place], layout=widgets.Layout(align_items="flex-start"))
 
     def clicked(_: object) -> None:
         button.disabled = True
@@ -235,5 +238,5 @@ def _button(name: str, solution: Callable[[str], None]) -> None:
 
     button.on_click(clicked)
     paper = f'<div style="{BOX.format(edge=RED)}">{_by_hand(name)}</div>'
-    bundle = {**widgets.VBox([button, place])._repr_mimebundle_(), "text/html": paper}
+    bundle = {**stack._repr_mimebundle_(), "text/html": paper}
     display(bundle | {"text/plain": ""}, raw=True)
