@@ -11,6 +11,7 @@ import html
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +24,7 @@ from grader.judging.report import PartWords, VerdictReport
 from grader.lesson_links import link_to
 from grader.verdict import FULL, Cause, Status, Verdict
 from grader.verify import judged
-from utils.notebook import cell_clock
+from utils.notebook import cell_clock, history, journal, what_now
 from utils.notebook.style import MUTED, RIGHT, WRONG
 
 # JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
@@ -52,14 +53,26 @@ class CellStopped(Exception):
 def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
-    Raises CellStopped when somebody stopped it, or after a verdict that had to stop the answer: the
-    next line of the cell would call the same code, without a limit; LookupError if there is no such
-    exercise; UserError if the setting ``lesson_url`` is not an address.
+    Below it stands what to do now. Raises CellStopped when somebody stopped it, or after a verdict
+    that had to stop the answer: the next line of the cell would call the same code, without a
+    limit; LookupError if there is no such exercise; UserError if the setting ``lesson_url`` is not
+    an address.
     """
     # Imported here, because the service shows cards, and needs no torch for that.
     from grader.judging.catalogue import find_check
 
-    phase, check = find_check(name)
+    try:
+        phase, check = find_check(name)
+    except LookupError:
+        from grader.solutions import question_in_words
+
+        if question_in_words(name) is None:
+            raise
+        print(
+            f"{name} is a question in words, which no program judges. When you have written your "
+            f"answer, solution({name!r}) shows one to compare it with."
+        )
+        return
     shell = get_ipython()
     defined = shell.user_ns if shell else {}
     missing = [one for one in check.names if one not in defined]
@@ -77,23 +90,32 @@ def show_verdict(name: str) -> None:
         ) from None
     where = Path.cwd()
     warned = Counter(f"{one.category.__name__}: {one.message}" for one in heard)
-    VerdictCard(verdict, phase.number, lambda reads: link_to(phase, reads, where), warned).show()
+    card = VerdictCard(verdict, phase.number, lambda reads: link_to(phase, reads, where), warned)
+    card.show()
+    asked = partial(show_solution, opened=True)
+    what_now.show(name, VerdictReport._repr_mimebundle_(card), asked)
     if verdict.status in FULL and shell:
         with contextlib.suppress(LookupError):  # a class's own exercise may have none
-            show_solution(name)
+            _display_solution(name)
     if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
         raise CellStopped(f"{name}: a call did not end. The rest of this cell did not run.")
 
 
-def show_solution(name: str) -> None:
-    """Display a worked solution of the exercise ``name``, folded.
+def show_solution(name: str, opened: bool = False) -> None:
+    """Display a worked solution of the exercise ``name``, or a model answer to a question in words.
 
-    Raises LookupError if there is no such exercise, or no worked solution of it.
+    It is folded, unless it is ``opened``. The learner's progress says that it was shown. Raises
+    LookupError if there is no such exercise or question, or no solution of it.
     """
-    from grader.judging.catalogue import find_check
-    from grader.solutions import worked
+    _display_solution(name, opened)
+    journal.shown(name)
 
-    display(Markdown(worked(*find_check(name))))
+
+def _display_solution(name: str, opened: bool = False) -> None:
+    from grader.solutions import solution_of
+
+    page = solution_of(name)
+    display(Markdown(page.replace("<details>", "<details open>", 1) if opened else page))
 
 
 class VerdictCard(VerdictReport):
@@ -122,6 +144,13 @@ class VerdictCard(VerdictReport):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return {**super()._repr_mimebundle_(**kwargs), "text/html": self.as_html()}
+
+    def show(self) -> None:
+        """Display the card, and note beside it in the notebook which cells it is of."""
+        if get_ipython() is None:
+            print(self)
+        else:
+            display(self, metadata=history.stamp())
 
     def as_html(self) -> str:
         """Return the card. Every text in it is escaped, because some are the learner's own."""

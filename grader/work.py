@@ -11,6 +11,9 @@ copies lead to copies. When an original has changed, the changes are brought int
   exercise that is no longer asked and what was written into a copy of a cell.
 - An answer in a released lab comes into a copy without one, and stays there.
 
+Where a copy is missing and another notebook in ``work/`` has most of its cells, that one was
+perhaps renamed: it is named, nothing is moved, and no new copy is made.
+
 Which original a copy has is in its own metadata; what the course has given to it so far lies in
 ``work/.originals``, since editors rewrite metadata. The copy as it was before the last change that
 a learner sees lies beside it.
@@ -39,6 +42,7 @@ from grader.cell_matching import name_of, settings
 from grader.metadata import COPY, EXECUTED, KEY
 from grader.whole_file import why_not_written, write_whole
 from utils.notebook.course import ROOT, WORK, copy_of
+from utils.notebook.renamed import looks_like, what_to_do
 
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
 RECORDS = ".originals"  # in work/, the folder with what the course has given to each copy
@@ -51,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Make or refresh every copy, and print what was done; return 1 if one was left as it is."""
+    """Make or refresh every copy, and print what was done; return 1 if one was left out."""
     made = 0
     left = False
     for original in sorted([*root.glob("notebooks/*.ipynb"), *root.glob("release/*/*.ipynb")]):
@@ -60,8 +64,13 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             continue
         try:
             new = not (root / place).exists()
-            done = refresh(original, root / place, root)
-            made += new
+            alike = looks_like(original, root) if new else None
+            if alike is None:
+                done = refresh(original, root / place, root)
+                made += new
+            else:
+                left = True
+                done = ["no copy was made", what_to_do(original, alike, root)]
         except UNREADABLE as error:
             left = True
             shown = original.relative_to(root)

@@ -38,7 +38,7 @@ show_next()
 # Phases 01 to 06 are the core, and each leans on those before it. 07 to 10 are the places the road leads to, and 00 stands by itself: it shows you your own machine. The hours are those of the lesson and those of the lab, and in brackets those of the lab's *further* exercises, which a class may leave out. Start with the first phase in the table that has links.
 
 # %% [markdown] tags=["needs-kernel"]
-# Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that pass.
+# Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that are right.
 
 # %%
 from utils.notebook.course import PHASES, show_contents
@@ -57,7 +57,7 @@ show_contents(states=progress().states)
 #
 # Open a lesson and its lab side by side (drag one tab to the right). In the lesson, say what a cell will print *before* you run it with <kbd>Shift</kbd>+<kbd>Enter</kbd>; the times you are wrong are what you came for. What answers a **Predict** is folded: the output until you run its cell, or click the three dots; the words below it until you open them. Most pictures take a tensor of your own: call them with one, and move their sliders.
 #
-# An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, which begins with `check(...)`: run it, and below it stands what grading would say, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. It tells which parts are right; where a mistake is one that people make, it names it, shows a call that fails, and links the section that clears it up. Once all of it is right, a worked solution lies below the verdict, folded: the code, why it is like that, and other ways to the same. (`solution("view_strides")`, from `utils.notebook.verdict`, shows one whenever you ask.) A class's copy may come without the checks; then the cell says so, and the feedback after grading tells you the same.
+# An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, which begins with `check(...)`: run it, and below it stands what grading would say, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. It tells which parts are right; where a mistake is one that people make, it names it, shows a call that fails, and links the section that clears it up. Once all of it is right, a worked solution lies below the verdict, folded: the code, why it is like that, and other ways to the same. Below a verdict stands what to do now: the next exercise, or, while something is not right yet, a text to copy for a tutor and a button that shows the solution. A question in words has no verdict: when you have written your answer, `solution("why_silent")`, from `utils.notebook.verdict`, shows one to compare it with, and how it is marked. A class's copy may come without the checks; then the cell says so, and the feedback after grading tells you the same.
 #
 # When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does.
 
@@ -72,7 +72,7 @@ show_check_command("01_tensors")
 # %% [markdown] tags=["needs-kernel"]
 # ## How far you are
 #
-# This reads your labs as you last saved them. It runs nothing, sends nothing and remembers nothing; a check that has passed is not a grade yet, but it is a good sign.
+# This reads your labs as you last saved them. What a notebook doesn't keep (which cells of a lesson you ran last, which drills you answered, which solutions you looked at) lies in `work/.progress`, on this machine alone; delete that folder, and it is forgotten. Nothing is sent. All points in a verdict are not a grade yet, but they are a good sign.
 
 # %% tags=["needs-kernel"]
 show_progress()

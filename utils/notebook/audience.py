@@ -12,6 +12,8 @@ import sys
 BUILD = "OPEN_THE_HOOD_BUILD"
 FRAMES = "OPEN_THE_HOOD_FRAMES"
 TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
+# nbgrader sets it to "autograde" or "validate" where it runs a notebook.
+NBGRADER = "NBGRADER_EXECUTION"
 
 
 def building() -> bool:

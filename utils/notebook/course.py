@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the folder that holds utils/, note
 NOTHING: Mapping[int, str] = MappingProxyType({})
 CLASS = "class.json"  # beside them in a class's archive: what `grader bundle` says of its rules
 WORK = "work"  # in it, the folder with the learner's copies
+NOTEBOOK = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
 LESSON = re.compile(r"\d\d_\w+\.ipynb")
 BACKQUOTED = re.compile(r"`([^`]+)`")
 FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)  # below a heading: a class may leave it out
@@ -74,6 +75,12 @@ def copy_of(notebook: PurePath) -> PurePath | None:
         case ("release", folder, name) if name.endswith(".ipynb"):
             return PurePath(WORK, folder, name)
     return None
+
+
+def own_notebook(root: Path = ROOT) -> Path | None:
+    """Return the notebook that this kernel belongs to, if it is one of the course's."""
+    path = Path(os.environ.get(NOTEBOOK, ""))
+    return path if path.suffix == ".ipynb" and root.resolve() in path.resolve().parents else None
 
 
 def _places(root: Path, notebook: PurePath) -> list[Path]:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from utils.notebook import journal
 from utils.notebook.audience import can_move
 from utils.notebook.figures import in_ipython
 from utils.notebook.style import INK, MUTED, RIGHT, RIGHT_TINT, WRONG, WRONG_TINT
@@ -88,6 +89,8 @@ def number(
         def answered(_: object) -> None:
             if field.value.strip():
                 tone, words = judge(field.value)
+                if tone != UNREAD:
+                    journal.drill(question, tone == RIGHT)
                 feedback.value = _card(tone, words)
 
         field.observe(answered, names="value")  # Enter, or leaving the field
@@ -135,6 +138,7 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
 
             def chosen(pressed: widgets.Button) -> None:
                 tone, words = verdict(option)
+                journal.drill(question, tone == RIGHT)
                 pressed.style.button_color = RIGHT_TINT if tone == RIGHT else WRONG_TINT
                 pressed.style.text_color = INK
                 feedback.value = _card(tone, f"{option}: {words}")

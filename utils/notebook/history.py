@@ -7,10 +7,14 @@ and not how it came about.
 
 from __future__ import annotations
 
+import hashlib
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from IPython import get_ipython
+
+STAMP = "open_the_hood"  # in an output's metadata
 
 
 @dataclass
@@ -20,6 +24,8 @@ class Ran:
     source: str
     finished: bool = True  # whether it ran to its end, or still runs
     bound: frozenset[str] = frozenset()  # names that had another value after it than before
+    count: int = 0  # the number that stands in brackets beside it; 0 if unknown
+    at: float = 0.0  # when it began, in seconds since 1970; 0 if unknown
 
 
 _cells: dict[str, Ran] = {}  # by id, in the order in which they were run last
@@ -36,11 +42,27 @@ def running() -> str:
     return next(reversed(_cells.values())).source if _cells else ""
 
 
+def mark(source: str) -> str:
+    """Return what stands for a cell's text in a stamp."""
+    return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def stamp() -> dict[str, Any]:
+    """Return what a verdict that is given now is of: metadata for its output in the notebook.
+
+    `at` is the time in seconds since 1970; `ran` has the marks of all cells as they ran last. A
+    cell that ended in an error is not among them: what it defined is an older text's.
+    """
+    ran = {mark(cell.source) for cell in _cells.values() if cell.finished}
+    return {STAMP: {"at": round(time.time()), "ran": sorted(ran)}}
+
+
 def begin(info: Any) -> None:
     """Keep the text of a cell; IPython calls this before each cell."""
     cell = info.cell_id or f"without-id-{len(_cells)}"
     _cells.pop(cell, None)
-    _cells[cell] = Ran(info.raw_cell)
+    count = getattr(get_ipython(), "execution_count", 0)
+    _cells[cell] = Ran(info.raw_cell, count=count, at=time.time())
 
 
 def end(result: Any) -> None:

@@ -1,13 +1,16 @@
 """Let a notebook's cell end with one line where its traceback would say less.
 
-Two errors have nothing to trace: a stub that nobody has filled in, and a compilation on a machine
-that can't compile. An error below a verdict in the same cell was traced where the answer was tried
-first, in the cell above. The cell still ends in an error, for Run All and Validate.
+Three errors have nothing to trace: a stub that nobody has filled in, a compilation on a machine
+that can't compile, and a name of a cell above that this kernel has not run, as after a kernel died.
+An error below a verdict in the same cell was traced where the answer was tried first, in the cell
+above. The cell still ends in an error, for Run All and Validate.
 """
 
 from __future__ import annotations
 
 import os
+import symtable
+import textwrap
 import traceback
 from typing import Any
 
@@ -15,10 +18,12 @@ from IPython import get_ipython
 
 from utils.instruments.toolchain import NoCompiler, inductor_lacks, not_compiled
 from utils.notebook import history
+from utils.notebook.audience import NBGRADER
+from utils.notebook.course import own_notebook
+from utils.notebook.lab_file import UNREADABLE, cells_of, text_of
 
-# nbgrader sets it to "autograde" or "validate" where it runs a notebook.
-NBGRADER = "NBGRADER_EXECUTION"
 STUB = "write your answer here"  # what the stubs of a released lab raise, see nbgrader_config.py
+COLUMNS = 88  # JupyterLab would break a longer line in mid-word
 # What Inductor's errors say where it found no compiler, or the compiler no header.
 NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 MOST = 200  # characters of an error's message
@@ -44,6 +49,13 @@ def line_for(error: BaseException, trace: Any) -> str:
         *_, (frame, _) = traceback.walk_tb(trace)
         name = frame.f_code.co_qualname
         return f"{name}: not written yet. Your answer takes the place of its `raise` line."
+    if type(error) is NameError and error.name and not_run_yet(error.name):
+        return textwrap.fill(
+            f"`{error.name}` is not defined: the cell above that defines it has not run in this "
+            "kernel, which is empty when it starts, also after one died. Choose Run → Run All "
+            "Above Selected Cell, then run this cell again.",
+            COLUMNS,
+        )
     if isinstance(error, NoCompiler):
         return str(error)
     if any(name in str(error) for name in NOT_COMPILED) and (lack := inductor_lacks()):
@@ -64,6 +76,35 @@ def _below_verdict(error: BaseException, trace: Any) -> str:
     where = f" (in `{names[-1]}`)" if names and names[-1] != "<module>" else ""
     said = str(error).strip().partition("\n")[0][:MOST]
     return f"{type(error).__name__}: {said}{where}. The rest of this cell did not run."
+
+
+def not_run_yet(name: str) -> bool:
+    """Return whether a cell above the one that runs defines a name, and has not run to its end.
+
+    It is read from the notebook as it was last saved; False where that can't be read.
+    """
+    path, ran = own_notebook(), history.cells()
+    if path is None:
+        return False
+    try:
+        cells = [cell for cell in cells_of(path) if cell["cell_type"] == "code"]
+        above = {str(cell.get("id")): text_of(cell) for cell in cells}
+    except (OSError, *UNREADABLE):
+        return False
+    now = next(reversed(ran), "")
+    names = list(above)
+    above = {one: above[one] for one in names[: names.index(now) if now in above else len(names)]}
+    done = {one for one, cell in ran.items() if cell.finished}
+    return any(name in _defined(text) for one, text in above.items() if one not in done)
+
+
+def _defined(code: str) -> set[str]:
+    """Return the names that code gives a value; none of code that can't be read."""
+    try:
+        symbols = symtable.symtable(code, "cell", "exec").get_symbols()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return {one.get_name() for one in symbols if one.is_assigned() or one.is_imported()}
 
 
 def _show(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) -> None:

@@ -1,122 +1,175 @@
-"""Read a learner's own progress from the labs as they were last saved.
+"""Show a learner's own progress, from the labs as they were last saved and from the journal.
 
-Nothing is executed, sent or stored: only the saved notebook is read. An exercise counts as begun if
-its stub was replaced, and as passing if every visible check below it ran after it, none of them
-ended in an error, and a verdict below the graded cell, if there is one, grants all points.
+Nothing is executed or sent. What counts in a lab stands in :mod:`utils.notebook.lab_file`; how far
+a lesson was read, in :mod:`utils.notebook.reading`.
 """
 
 from __future__ import annotations
 
-import ast
+import hashlib
 import json
-import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
+from utils.notebook import journal
 from utils.notebook.audience import building
-from utils.notebook.course import FURTHER, PHASES, ROOT, Phase, link_from_start
+from utils.notebook.course import PHASES, ROOT, Phase, copy_of, link_from_start
+from utils.notebook.lab_file import UNREADABLE, Exercise, LabProgress, counts, read_lab
+from utils.notebook.reading import Reading, read_lesson
+from utils.notebook.renamed import looks_like, what_to_do
 from utils.notebook.style import VIEW
 
-# The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
-VERDICT = "application/vnd.open-the-hood.verdict+json"
-RIGHT = ("right", "right as far as run")
-HEADING = re.compile(r"##\s+(.+)")
+LEFT = "text-align:left;vertical-align:top;white-space:normal"
 
 
-@dataclass(frozen=True)
-class Exercise:
-    """One exercise of a lab as it was saved."""
-
-    name: str  # of its graded cell
-    begun: bool  # whether its stub was replaced
-    passing: bool  # whether all its checks passed
-    title: str = ""  # the heading above it, and
-    section: str = ""  # the id of the cell with it; empty if there is none
-    further: bool = False  # whether a class may leave it out
-    path: Path | None = field(default=None, compare=False)  # the file that it was read from
-
-
-@dataclass(frozen=True)
-class LabProgress:
-    """One lab as it was saved."""
-
-    phase: Phase
-    exercises: tuple[Exercise, ...] = ()
-    trouble: str = ""  # why it could not be read; else empty
-    saved: float = 0.0  # when it was saved, in seconds since 1970
-
-    @property
-    def begun(self) -> int:
-        return sum(exercise.begun for exercise in self.exercises)
-
-    @property
-    def passing(self) -> int:
-        return sum(exercise.passing for exercise in self.exercises)
-
-    @property
-    def left(self) -> list[Exercise]:
-        """What the lab still asks for: the exercises that don't pass, without further ones."""
-        return [one for one in self.exercises if not one.passing and not one.further]
-
-    def __str__(self) -> str:
-        if self.trouble:
-            return self.trouble
-        if not self.begun:
-            return f"{len(self.exercises)} exercises, none begun"
-        counts = f"{self.passing} of {len(self.exercises)} exercises pass their checks"
-        waiting = [e.name for e in self.exercises if e.begun and not e.passing]
-        return counts + (f"; begun: {', '.join(waiting)}" if waiting else "")
-
-
+@dataclass
 class Progress:
-    """How far each lab is. Shown as a table in a notebook, as lines of text anywhere else."""
+    """How far each lab and lesson is: a table in a notebook, lines of text anywhere else."""
 
-    def __init__(self, labs: list[LabProgress]) -> None:
-        self.labs = labs
+    labs: list[LabProgress]
+    lessons: Mapping[int, Reading] = field(default_factory=dict)  # by the phase's number
+    notes: list[str] = field(default_factory=list)  # sentences: what is not as it should be
+    shown: Mapping[str, float] = field(default_factory=dict)  # exercises solved by the solution
+    root: Path = ROOT
 
     @property
     def done(self) -> tuple[int, ...]:
-        return tuple(lab.phase.number for lab in self.labs if lab.exercises and not lab.left)
+        return tuple(lab.phase.number for lab in self.labs if lab.judged and not lab.left)
 
     @property
     def states(self) -> dict[int, str]:
         """How far each phase is, such as "4 of 11", by its number; those begun alone."""
         return {
-            lab.phase.number: f"{lab.passing} of {len(lab.exercises)}"
+            lab.phase.number: f"{lab.passing} of {len(lab.judged)}"
             for lab in self.labs
             if lab.begun
         }
 
+    def hours_left(self, lab: LabProgress) -> float:
+        """Return the hours that a phase still takes, without what its lab calls further."""
+        lesson = self.lessons.get(lab.phase.number)
+        reading, solving = lab.phase.hours
+        return reading * (1 - (lesson.share if lesson else 0)) + solving * (1 - lab.done_share)
+
     def __repr__(self) -> str:
-        lines = [f"{lab.phase.number:02d} {lab.phase.title}: {lab}" for lab in self.labs]
-        return "\n".join(lines) or "There is no lab here yet."
+        lines = []
+        for lab in self.labs:
+            lesson = self.lessons.get(lab.phase.number)
+            read = f"lesson read to “{lesson.title}” ({lesson}); " if lesson else ""
+            what, shown = self._shown(lab)
+            more = f"; {what}: {', '.join(one.name for one in shown)}" if shown else ""
+            lines.append(f"{lab.phase.number:02d} {lab.phase.title}: {read}{lab}{more}")
+        rest = [self._sum(), *self.notes] if self.labs else ["There is no lab here yet."]
+        return "\n".join([*lines, *rest])
 
     def _repr_html_(self) -> str:
         if not self.labs:
             return "<p>There is no lab here yet.</p>"
-        rows = "".join(
-            f'<tr><td style="text-align:left">{lab.phase.number:02d} {escape(lab.phase.title)}</td>'
-            f"<td>{_bar(lab)}</td>"
-            f'<td style="text-align:left">{escape(str(lab))}</td></tr>'
-            for lab in self.labs
-        )
-        return f"<table><tbody>{rows}</tbody></table>"
+        names = "Phase", "Lesson", "Lab", "Hours left"
+        head = "".join(f'<th scope="col" style="{LEFT}">{name}</th>' for name in names)
+        rows = "".join(f"<tr>{''.join(self._row(lab))}</tr>" for lab in self.labs)
+        said = "".join(f"<p>{_words(one)}</p>" for one in [self._sum(), *self.notes])
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{said}"
+
+    def _row(self, lab: LabProgress) -> Iterator[str]:
+        phase, lesson = lab.phase, self.lessons.get(lab.phase.number)
+        read = "not begun"
+        if (path := phase.lesson(self.root)) is not None:
+            page = link_from_start(path, self.root)
+            read = f'<a href="{escape(page)}">{read}</a>'
+            if lesson:
+                link = escape(f"{page}#cell-id={lesson.section}" if lesson.section else page)
+                place = f'<a href="{link}">{escape(lesson.title or phase.title)}</a>'
+                read = f"{'read, last' if lesson.whole else 'read to'} {place}<br>{lesson}"
+        title = f"{phase.number:02d} {escape(phase.title)}"
+        if (path := phase.lab(self.root)) is not None:
+            title = f'<a href="{escape(link_from_start(path, self.root))}">{title}</a>'
+        hours = self.hours_left(lab)
+        for content in (title, read, self._lab(lab), f"{hours:.1f}" if hours else "–"):
+            yield f'<td style="{LEFT}">{content}</td>'
+
+    def _lab(self, lab: LabProgress) -> str:
+        if lab.trouble or not lab.begun:
+            return f"{_bar(lab)} {escape(str(lab))}"
+        lines = [f"{_bar(lab)} {escape(counts(lab.judged, with_exercises=True))}"]
+        for what, some in [*lab.groups(), self._shown(lab)]:
+            links = ", ".join(map(self._link, some))
+            lines += [f"{escape(what)}: {links}"] if some else []
+        return "<br>".join(lines)
+
+    def _link(self, one: Exercise) -> str:
+        name = escape(one.title or one.name)
+        return f'<a href="{escape(link_to(one, self.root))}">{name}</a>' if one.path else name
+
+    def _shown(self, lab: LabProgress) -> tuple[str, list[Exercise]]:
+        return "solution shown", [one for one in lab.exercises if one.name in self.shown]
+
+    def _sum(self) -> str:
+        """Return what is done of the course, and the hours that are left, in a sentence."""
+        judged = [one for lab in self.labs for one in lab.judged]
+        hours = sum(map(self.hours_left, self.labs))
+        shown = sum(one.points for one in judged if one.name in self.shown and one.passing)
+        more = f", {shown:g} of them after the solution was shown" if shown else ""
+        return f"{counts(judged)}{more}; about {hours:.0f} hours are left."
+
+
+def _words(sentence: str) -> str:
+    """Return a sentence as HTML, with what stands between backquotes as code."""
+    parts = escape(sentence).split("`")
+    return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
 
 
 def progress(root: Path | str = ROOT) -> Progress:
-    """Read every lab under `root`, with its work/ or release/, in the order of the path.
+    """Read every lab and lesson under `root`, in `work/` or `release/`, in the order of the path.
 
-    An exercise counts wherever it was solved: in the learner's copy, or in the lab as released.
-    While the course is built no progress is read, because the result is committed.
+    An exercise counts wherever it was solved: in the learner's copy, in the lab as released, or in
+    a copy that was renamed. While the course is built no progress is read, because the result is
+    committed.
     """
     if building():
         return Progress([])
-    places = [(phase, phase.labs(Path(root))) for phase in PHASES]
-    return Progress(
-        [_best([read_lab(phase, path) for path in paths]) for phase, paths in places if paths]
-    )
+    root = Path(root)
+    found = Progress([], root=root)
+    lessons, shown = {}, {}
+    for phase in PHASES:
+        if (reading := read_lesson(phase, root)) is not None:
+            lessons[phase.number] = reading
+        shown.update(journal.read(phase.name, root).shown)
+        if paths := phase.labs(root):
+            labs = [read_lab(phase, path) for path in paths]
+            original = root / "release" / phase.name / f"{phase.name}.ipynb"
+            if labs[0].begun == 0 and (other := looks_like(original, root)) is not None:
+                labs.append(read_lab(phase, other))
+                if labs[-1].begun or len(paths) == 1:  # an empty copy in its place needs no word
+                    found.notes.append(what_to_do(original, other, root))
+            found.labs.append(_best(labs))
+    found.lessons, found.shown = lessons, shown
+    if old := [place for place in _copies(root) if _is_old(*place)]:
+        names = ", ".join(f"`{mine.relative_to(root).as_posix()}`" for _, mine in old)
+        found.notes.append(
+            f"The course has newer texts than {names}. To bring them in, run "
+            "`python -m grader.work` in the course's folder, and open these notebooks again: your "
+            "answers stay."
+        )
+    return found
+
+
+def _copies(root: Path) -> Iterator[tuple[Path, Path]]:
+    for original in sorted([*root.glob("notebooks/*.ipynb"), *root.glob("release/*/*.ipynb")]):
+        place = copy_of(original.relative_to(root))
+        if place is not None and (root / place).is_file():
+            yield original, root / place
+
+
+def _is_old(original: Path, mine: Path) -> bool:
+    """Whether a copy was made from another original than this one, as grader/work.py notes it."""
+    try:
+        made_from = json.loads(mine.read_bytes())["metadata"]["open_the_hood"]["copy"]["of"]
+    except (OSError, *UNREADABLE):
+        return False  # another tool wrote it: nothing is known
+    return bool(made_from != hashlib.sha256(original.read_bytes()).hexdigest()[:12])
 
 
 def _best(found: list[LabProgress]) -> LabProgress:
@@ -162,19 +215,26 @@ def show_next(root: Path | str = ROOT) -> None:
 def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
     """Return where a learner goes on, in words, and the link from the start page.
 
-    It is the first exercise that does not pass, further ones left out, in the lab that was saved
-    last of those that are begun and not done; if there is none, the lesson of the first phase whose
-    lab is not begun.
+    It is the exercise that was left in the lab on which they worked last, of those that are begun
+    and not done; or the lesson that they read last, if that was later and it is not read to its
+    end; if there is neither, the lesson of the first phase whose lab is not begun.
     """
+    known = {lab.phase: journal.read(lab.phase.name, root) for lab in labs.labs}
     open_labs = [lab for lab in labs.labs if lab.begun and lab.left]
-    if open_labs:
-        lab = max(open_labs, key=lambda one: one.saved)
-        exercise = lab.left[0]
+    worked = {lab.phase: max(lab.saved, known[lab.phase].at) for lab in open_labs}
+    lab = max(open_labs, key=lambda one: worked[one.phase], default=None)
+    phase = _read_last(labs)
+    if phase is not None and (lab is None or labs.lessons[phase.number].at > worked[lab.phase]):
+        reading, page = labs.lessons[phase.number], phase.lesson(root)
+        assert page is not None  # it was read
+        words = f"Continue: lesson {phase.number:02d}, {reading.title or phase.title}"
+        section = f"#cell-id={reading.section}" if reading.section else ""
+        return words, link_from_start(page, root) + section
+    if lab is not None:
+        exercise = exercise_left(lab, known[lab.phase].last)
         words = f"Continue: lab {lab.phase.number:02d}, {exercise.title or exercise.name}"
-        assert exercise.path is not None  # it was read
-        section = f"#cell-id={exercise.section}" if exercise.section else ""
-        return words, link_from_start(exercise.path, root) + section
-    finished = {lab.phase.number for lab in labs.labs if lab.begun}
+        return words, link_to(exercise, root)
+    finished = {one.phase.number for one in labs.labs if one.begun}
     for phase in PHASES:
         lesson = phase.lesson(root)
         if lesson is not None and phase.number not in finished:
@@ -184,76 +244,36 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
     return "Every lab passes its checks: read on in the sources", "../README.md"
 
 
-def read_lab(phase: Phase, path: Path) -> LabProgress:
-    """Read one saved lab. A file that is no notebook is reported, never raised."""
-    try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        exercises = tuple(replace(one, path=path) for one in _exercises(cells))
-        saved = path.stat().st_mtime
-    except OSError as error:
-        return LabProgress(phase, trouble=f"cannot be opened: {error.strerror}")
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return LabProgress(
-            phase,
-            trouble=f"{path.name} is not a readable notebook; "
-            "take a fresh copy of the lab, or an older one of yours",
-        )
-    return LabProgress(phase, exercises, saved=saved)
+def _read_last(labs: Progress) -> Phase | None:
+    """Return the phase whose lesson was read last and not to its end; None if there is none."""
+    begun = {n: reading for n, reading in labs.lessons.items() if not reading.whole}
+    last = max(begun, key=lambda number: begun[number].at, default=None)
+    return next((phase for phase in PHASES if phase.number == last), None)
 
 
-def _exercises(cells: list[dict[str, Any]]) -> list[Exercise]:
-    """Group code cells into exercises: stubs and checks, up to and with the graded cell."""
-    title, section, further = "", "", False
-    found: list[Exercise] = []
-    stubs: list[dict[str, Any]] = []
-    checks: list[dict[str, Any]] = []
-    for cell in cells:
-        if cell["cell_type"] != "code":
-            if heading := HEADING.match(_text(cell["source"])):
-                title, section = heading[1].strip(), str(cell.get("id", ""))
-                further = FURTHER.search(_text(cell["source"])) is not None
-            continue
-        marks = cell.get("metadata", {}).get("nbgrader", {})
-        if marks.get("solution"):
-            stubs.append(cell)
-        elif stubs and _text(cell["source"]).strip():
-            checks.append(cell)
-        if marks.get("grade") and checks:
-            begun = all(map(_is_filled, stubs))
-            passing = begun and all(_ran_well(check, after=stubs) for check in checks)
-            name = str(marks["grade_id"])
-            found.append(Exercise(name, begun, passing, title, section, further))
-            stubs, checks = [], []
-    return found
+def exercise_left(lab: LabProgress, last: str) -> Exercise:
+    """Return the exercise of a lab at which a learner goes on.
+
+    It is the one whose cell ran last, if that is not done; else the next one after it that is not
+    done. Where no cell is known to have run, the last exercise that is begun takes its place.
+
+    Args:
+        lab: a lab that is not done.
+        last: the id of the cell that ran last; empty if unknown.
+    """
+    every = lab.exercises
+    begun = [number for number, one in enumerate(every) if one.begun]
+    ran = [number for number, one in enumerate(every) if last and last in one.cells]
+    start = (ran or begun[-1:] or [0])[0]
+    left = [(number < start, number) for number, one in enumerate(every) if one in lab.left]
+    return every[min(left)[1]]
 
 
-def _is_filled(stub: dict[str, Any]) -> bool:
-    """A stub has `raise NotImplementedError` until it is replaced."""
-    try:
-        tree = ast.parse(_text(stub["source"]))
-    except (SyntaxError, ValueError):
-        return True  # a release always parses, so somebody has been writing here
-    return not any(
-        isinstance(node, ast.Raise)
-        and node.exc is not None
-        and "NotImplementedError" in ast.dump(node.exc)
-        for node in ast.walk(tree)
-    )
-
-
-def _ran_well(check: dict[str, Any], after: list[dict[str, Any]]) -> bool:
-    """Whether the check's saved run came after its stubs' and ended well."""
-    count = check.get("execution_count")
-    if count is None or any((stub.get("execution_count") or 0) > count for stub in after):
-        return False
-    outputs = check.get("outputs", [])
-    verdicts = [output["data"][VERDICT] for output in outputs if VERDICT in output.get("data", {})]
-    failed = any(output.get("output_type") == "error" for output in outputs)
-    return not failed and all(verdict["status"] in RIGHT for verdict in verdicts)
-
-
-def _text(source: str | list[str]) -> str:
-    return source if isinstance(source, str) else "".join(source)
+def link_to(exercise: Exercise, root: Path = ROOT) -> str:
+    """Return the link from the start page to an exercise of a file that was read."""
+    assert exercise.path is not None
+    section = f"#cell-id={exercise.section}" if exercise.section else ""
+    return link_from_start(exercise.path, root) + section
 
 
 def _bar(lab: LabProgress) -> str:
@@ -262,7 +282,7 @@ def _bar(lab: LabProgress) -> str:
     What isn't filled is transparent, so that in a dark theme, too, the fullest stands out.
     """
     squares = []
-    for exercise in lab.exercises:
+    for exercise in lab.judged:
         full = 100 if exercise.passing else 50 if exercise.begun else 0
         squares.append(
             f'<span title="{escape(exercise.name)}" style="display:inline-block;width:12px;'

@@ -34,8 +34,8 @@ from urllib.parse import quote
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
-from utils.notebook import cell_clock, history
-from utils.notebook.course import ROOT, WORK
+from utils.notebook import cell_clock, history, what_now
+from utils.notebook.course import NOTEBOOK, ROOT, WORK
 from utils.notebook.one_line import STUB
 
 ADDRESS = "OPEN_THE_HOOD_SERVICE"
@@ -47,7 +47,6 @@ MOST_CELLS = 500
 # What stands in an answer that nobody has begun.
 STUBS = (f'NotImplementedError("{STUB}")', "*Write your answer here.*")
 REQUEST = "regrade:"  # begins a text cell that asks for one
-FILE = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
 P = ParamSpec("P")
 
 
@@ -89,7 +88,8 @@ def show_verdict(name: str) -> None:
     if said["state"] == "replaced":
         print("A newer check of yours took the place of this one.")
     elif said["card"]:
-        display(said["card"], raw=True)
+        display(said["card"], raw=True, metadata=history.stamp())
+        what_now.show(name, said["card"])
     else:
         print(f"There is no verdict after {PATIENCE:.0f} s. Try again later.")
 
@@ -139,7 +139,7 @@ def submit(notebook: str = "", again: bool = False) -> None:
         notebook: a lab such as `"01_tensors"`, whose notebook lies in `work/`, or a path.
         again: whether to hand in a second time without being asked.
     """
-    here = Path(os.environ.get(FILE, ""))
+    here = Path(os.environ.get(NOTEBOOK, ""))
     path = _notebook(notebook) if notebook else here
     try:
         data = path.read_bytes()

@@ -22,6 +22,7 @@ from utils.notebook.course import ROOT, copy_of
 
 JUDGES = "grader.in_notebook"
 VERIFY = "verify("  # what the instructor's copy of a graded cell calls itself
+UNSOLVED = "This copy of the course does not have the solutions."
 ABSENT = (
     "This copy of the course does not have the checks, so there is no verdict here. When your work "
     "is graded, the feedback says for each part whether it is right, what went wrong, and what to "
@@ -60,7 +61,7 @@ def check(name: str) -> None:
     service, where the environment names one. Raises LookupError if the course has no exercise of
     this name.
     """
-    if judges := _judges():
+    if judges := _judges(ABSENT):
         judges.show_verdict(name)
         one_line.after_verdict()
 
@@ -68,14 +69,15 @@ def check(name: str) -> None:
 def solution(name: str) -> None:
     """Show a worked solution of the exercise `name` behind a fold: code, reasons, other ways.
 
-    :func:`check` shows it below a full verdict. In a copy of the course without the checks there
-    is none.
+    :func:`check` shows it below a full verdict. Of a question in words it is a model answer and how
+    it is marked. The start page says of which exercises it was shown before they were right. In a
+    class's copy of the course, which does not have the checks, there is none.
     """
-    if judges := _judges():
+    if judges := _judges(UNSOLVED):
         judges.show_solution(name)
 
 
-def _judges() -> Any:
+def _judges(absent: str) -> Any:
     """The module that judges here; None, and say so, where the course has no checks.
 
     Grading judges by itself, and Validate runs the visible examples alone: None there, too.
@@ -85,7 +87,7 @@ def _judges() -> Any:
     if service.address():
         return service
     if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
-        print(ABSENT)
+        print(absent)
         return None
     return importlib.import_module(JUDGES)
 

@@ -1,0 +1,242 @@
+"""What stands below a verdict: of which answer it is, and what to do now.
+
+After a right answer it is the next exercise. After another it is a text for a tutor, which has the
+question, the code that was judged and the verdict, and, where this copy of the course may show
+worked solutions, a button that shows one. The course's own state is told where it matters, in one
+sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from IPython.display import display
+
+from utils.notebook import history, journal
+from utils.notebook.audience import can_move
+from utils.notebook.course import PHASES, own_notebook
+from utils.notebook.lab_file import (
+    RIGHT,
+    UNREADABLE,
+    VERDICT,
+    Exercise,
+    Group,
+    cells_of,
+    groups,
+    read_lab,
+    text_of,
+)
+from utils.notebook.style import MUTED
+from utils.notebook.style import RIGHT as GREEN
+from utils.notebook.style import WRONG as RED
+
+BOX = (
+    "border-left:4px solid {edge};padding:2px 0 4px 14px;margin:0 0 8px;max-width:760px;"
+    "line-height:1.5;font-size:var(--jp-ui-font-size1,13px);"
+    "font-family:var(--jp-content-font-family,sans-serif);"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+QUIET = "color:var(--jp-content-font-color2,inherit)"
+PAPER = (
+    "margin:4px 0;padding:6px 10px;max-height:260px;overflow:auto;white-space:pre-wrap;"
+    "word-break:normal;overflow-wrap:anywhere;user-select:all;font-size:var(--jp-code-font-size,13px);color:inherit;"
+    "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
+)
+BUTTON = (
+    "font:inherit;cursor:pointer;padding:2px 10px;border-radius:4px;"
+    "border:1px solid var(--jp-border-color1,#999);"
+    "background:var(--jp-layout-color2,transparent);color:inherit"
+)
+STARTED = time.time()  # this kernel, or nearly: a lab's first cell imports this module
+COPIES = (
+    "navigator.clipboard.writeText(this.nextElementSibling.textContent)"
+    ".then(() => { this.textContent = 'Copied' })"
+)
+
+
+def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None = None) -> None:
+    """Display what to do after the verdict on an exercise.
+
+    Args:
+        name: of the exercise.
+        card: the verdict's MIME data: its text, and the verdict itself.
+        solution: shows the worked solution of an exercise; None where there is none to show.
+    """
+    status = card.get(VERDICT, {}).get("status", "")
+    full = status in RIGHT
+    notebook = own_notebook()
+    cells = _cells(notebook)
+    mine = next((one for one in groups(cells) if one.name == name), None)
+    said = [f'<div style="{QUIET}">{one}</div>' for one in _of_which(mine, notebook)]
+    if full:
+        journal.right(name)
+        said += [f"<div>{_next(name, notebook)}</div>"] if notebook else []
+    elif status != "not attempted":
+        said.append(_for_tutor(name, mine, str(card.get("text/plain", ""))))
+    edge = GREEN if full else MUTED if status == "not attempted" else RED
+    if solution is not None and not full and not can_move():
+        said.append(f"<div>{_by_hand(name)}</div>")
+    page = f'<div style="{BOX.format(edge=edge)}">{"".join(said)}</div>'
+    if said:
+        display({"text/html": page, "text/plain": ""}, raw=True)
+    if solution is not None and not full and can_move():
+        _button(name, solution)
+
+
+def _cells(notebook: Path | None) -> list[dict[str, Any]]:
+    try:
+        return cells_of(notebook) if notebook else []
+    except (OSError, *UNREADABLE):
+        return []
+
+
+def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
+    """Return sentences on a verdict that is given now: of which answer it is, and when."""
+    now = _moment(time.time())
+    ran = history.cells()
+    answers = (
+        {str(stub.get("id", "")): text_of(stub).strip() for stub in mine.stubs} if mine else {}
+    )
+    found = [ran[one] for one in answers if one in ran]
+    failed = [one for one in found if not one.finished]
+    said = f"Judged on {now}."
+    if failed:
+        said = (
+            f"Judged on {now}. The cell of your answer ended in an error when it ran last"
+            f"{_number(failed[-1])}, so this verdict is of what it had defined before."
+        )
+    elif found:
+        last = max(found, key=lambda one: one.at)
+        which = f"your answer as it ran at {_moment(last.at).partition(', ')[2]}{_number(last)}"
+        said = f"Judged on {now}: {which}. After a change run its cell, then this one."
+        saved_anew = (
+            _saved_anew(ran[one], answers[one], notebook) for one in answers if one in ran
+        )
+        if any(saved_anew):
+            said = (
+                f"Judged on {now}: {which}. The saved notebook has another answer: run its cell, "
+                "then this one."
+            )
+    restart = (
+        "The course was brought up to date after this kernel started: choose Kernel → Restart "
+        "Kernel, then run the cells above again."
+    )
+    return [said, *([restart] if _course_changed() else [])]
+
+
+def _saved_anew(ran: history.Ran, text: str, notebook: Path | None) -> bool:
+    """Whether a notebook was saved, after a cell ran, with another text of it."""
+    if notebook is None or ran.source.strip() == text:
+        return False
+    return notebook.stat().st_mtime > ran.at
+
+
+def _moment(at: float) -> str:
+    day = time.localtime(at)
+    return f"{day.tm_mday} {time.strftime('%B, %H:%M:%S', day)}"
+
+
+def _number(ran: history.Ran) -> str:
+    return f" in [{ran.count}]" if ran.count else ""
+
+
+def _course_changed() -> bool:
+    """Whether a module of the course is newer than this kernel, which imported an older one."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.partition(".")[0] in ("utils", "grader") and file:
+            with suppress(OSError):
+                if Path(file).stat().st_mtime > STARTED:
+                    return True
+    return False
+
+
+def _next(name: str, notebook: Path) -> str:
+    """Return a link to the next exercise of a notebook that is not done, or what comes then."""
+    phase = next((one for one in PHASES if one.name in (notebook.stem, notebook.parent.name)), None)
+    every = list(read_lab(phase or PHASES[0], notebook).exercises)
+    here = next((number for number, one in enumerate(every) if one.name == name), -1)
+    left = [one for one in every if not one.passing and one.name != name]
+    after = [one for one in left if every.index(one) > here]
+    if one := next(iter(after or left), None):
+        words = "" if after else " before this one"
+        return f"Next{words}: {_link(one, notebook)}{_in_words(one)}"
+    return "Every exercise of this lab is done. The start page leads on."
+
+
+def _link(one: Exercise, notebook: Path) -> str:
+    link = f"{quote(notebook.name)}#cell-id={one.section}"
+    return f'<a href="{escape(link)}">{escape(one.title or one.name)}</a>'
+
+
+def _in_words(one: Exercise) -> str:
+    if not one.words:
+        return ""
+    return (
+        f", a question in words. When you have written your answer, <code>solution({one.name!r})"
+        "</code> in a cell of your own shows one to compare it with"
+    )
+
+
+def _for_tutor(name: str, mine: Group | None, verdict: str) -> str:
+    """Return a fold with the question, the code that was judged and the verdict, as Markdown."""
+    ran = history.cells()
+    code = [
+        ran[cell].source if cell in ran else text_of(stub)
+        for stub in (mine.stubs if mine else [])
+        for cell in [str(stub.get("id", ""))]
+    ]
+    parts = [mine.question] if mine else [f"## {name}"]
+    parts += [f"My answer:\n\n{_fenced(one, 'python')}" for one in code]
+    parts.append(f"What its check said:\n\n{_fenced(verdict, 'text')}")
+    text = escape("\n\n".join(parts))
+    return (
+        "<details><summary>Copy for a tutor: the question, your code and the verdict</summary>"
+        f'<button type="button" style="{BUTTON}" onclick="{escape(COPIES)}">Copy</button>'
+        f'<pre style="{PAPER}">{text}</pre></details>'
+    )
+
+
+def _fenced(text: str, language: str) -> str:
+    """Return a text in a fence that is longer than any row of backquotes in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text.strip()}\n{fence}"
+
+
+def _by_hand(name: str) -> str:
+    return (
+        f"<code>solution({name!r})</code> in a cell of your own shows the worked solution, and "
+        "your progress says so."
+    )
+
+
+def _button(name: str, solution: Callable[[str], None]) -> None:
+    """Display a button that shows the solution; a page without its kernel says how to get it."""
+    import ipywidgets as widgets
+
+    button = widgets.Button(
+        description="Show the solution",
+        tooltip="Your progress on the start page says that it was shown",
+        layout=widgets.Layout(width="auto", margin="0 0 4px 18px"),
+    )
+    place = widgets.Output()
+    stack = widgets.VBox([button, place], layout=widgets.Layout(align_items="flex-start"))
+
+    def clicked(_: object) -> None:
+        button.disabled = True
+        with place:
+            solution(name)
+
+    button.on_click(clicked)
+    paper = f'<div style="{BOX.format(edge=RED)}">{_by_hand(name)}</div>'
+    bundle = {**stack._repr_mimebundle_(), "text/html": paper}
+    display(bundle | {"text/plain": ""}, raw=True)
