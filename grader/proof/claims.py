@@ -70,8 +70,9 @@ def count(check: Check, seed: str) -> Count:
     with usual_settings(), warnings.catch_warnings(action="ignore"):
         key = AnswerKey(check, seed)
         claims = {c.part for c in key.cases if {*key.right(c).claims} - {INPUTS_KEPT}}
-    if check.sharing:
-        claims = set(check.parts)
+        if check.sharing:
+            shares = {c.part for c in key.cases if any(call.shares for call in key.right(c).calls)}
+            claims |= shares
     rules = set(check.parts) if check.by_hand else set[str]()
     found = claims, rules, claims | rules
     return Count(check.points, *(sum(check.parts[part] for part in some) for some in found))

@@ -85,11 +85,13 @@ def _(draw):
 
         counts = drawn_counts(draw, len(lines))
         if 0 in lines:  # the targets of another rank count
-            counts = [2 * bool(count) for count in lines]
+            counts = [1 + bool(count) for count in lines]
         names = {lost: "losses", norm: "norms", weights: "weights", sent: "held"}
 
         def play(subject):
-            came = driven(subject, "trained", each, counts=counts)
+            # The norm is summed of pieces that ranks hold, and these count once.
+            network = {"counts": lambda tensor: counts if tensor.numel() > 1 else ()}
+            came = driven(subject, "trained", each, **network)
             found = {names[part]: [result[names[part]] for result in came.results]}
             if part == sent:  # right values first
                 found["losses"] = [result["losses"] for result in came.results]
@@ -103,7 +105,7 @@ def _(draw):
         shown += counted(counts)
         shows = {name: f"{{}}.results[{{at}}]['{name}']" for name in (*names.values(), "losses")}
         shows["asked for"] = "[f'{e.kind} {e.shape}, {e.bytes} bytes' for e in {}.collectives]"
-        paste = as_run(with_driver("trained", "minigpt_step"), each, shows, counts=counts)
+        paste = as_run(with_driver("trained", "minigpt_step"), each, shows, counts=f"lambda t: {counts} if t.numel() > 1 else ()")
         return Case(part, play, shown=shown, places=PLACES, paste=paste)
 
     n = draw.integer(1, 2)

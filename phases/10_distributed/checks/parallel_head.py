@@ -137,7 +137,7 @@ def _(draw):
     yield columns(large, [3], scale=2000.0)
     yield columns(large, [2, 2, n], scale=1000.0, targets=[0, 1, 0])
     yield columns(few, [30, 20], tokens=4, width=3, targets=[0, 29, 30, 49])
-    yield columns(few, [8, 9, 10], tokens=2, width=n)
+    yield columns(few, [8, 9, 10], tokens=2, width=n, targets=[8, 26])
     yield columns(few, [25, 25], tokens=1, width=2)
     yield columns(few, [9, 7, 8], targets=[10, 12, 9])
     yield channels([2, 2])

@@ -22,7 +22,9 @@ MAX_REQUESTS = 100_000  # of all ranks together
 MAX_BYTES = 1 << 28
 MAX_SECONDS = 1e9  # of one request to compute
 REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": torch.add, "max": torch.maximum}
-Carry = Callable[[int, int, Tensor], Tensor]  # see `connect`
+# see `connect`
+Counts = Sequence[int] | Callable[[Tensor], Sequence[int]]
+Carry = Callable[[int, int, Tensor], Tensor]
 
 
 class WorldError(Exception):
@@ -107,7 +109,7 @@ def connect(
     rendezvous: bool = True,
     latency: float = 0.0,
     bandwidth: float = math.inf,
-    counts: Sequence[int] = (),
+    counts: Counts = (),
     carry: Carry | None = None,
 ) -> Outcome:
     """Run generators, the ranks of a world, to their ends.
@@ -116,7 +118,8 @@ def connect(
     or ``("return", result)``. With ``rendezvous`` a send waits until its receiver asks for the
     tensor; otherwise the tensor is kept until then, and the sender goes on at once. A message takes
     ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. In a sum, what rank r
-    puts in counts ``counts[r]`` times, as if as many ranks had the same; by default once. ``carry``
+    puts in counts ``counts[r]`` times, as if as many ranks had the same; by default once. A function
+    tells the counts of rank 0's tensor. ``carry``
     gets the source, the receiver and the tensor of each message, and returns what arrives, a tensor
     of the same shape and dtype. Raises a WorldError
     (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a program raises.
@@ -131,10 +134,10 @@ class _Network:
         rendezvous: bool,
         latency: float,
         bandwidth: float,
-        counts: Sequence[int],
+        counts: Counts,
         carry: Carry | None,
     ) -> None:
-        if counts and len(counts) != len(programs):
+        if isinstance(counts, Sequence) and len(counts) not in (0, len(programs)):
             raise ValueError(f"{len(counts)} counts for {len(programs)} ranks")
         self._programs, self._counts, self._carry = programs, counts, carry
         self._ranks = [_Rank(number, _resumer(program)) for number, program in enumerate(programs)]
@@ -391,7 +394,7 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
     return resume
 
 
-def _answers(kind: str, given: list, details: tuple, counts: Sequence[int]) -> list:
+def _answers(kind: str, given: list, details: tuple, counts: Counts) -> list:
     if kind == "all_reduce":
         total = _reduced(given, details[0], counts)
         return [total.clone() for _ in given]
@@ -404,8 +407,9 @@ def _answers(kind: str, given: list, details: tuple, counts: Sequence[int]) -> l
     return [None for _ in given]
 
 
-def _reduced(tensors: list[Tensor], how: str, counts: Sequence[int]) -> Tensor:
+def _reduced(tensors: list[Tensor], how: str, counts: Counts) -> Tensor:
     """In the order of the ranks."""
+    counts = counts if isinstance(counts, Sequence) else counts(tensors[0])
     if how == "sum" and counts:
         tensors = [tensor * count for tensor, count in zip(tensors, counts, strict=True)]
     return reduce(REDUCTIONS[how], tensors).clone()
