@@ -10,7 +10,7 @@ from grader.inside.codec import NotByValue
 from grader.judging.accounting import Surroundings
 from grader.judging.by_hand import can_be_heard
 from grader.judging.rpc_client import Connection, ConnectionLost, OutOfTime
-from grader.judging.subject import CallEffects, Subject, SubjectRaised
+from grader.judging.subject import CallEffects, Subject, SubjectRaised, read_whole
 from grader.verdict import Cause
 from utils.checks.exercise import Case, Check
 from utils.drivers import NoDriver
@@ -57,7 +57,7 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
     subject = Subject(connection, trace=traced, listen=can_be_heard(rule))
     found: dict[str, Any]
     try:
-        found = {"value": c.play(subject), "got": subject.got}
+        found = {"value": read_whole(c.play(subject)), "got": subject.got}
     except SubjectRaised as error:  # the traceback would keep the values of its frames alive
         found = {"raised": error.with_traceback(None)}
     except WorldError as error:  # what the learner's ranks did together

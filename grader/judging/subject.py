@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from grader.inside.rpc_server import address, find_driver, stored_in
 from grader.judging.rpc_client import Connection
 from grader.untrusted import seen
 from utils.checks.compare import kind_of
-from utils.drivers import Declared, NoDriver, declared
+from utils.drivers import WHOLE, Declared, NoDriver, declared
 
 MAX_MESSAGE = 240
 MAX_KINDS = 32
@@ -168,11 +168,17 @@ class Subject:
 
         ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the function to pass, in an
         exercise with several. It returns what the driver returned, by value. What it observed is a
-        claim from here on. Raises NoDriver if there is no such driver, or it does not declare what
-        it returns.
+        claim from where the case reads it. Raises NoDriver if there is no such driver, or it does
+        not declare what it returns.
         """
         says = self._declared(driver)
-        return _as_declared(says, self.run(args, kwargs, name=of, driver=driver))
+        return self.as_declared(says, self.run(args, kwargs, name=of, driver=driver))
+
+    def as_declared(self, says: Declared, came: Any) -> Any:
+        """Return what a driver returned; NotByValue if it is not what the driver declares."""
+        if not says.fits(came):
+            raise NotByValue(f"{kind_of(came)}: expected what the driver declares")
+        return Told(came, says.observed, self) if isinstance(came, dict) else came
 
     def claim(self, words: str) -> None:
         """Note that the case rests on something else that only the learner's process can say."""
@@ -183,7 +189,8 @@ class Subject:
             says = declared(find_driver(driver))
         except LookupError as error:
             raise NoDriver(str(error)) from error
-        self.claims |= dict.fromkeys(says.observed.values())
+        if WHOLE in says.observed:
+            self.claim(says.observed[WHOLE])
         return says
 
     def value(self) -> Any:
@@ -286,7 +293,7 @@ class RemoteGenerator:
             raise NotByValue("no answer")
         self._subject.got = came[1]
         if self._says and came[0] == "return":
-            _as_declared(self._says, came[1])
+            return "return", self._subject.as_declared(self._says, came[1])
         return came[0], came[1]
 
     def take(self, count: int) -> list[Any]:
@@ -295,10 +302,50 @@ class RemoteGenerator:
         return [value for _, value in itertools.islice(resumed, count)]
 
 
-def _as_declared(says: Declared, came: Any) -> Any:
-    if not says.fits(came):
-        raise NotByValue(f"{kind_of(came)}: expected what the driver declares")
-    return came
+class Told(dict):
+    """What a driver returned, by name. A case that reads what the driver observed claims it."""
+
+    def __init__(self, came: dict, observed: Mapping[str, str], subject: Subject):
+        super().__init__(came)
+        self._observed, self._subject = observed, subject
+
+    def __getitem__(self, key: Any) -> Any:
+        if key in self._observed:
+            self._subject.claim(self._observed[key])
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        # With a method of its own, Python copies this by `keys` and `__getitem__`.
+        return super().__iter__()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def values(self) -> Any:
+        return dict(self).values()
+
+    def items(self) -> Any:
+        return dict(self).items()
+
+    def __or__(self, other: Any) -> dict:
+        return dict(self) | other
+
+    def __ror__(self, other: Any) -> dict:
+        return other | dict(self)
+
+    def __eq__(self, other: object) -> bool:
+        return dict(self) == other
+
+    __hash__ = None  # type: ignore[assignment]  # as of every dict
+
+
+def read_whole(value: Any) -> Any:
+    """Return what a case returned, with each :class:`Told` in it read and copied as a dict."""
+    if isinstance(value, dict):
+        return {key: read_whole(value[key]) for key in value}
+    if type(value) in (list, tuple):
+        return type(value)(map(read_whole, value))
+    return value
 
 
 def _without_numbers(text: str) -> str:

@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check, Place
 
-from .shared import SUMS, as_run, driven, others, with_driver
+from .shared import SUMS, as_run, counted, driven, drawn_counts, others, with_driver
 
 ddp = Check(
     "ddp",
@@ -91,9 +91,12 @@ def _(draw):
                 x[0, 0] = 0.5 + x[0, 0].abs() if experts[rank] else -0.5 - x[0, 0].abs()
             y = draw.tensor((count,), torch.int64).abs() % 5
             each.append((values, x, y, bucket_bytes, stale, not experts))
+        counts = drawn_counts(draw, len(rows))
+        if part == unequal:
+            counts = [1 + (rank == counts.index(2)) for rank in range(len(rows))]
 
         def play(subject):
-            came = driven(subject, "stepped", each, of="ddp_step")
+            came = driven(subject, "stepped", each, of="ddp_step", counts=counts)
             found = {
                 "gradients": [result["gradients"] for result in came.results],
                 "parameters kept": [result["parameters kept"] for result in came.results],
@@ -106,6 +109,7 @@ def _(draw):
             return found
 
         words = f"{len(rows)} rank{'s' * (len(rows) > 1)} with {', '.join(map(str, rows))} rows"
+        words += counted(counts)
         words += ", old gradients" if stale else ""
         words += f", buckets of {bucket_bytes} bytes" if part == buckets else ""
         shows = {
@@ -113,7 +117,7 @@ def _(draw):
             "losses": "{}.results[{at}]['loss']",
             "reduced": "[f'{event.shape}, {event.bytes} bytes' for event in {}.collectives]",
         }
-        paste = as_run(with_driver("stepped", "ddp_step"), each, shows)
+        paste = as_run(with_driver("stepped", "ddp_step"), each, shows, counts=counts)
         return Case(part, play, of="ddp_step", shown=words, places=PLACES, paste=paste)
 
     for world in (1, 2, draw.integer(3, 4)):

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check
 
-from .shared import SUMS, as_run, others, ranks
+from .shared import SUMS, as_run, counted, drawn_counts, others, ranks
 
 fsdp_step = Check(
     "fsdp_step",
@@ -111,8 +111,10 @@ def _(draw):
             for rank in range(world)
         ]
 
+        counts = drawn_counts(draw, world)
+
         def play(subject):
-            came = ranks(subject, each, of="fsdp_step")
+            came = ranks(subject, each, of="fsdp_step", counts=counts)
             if part == gathered:
                 return {
                     "asked for": [f"{event.kind} {event.shape}" for event in came.collectives],
@@ -126,14 +128,14 @@ def _(draw):
                 found["moments"] = [result[2] for result in came.results]
             return found
 
-        words = f"{world} rank{'s' * (world > 1)} with {rows} rows, widths {widths}"
+        words = f"{world} rank{'s' * (world > 1)} with {rows} rows, widths {widths}{counted(counts)}"
         shows = {
             "losses": "{}.results[{at}][0]",
             "shards": "{}.results[{at}][1]",
             "moments": "{}.results[{at}][2]",
             "asked for": "[f'{event.kind} {event.shape}' for event in {}.collectives]",
         }
-        paste = as_run("fsdp_step", each, shows)
+        paste = as_run("fsdp_step", each, shows, counts=counts)
         return Case(part, play, of="fsdp_step", shown=words, places=PLACES, paste=paste)
 
     n = draw.integer(2, 4)

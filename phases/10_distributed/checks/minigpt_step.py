@@ -7,7 +7,7 @@ from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
 from utils.drivers import distributed as driver
 
-from .shared import as_run, driven, others, with_driver
+from .shared import as_run, counted, driven, drawn_counts, others, with_driver
 
 minigpt_step = Check(
     "minigpt_step",
@@ -83,10 +83,15 @@ def _(draw):
                 batches.append((torch.tensor(tokens), torch.tensor(targets)))
             each.append((config, values, batches, 0.001 if real else 0.01, max_norm))
 
+        counts = drawn_counts(draw, len(lines))
+        if 0 in lines:  # the targets of another rank count
+            counts = [1 + bool(count) for count in lines]
         names = {lost: "losses", norm: "norms", weights: "weights", sent: "held"}
 
         def play(subject):
-            came = driven(subject, "trained", each)
+            # The norm is summed of pieces that ranks hold, and these count once.
+            network = {"counts": lambda tensor: counts if tensor.numel() > 1 else ()}
+            came = driven(subject, "trained", each, **network)
             found = {names[part]: [result[names[part]] for result in came.results]}
             if part == sent:  # right values first
                 found["losses"] = [result["losses"] for result in came.results]
@@ -97,9 +102,10 @@ def _(draw):
         shown = f"{'the shipped model' if real else 'a small model'}, {len(lines)} rank{'s' * (len(lines) > 1)}"
         shown += f" with {', '.join(map(str, lines))} lines, {steps} step{'s' * (steps > 1)}"
         shown += f", max_norm {max_norm}" if max_norm < 100 else ""
+        shown += counted(counts)
         shows = {name: f"{{}}.results[{{at}}]['{name}']" for name in (*names.values(), "losses")}
         shows["asked for"] = "[f'{e.kind} {e.shape}, {e.bytes} bytes' for e in {}.collectives]"
-        paste = as_run(with_driver("trained", "minigpt_step"), each, shows)
+        paste = as_run(with_driver("trained", "minigpt_step"), each, shows, counts=f"lambda t: {counts} if t.numel() > 1 else ()")
         return Case(part, play, shown=shown, places=PLACES, paste=paste)
 
     n = draw.integer(1, 2)

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
 
-from .shared import as_run, others, ranks
+from .shared import as_run, counted, drawn_counts, others, ranks
 
 parallel_head = Check(
     "parallel_head",
@@ -68,8 +68,14 @@ def _(draw):
             for a, n in zip(firsts, words, strict=True)
         ]
 
+        # A rank that counts twice is as two that have its words; none may have a target twice.
+        counts = [
+            1 if any(a <= target < a + n for target in targets) else draw.integer(2, 3)
+            for a, n in zip(firsts, words, strict=True)
+        ]
+
         def play(subject):
-            came = ranks(subject, each, of="column_loss")
+            came = ranks(subject, each, of="column_loss", counts=counts)
             found = {}
             if part == gradient:
                 found["gradient"] = [result[1] for result in came.results]
@@ -85,17 +91,20 @@ def _(draw):
 
         shown = f"{world} rank{'s' * (world > 1)} with {', '.join(map(str, words))} words, {tokens} tokens"
         shown += f", logits around {shift + scale:,.0f}" if scale != 1.0 else ""
+        shown += counted(counts)
         shows = {"gradient": "{}.results[{at}][1]", "loss": "{}.results[{at}][0]"}
-        paste = as_run("column_loss", each, shows)
+        paste = as_run("column_loss", each, shows, counts=counts)
         return Case(part, play, of="column_loss", shown=shown, places=PLACES, paste=paste)
 
     def channels(widths, tokens=3, vocabulary=5):
         world = len(widths)
         bias = draw.tensor((vocabulary,))
         each = [(draw.tensor((tokens, d)), draw.tensor((vocabulary, d)), bias) for d in widths]
+        # The bias may come from the first rank, the last, or from each in part.
+        counts = [1, *drawn_counts(draw, world - 2), 1] if world > 3 else [1] * world
 
         def play(subject):
-            came = ranks(subject, each, of="row_logits")
+            came = ranks(subject, each, of="row_logits", counts=counts)
             numbers = sum(event.bytes for event in came.collectives) // 4
             return {
                 "logits": came.results,
@@ -105,8 +114,9 @@ def _(draw):
             }
 
         shown = f"{world} rank{'s' * (world > 1)} with {', '.join(map(str, widths))} channels"
+        shown += counted(counts)
         shows = {"logits": "{}.results", "times": "len({}.collectives)"}
-        paste = as_run("row_logits", each, shows)
+        paste = as_run("row_logits", each, shows, counts=counts)
         return Case(rows, play, of="row_logits", shown=shown, places=PLACES, paste=paste)
 
     n = draw.integer(2, 4)
@@ -117,6 +127,7 @@ def _(draw):
         yield columns(part, [5], tokens=n)
         yield columns(part, [2, 4], tokens=1, width=n)
         yield columns(part, [3, 2], tokens=4, targets=[4, 4, 2, 4])
+        yield columns(part, [2, 3, n], targets=[3, 2, 4])
     yield columns(large, [3, 3], scale=2000.0)
     yield columns(large, [2, 1, 3], scale=1000.0, shift=-3000.0, targets=[2, 2, 5])
     yield columns(large, [4, 2], scale=2.0, shift=-4000.0)
@@ -124,10 +135,13 @@ def _(draw):
     yield columns(large, [2, 2], scale=n * 900.0, targets=[2, 2, 2])
     yield columns(large, [2, 1], scale=1500.0, tokens=1, targets=[0])
     yield columns(large, [3], scale=2000.0)
+    yield columns(large, [2, 2, n], scale=1000.0, targets=[0, 1, 0])
     yield columns(few, [30, 20], tokens=4, width=3, targets=[0, 29, 30, 49])
-    yield columns(few, [8, 9, 10], tokens=2, width=n)
+    yield columns(few, [8, 9, 10], tokens=2, width=n, targets=[8, 26])
     yield columns(few, [25, 25], tokens=1, width=2)
+    yield columns(few, [9, 7, 8], targets=[10, 12, 9])
     yield channels([2, 2])
     yield channels([n, 1, 2])
     yield channels([3])
     yield channels([1, 1, 2, 1], tokens=1)
+    yield channels([2, 1, n, 2])

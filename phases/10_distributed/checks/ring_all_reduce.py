@@ -25,6 +25,8 @@ PLACES = {
     "['too long']": "messages of more than ⌈n / world⌉ numbers",
     "['too many']": "ranks that sent more than 2 · (world - 1) messages",
     "['other bits']": "ranks whose sum has other bits than that of rank 0",
+    "['not sent']": "numbers that no rank has sent as it has them, so that the others could add to them",
+    "['without']": "ranks whose sum lacks what the network has added to what they received",
 }
 
 
@@ -86,7 +88,45 @@ def _(draw):
         paste = as_run("ring_all_reduce", [(tensor,) for tensor in tensors], shows, rendezvous=part == waiting)
         return Case(part, play, shown=words, places=places, paste=paste)
 
+    def changed(part, world, numbers):
+        """A network that adds to a number that a rank sends as it has it, before it is in a sum."""
+        drawn = draw.sample(range(1024), world * numbers)
+        # a number is 1 more than a multiple of 8, a sum is not, and what is added is larger than all
+        tensors = (8.0 * torch.tensor(drawn) + 1).view(world, numbers)
+        added = torch.tensor([[draw.integer(1, 60) * 2.0**14 for _ in range(numbers)] for _ in range(world)])
+        at = [{number: place for place, number in enumerate(row)} for row in tensors.tolist()]
+
+        def play(subject):
+            extra = torch.zeros(world, numbers)
+
+            def carry(sender, to, sent):
+                more = torch.zeros_like(sent).flatten()
+                for k, number in enumerate(sent.flatten().tolist()):
+                    place = at[sender].get(number)
+                    if place is not None:
+                        more[k] = extra[sender, place] = added[sender, place]
+                return sent + more.view_as(sent)
+
+            each = [(tensor,) for tensor in tensors.clone()]
+            came = ranks(subject, each, rendezvous=part == waiting, carry=carry)
+            lacks = []
+            for rank, result in enumerate(came.results):
+                # what a rank has sent itself may come back to it, and need not
+                whole = tensors.sum(0) + extra.sum(0)
+                lacks.append(not bool(((result == whole) | (result == whole - extra[rank])).all()))
+            return {
+                "other requests": others(came, "send"),
+                "not sent": int((extra.sum(0) == 0).sum()),
+                "without": sum(lacks),
+            }
+
+        shown = f"{world} ranks, {numbers} numbers, a network that adds to what it carries"
+        return Case(part, play, shown=shown, places=PLACES, example=False)
+
     n = draw.integer(3, 5)
+    for part in ring_all_reduce.parts:
+        yield changed(part, n, 2 * n + draw.integer(0, 2 if part == sizes else 0))
+        yield changed(part, 2, 4)
     yield asked(total, 2, (4,))
     yield asked(total, n, (2 * n,))
     yield asked(total, 4, (draw.integer(2, 4) * 4,))

@@ -5,15 +5,15 @@ from utils.checks.exercise import Paste
 from utils.instruments.world import connect
 from utils.instruments.world.events import Computed, Message
 
-# The ranks are generators in one process: the network is seen, and what they tell each other
-# beside it is not.
-APART = "that what a rank knows of the others came by the network"
-
 SUMS = Tolerance(1e-4, 1e-5, "float32 sums in another order")
 
 
 def ranks(subject, each, of=None, **network):
     """Let the learner's generators be the ranks of a world.
+
+    They run in one process and could share memory. So let each part ask for a world whose network
+    brings drawn numbers: ``counts``, or a ``carry``. They are in no argument of a rank, and the
+    results depend on them.
 
     Args:
         subject: the learner's code.
@@ -22,7 +22,6 @@ def ranks(subject, each, of=None, **network):
         network: as `connect` has it.
     """
     world = len(each)
-    subject.claim(APART)
     programs = [subject.generator(r, world, *args, of=of) for r, args in enumerate(each)]
     return connect(programs, **network)
 
@@ -30,12 +29,25 @@ def ranks(subject, each, of=None, **network):
 def driven(subject, driver, each, of=None, **network):
     """The same, where a driver runs the learner's generators."""
     world = len(each)
-    subject.claim(APART)
     programs = [
         subject.drive_generator(f"distributed:{driver}", r, world, *args, of=of)
         for r, args in enumerate(each)
     ]
     return connect(programs, **network)
+
+
+def drawn_counts(draw, world):
+    """How often each rank counts in sums: as many ranks in all, of which some have the same."""
+    counts = [1] * world
+    if world > 1:
+        twice, never = draw.sample(range(world), 2)
+        counts[twice], counts[never] = 2, 0
+    return counts
+
+
+def counted(counts):
+    """What a case says of the counts."""
+    return "" if set(counts) <= {1} else f", of which each counts {', '.join(map(str, counts))} times in a sum"
 
 
 def as_run(program, each, shows, **network):

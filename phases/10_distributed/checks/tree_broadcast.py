@@ -22,6 +22,7 @@ PLACES = {
     "['rounds']": "how many rounds it took",
     "['rounds more than from rank 0']": "how many rounds more it took than from rank 0",
     "['received by the source']": "messages that the source received",
+    "['returned']": "ranks that return something else than came to them by the network",
 }
 
 
@@ -77,6 +78,32 @@ def _(draw):
         paste = as_run("tree_broadcast", each, shows, latency=1.0)
         return Case(part, play, shown=words, places=PLACES, paste=paste)
 
+    def changed(part, world, source):
+        """A network that adds to what it carries, so that each rank has a tensor of its own."""
+        tensor = draw.tensor((2, draw.integer(1, 3)))
+        added = [draw.tensor(tuple(tensor.shape)) for _ in range(world)]
+        each = [(tensor if rank == source else None, source) for rank in range(world)]
+
+        def play(subject):
+            has = {source: tensor}
+
+            def carry(sender, to, sent):
+                own = has.get(sender)
+                if own is not None and sent.shape == own.shape and torch.equal(sent, own):
+                    has[to] = sent = sent + added[to]
+                return sent
+
+            came = ranks(subject, each, carry=carry)
+            same = [rank in has and torch.equal(r, has[rank]) for rank, r in enumerate(came.results)]
+            return {"other requests": others(came, "send"), "returned": same.count(False)}
+
+        shown = f"{world} ranks, source {source}, a network that adds to what it carries"
+        return Case(part, play, shown=shown, places=PLACES, example=False)
+
+    for part in (every, few):
+        yield changed(part, draw.integer(4, 9), 0)
+    world = draw.integer(4, 9)
+    yield changed(any_source, world, draw.integer(1, world - 1))
     for world in (1, 2, 3, 4, draw.integer(5, 7), 8, 9):
         yield asked(every, world, 0)
     for world in (2, 3, 4, draw.integer(5, 7), 8):

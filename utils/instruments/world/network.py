@@ -22,6 +22,9 @@ MAX_REQUESTS = 100_000  # of all ranks together
 MAX_BYTES = 1 << 28
 MAX_SECONDS = 1e9  # of one request to compute
 REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": torch.add, "max": torch.maximum}
+# see `connect`
+Counts = Sequence[int] | Callable[[Tensor], Sequence[int]]
+Carry = Callable[[int, int, Tensor], Tensor]
 
 
 class WorldError(Exception):
@@ -106,23 +109,37 @@ def connect(
     rendezvous: bool = True,
     latency: float = 0.0,
     bandwidth: float = math.inf,
+    counts: Counts = (),
+    carry: Carry | None = None,
 ) -> Outcome:
     """Run generators, the ranks of a world, to their ends.
 
     A program is a generator, or anything with ``resume(answer)`` that gives ``("yield", request)``
     or ``("return", result)``. With ``rendezvous`` a send waits until its receiver asks for the
     tensor; otherwise the tensor is kept until then, and the sender goes on at once. A message takes
-    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. Raises a WorldError
+    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. In a sum, what rank r
+    puts in counts ``counts[r]`` times, as if as many ranks had the same; by default once. A function
+    tells the counts of rank 0's tensor. ``carry``
+    gets the source, the receiver and the tensor of each message, and returns what arrives, a tensor
+    of the same shape and dtype. Raises a WorldError
     (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a program raises.
     """
-    return _Network(programs, rendezvous, latency, bandwidth).run()
+    return _Network(programs, rendezvous, latency, bandwidth, counts, carry).run()
 
 
 class _Network:
     def __init__(
-        self, programs: Sequence[Any], rendezvous: bool, latency: float, bandwidth: float
+        self,
+        programs: Sequence[Any],
+        rendezvous: bool,
+        latency: float,
+        bandwidth: float,
+        counts: Counts,
+        carry: Carry | None,
     ) -> None:
-        self._programs = programs
+        if isinstance(counts, Sequence) and len(counts) not in (0, len(programs)):
+            raise ValueError(f"{len(counts)} counts for {len(programs)} ranks")
+        self._programs, self._counts, self._carry = programs, counts, carry
         self._ranks = [_Rank(number, _resumer(program)) for number, program in enumerate(programs)]
         self._rendezvous, self._latency, self._bandwidth = rendezvous, latency, bandwidth
         # by (source, to): what was posted there and has not found its other side
@@ -239,6 +256,8 @@ class _Network:
         start = max(send.posted, receive.posted) if self._rendezvous else send.posted
         end = start + self._latency + size / self._bandwidth
         receive.tensor, receive.end = send.tensor, max(end, receive.posted)
+        if self._carry is not None:
+            receive.tensor = self._carry(source, to, send.tensor)
         send.end = end if self._rendezvous else send.posted
         message = Message(source, to, size, send.posted, receive.posted, start, end)
         self._outcome.log.append(message)
@@ -302,7 +321,7 @@ class _Network:
         copies = {"reduce_scatter": 1, "all_gather": world**2}.get(kind, world)
         self._charge(copies * sum(map(_bytes, tensors)))
         try:
-            answers = _answers(kind, given, details)
+            answers = _answers(kind, given, details, self._counts)
         except RuntimeError as problem:  # of a dtype that knows no sum or no maximum
             raise BadRequest(f"{self._ranks[0].doing}: {problem}", self._stopped()) from None
         posted = tuple(rank.clock for rank in self._ranks)
@@ -375,21 +394,24 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
     return resume
 
 
-def _answers(kind: str, given: list, details: tuple) -> list:
+def _answers(kind: str, given: list, details: tuple, counts: Counts) -> list:
     if kind == "all_reduce":
-        total = _reduced(given, details[0])
+        total = _reduced(given, details[0], counts)
         return [total.clone() for _ in given]
     if kind == "all_gather":
         return [[tensor.clone() for tensor in given] for _ in given]
     if kind == "reduce_scatter":
-        return [_reduced(list(column), details[0]) for column in zip(*given, strict=True)]
+        return [_reduced(list(column), details[0], counts) for column in zip(*given, strict=True)]
     if kind == "broadcast":
         return [given[details[0]].clone() for _ in given]
     return [None for _ in given]
 
 
-def _reduced(tensors: list[Tensor], how: str) -> Tensor:
+def _reduced(tensors: list[Tensor], how: str, counts: Counts) -> Tensor:
     """In the order of the ranks."""
+    counts = counts if isinstance(counts, Sequence) else counts(tensors[0])
+    if how == "sum" and counts:
+        tensors = [tensor * count for tensor, count in zip(tensors, counts, strict=True)]
     return reduce(REDUCTIONS[how], tensors).clone()
 
 
