@@ -38,6 +38,10 @@ COMMANDS = {
         "grader.proof.mutants",
         "change correct solutions a little, and list the changes that no check notices",
     ),
+    "claims": (
+        "grader.proof.claims",
+        "count the points that rest on claims of learners' processes and on rules",
+    ),
     "grade": ("grader.batch.command", "grade every submission of a lab, and record it"),
     "demo": ("grader.demo", "release, grade and report on a generated sample class"),
     "doctor": ("grader.sandbox.doctor", "say whether this machine can run learners' code safely"),
