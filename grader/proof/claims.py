@@ -72,7 +72,8 @@ def count(check: Check, seed: str) -> Count:
         claims = {c.part for c in key.cases if {*key.right(c).claims} - {INPUTS_KEPT}}
     if check.sharing:
         claims = set(check.parts)
-    rules = set(check.parts) if check.by_hand else set[str]()
+    rule = check.by_hand
+    rules = {part for part in check.parts if rule and rule.holds_for(part)}
     found = claims, rules, claims | rules
     return Count(check.points, *(sum(check.parts[part] for part in some) for some in found))
 
