@@ -208,7 +208,7 @@ def _not_attempted(outcome: CaseOutcome) -> bool:
 
 def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> str:
     rule = check.by_hand
-    if rule is None:
+    if rule is None or not rule.holds_for(c.part):
         return ""
     if said := look.refusal(c.of):  # it quotes the learner's code; operators have torch's names
         return said

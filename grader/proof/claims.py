@@ -73,7 +73,8 @@ def count(check: Check, seed: str) -> Count:
         if check.sharing:
             shares = {c.part for c in key.cases if any(call.shares for call in key.right(c).calls)}
             claims |= shares
-    rules = set(check.parts) if check.by_hand else set[str]()
+    rule = check.by_hand
+    rules = {part for part in check.parts if rule and rule.holds_for(part)}
     found = claims, rules, claims | rules
     return Count(check.points, *(sum(check.parts[part] for part in some) for some in found))
 

@@ -32,6 +32,7 @@ import math
 import torch
 from einops import rearrange
 
+from utils.drivers.described import Described
 from utils.minigpt import MiniGPTConfig
 from utils.notebook.expect import (
     expect_close,
@@ -169,9 +170,10 @@ verify("row_major_strides", row_major_strides)
 # one integer for each dimension; as everywhere in Python, a negative one counts from the end.
 #
 # Work from `t.stride()`, `t.storage_offset()`, `t.shape` and `t.element_size()`: indexing into
-# the tensor and asking the result where it lies would leave the sum to torch. So no operator may
-# touch `t`, and `data_ptr()` is not to be asked. Neither are NumPy's `array` and `asarray` allowed,
-# of anything: they would hand its bytes to NumPy.
+# the tensor and asking the result where it lies would leave the sum to torch. So some tensors that
+# you get are only `Described`: they answer these four questions, and have no elements to index.
+# Their numbers are Python ints, larger than any int64, so that neither torch nor NumPy could hold
+# such a tensor; the sum is exact all the same.
 #
 # <details><summary>How do strides become a place?</summary>
 #
@@ -208,6 +210,8 @@ expect_equal("no dimensions", byte_offset(grid[1, 2], ()), 24)
 cube = torch.zeros(2, 3, 4, dtype=torch.float64)
 expect_equal("three dimensions", byte_offset(cube, (1, -2, 0)), 128)
 expect_equal("turned round", byte_offset(cube.permute(2, 0, 1), (-1, 0, 2)), 88)
+wide = Described((2**40, 2**40), (2**40, 1), 0, torch.float16)  # a trillion rows, each as long
+expect_equal("too large for any machine", byte_offset(wide, (3, -1)), 2 * (2**42 - 1))
 expect_equal("the tensor is as it was", grid, torch.arange(12.0).view(3, 4), strides=True)
 stride_explorer(grid.t()[1:], index=(1, 2))
 
@@ -228,8 +232,7 @@ verify("byte_offset", byte_offset)
 #
 # `x.t()` moves nothing. It hands you a second reading of the same bytes, and all it had to decide
 # were three things: sizes, strides and where to start. `torch.as_strided(x, size, stride,
-# storage_offset)` lets you decide them yourself. Make four of torch's views with that one call,
-# no other operator, and no detour by NumPy:
+# storage_offset)` lets you decide them yourself. Make four of torch's views with that one call:
 #
 # - `transpose_view(x, dim0, dim1)`: two dimensions exchanged, like `x.transpose(dim0, dim1)`;
 #   here and below a dimension is counted from 0;
@@ -237,9 +240,11 @@ verify("byte_offset", byte_offset)
 # - `expand_view(x, sizes)`: sizes of 1 stretched to `sizes`, which has as many dimensions as `x`;
 # - `diagonal_view(x)`: the main diagonal of a matrix, square or not.
 #
-# Your input is often itself a view, with strides and an offset of its own. The result must share
-# its storage, have the strides that torch would give it, and cost nothing. A function that lets
-# torch make the view (`x.transpose`, slicing, `expand` …) earns nothing; the others keep theirs.
+# Your input is often itself a view, with strides and an offset of its own, and some inputs are only
+# `Described`, as in exercise 3: they have a shape, strides and an offset, of any size, and of all
+# operators they know `as_strided` alone. The result must be a view of `x` and have the strides that
+# torch would give it. A function that lets torch make the view (`x.transpose`, slicing, `expand` …)
+# earns nothing; the others keep theirs.
 #
 # <details><summary>What does as_strided take when I leave the offset out?</summary>
 #
@@ -316,6 +321,9 @@ expect_equal(
 expect_equal(
     "stretched to nothing", expand_view(x[:, :1], (4, 0)), x[:, :1].expand(4, 0), strides=True
 )
+wide = diagonal_view(Described((3, 5), (2**70, 2**65), 2**80))  # no tensor is so large
+described = (tuple(wide.shape), wide.stride(), wide.storage_offset())
+expect_equal("of a described one", described, ((3,), (2**70 + 2**65,), 2**80))
 expect_equal("more rows than columns", diagonal_view(x[:, 1:3]), x[:, 1:3].diagonal(), strides=True)
 share_map(x=x, narrow=narrow_view(x, 1, 2, 3), diagonal=diagonal_view(x))
 
@@ -345,7 +353,7 @@ verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, 
 # dimension of size 1 does not matter, since nobody ever takes a step along it; for the same reason
 # a dimension of size 1 in the input must never stand in the way, whatever its stride. Work from the
 # numbers: making a tensor or an array and asking it (`empty_strided`, `view`, `reshape`,
-# `stride` …) is not allowed.
+# `stride` …) is not allowed, and could not be done with strides beyond int64, which are asked, too.
 #
 # <details><summary>What is the rule?</summary>
 #
@@ -397,6 +405,7 @@ expect_equal("split it", view_strides((4, 6), (6, 1), (4, 2, 3)), (6, 3, 1))
 expect_equal("flatten its transpose", view_strides((6, 4), (1, 6), (24,)), None)
 expect_equal("split its transpose", view_strides((6, 4), (1, 6), (2, 3, 4)), (3, 1, 6))
 expect_equal("a stride nobody walks", view_strides((4, 1, 6), (6, 99, 1), (24,)), (1,))
+expect_equal("rows far apart", view_strides((2, 6), (2**70, 2**65), (2, 2, 3)), (2**70, 3 * 2**65, 2**65))
 expect_equal("split a row that is stretched", view_strides((5, 4), (0, 1), (5, 2, 2)), (0, 2, 1))
 expect_equal("a size of 1 in front", view_strides((4, 6), (6, 1), (1, 24))[1], 1)
 expect_equal("pieces of two rows", view_strides((3, 4), (8, 1), (2, 2, 3)), None)
@@ -432,7 +441,8 @@ verify("view_strides", view_strides)
 # stretched to whatever the other is, 0 included; sizes that differ where neither is 1 raise
 # `ValueError`. The stride of a dimension whose common size is 1 does not matter. Work from the
 # numbers here too: `broadcast_shapes`, `expand` and their like, torch's or NumPy's, are not
-# allowed, nor is making a tensor (`torch.empty`, `zeros`, `ones`) to ask it.
+# allowed, nor is making a tensor (`torch.empty`, `zeros`, `ones`) to ask it. The numbers are Python
+# ints of any size, and many are too large for a tensor or an array.
 #
 # <details><summary>How do I align shapes of different length?</summary>
 #
@@ -481,6 +491,7 @@ expect_equal("strides of the column", strides_column, (1, 0))
 expect_equal("strides of the row", strides_row, (0, 1))
 came = broadcast((6,), (1,), (4, 6), (1, 4))
 expect_equal("beside a transpose", came, ((4, 6), (0, 1), (1, 4)))
+expect_equal("sizes beyond int64", broadcast((2**70, 1), (9, 9), (7,), (2**65,)), ((2**70, 7), (9, 0), (0, 2**65)))
 expect_raises("3 against 6", ValueError, broadcast, (3, 2), (2, 1), (6, 2), (2, 1))
 expect_equal("0 against 1", broadcast((3, 1), (1, 1), (0,), (1,)), ((3, 0), (1, 0), (0, 1)))
 expect_equal("no dimensions", broadcast((), (), (2, 3), (3, 1)), ((2, 3), (0, 0), (3, 1)))

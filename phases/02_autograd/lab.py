@@ -14,9 +14,10 @@
 # The rule of this lab: where a gradient is asked for, you derive it yourself. Your answers use
 # neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
 # nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
-# There are two exceptions: exercises 10 and 11 are about autograd itself, and may use it. In the
-# visible checks, and in cells of your own, autograd tells you whether you derived a gradient right.
-# All else of torch is yours, unless an exercise says otherwise.
+# There are two exceptions: exercises 10 and 11 are about autograd itself, and may use it. (In
+# exercise 4 the rule is not asked, because autograd would save nothing there.) In the visible checks,
+# and in cells of your own, autograd tells you whether you derived a gradient right. All else of torch
+# is yours, unless an exercise says otherwise.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would give, on new
 # cases each time. Your functions then meet shapes, memory layouts and *incoming gradients* that you
@@ -399,7 +400,9 @@ verify("unbroadcast", unbroadcast)
 # The layer is `y = x @ weight.T + bias`, with `x` of shape (…, in), `weight` (out, in) and `bias`
 # (out,); so `y` and `grad_output` have shape (…, out), with one or more dimensions in front.
 # Write `linear_vjp(grad_output, x, weight)`, which returns the gradients for `x`, `weight` and
-# `bias`, in this order, each in the shape of what it belongs to.
+# `bias`, in this order, each in the shape of what it belongs to. They are products and sums, so they
+# exist for whole numbers, too: some calls have int64 tensors, which autograd refuses, and the
+# gradients are then int64, and exact.
 #
 # <details><summary>How do I find a matrix formula?</summary>
 #
@@ -443,6 +446,9 @@ for shape, dtype in (
         expect_close(f"{name}, where x is {shape}", got, want, atol=1e-5, rtol=1e-4)
     for before, after in zip(copies, sent, strict=True):
         expect_equal("what came is as it was", after, before)
+ones = torch.ones(2, 3, dtype=torch.int64)
+large = (2**53 + 1) * ones  # float64 does not have this number
+expect_equal("whole numbers", linear_vjp(ones, large, torch.eye(3).long())[1][0, 0].item(), 2**54 + 2)
 
 # %% test="linear_vjp" points=4
 # Graded
@@ -506,7 +512,9 @@ verify("linear_vjp", linear_vjp)
 # $$\frac{\partial y_i}{\partial x_j} = y_i\,(\delta_{ij} - y_j)$$
 #
 # so the Jacobian of a row of 600 has 360,000 entries. You don't need to build it: multiply the formula
-# by the incoming gradient, sum over i, and look at what is left.
+# by the incoming gradient, sum over i, and look at what is left. Only products and sums are left, so
+# your function is also asked with whole numbers: for an int64 `y`, which is no probability, and an
+# int64 `grad_output`, return the int64 tensor that the formula gives, exactly.
 #
 # <details><summary>How do I find out what PyTorch does at 0?</summary>
 #
@@ -551,6 +559,8 @@ x, upstream = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
 y = torch.softmax(x, -1)
 theirs = torch.autograd.grad(y, x, upstream)[0]
 expect_close("softmax of a batch of sequences", softmax_vjp(upstream, y.detach()), theirs)
+large = torch.tensor([2**53 + 1, 0, 1])  # float64 does not have the first number
+expect_equal("the formula of whole numbers", softmax_vjp(large, torch.tensor([1, 2, 0])).tolist(), [0, -(2**54) - 2, 0])
 
 # %% test="activations" points=4
 # Graded

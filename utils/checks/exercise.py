@@ -145,6 +145,13 @@ class ByHand:
     # if given, how many lines the answer may have, with its helpers. A statement is one line,
     # however it is broken; blank lines, comments, docstrings and imports are free
     max_lines: int | None = None
+    # the parts of the exercise that it can cost; if empty, all. What else the exercise gives points
+    # for hangs on values that nothing of a library gives
+    parts: frozenset[str] = frozenset()
+
+    def holds_for(self, part: str) -> bool:
+        """Whether breaking it costs a part of the exercise its points."""
+        return not self.parts or part in self.parts
 
     @property
     def needs_trace(self) -> bool:

@@ -4,7 +4,7 @@ import torch
 
 from utils.checks.exercise import ByHand, Case, Check
 
-from .shared import ASKS_WHERE, ignore_size_one
+from .shared import ASKS_WHERE, beyond, ignore_size_one
 
 broadcast = Check(
     "broadcast",
@@ -15,8 +15,12 @@ broadcast = Check(
         forbid_names=ASKS_WHERE
         | {"*broadcast*", "expand*", "meshgrid", "*empty*", "zeros*", "ones*"}
         | {"numpy.*broadcast*", "numpy.nditer", "numpy.meshgrid"},
+        # in the others strides are asked that no tensor and no array can have
+        parts=frozenset({"clashes"}),
     ),
 )
+
+HUGE, NO_CLASH = "sizes and strides beyond int64", "sizes and strides beyond int64, and no clash"
 
 
 def _broadcast_case(part, a, b, shown=""):
@@ -24,6 +28,8 @@ def _broadcast_case(part, a, b, shown=""):
 
     def play(subject):
         came = subject(*a, *b)
+        if shown == NO_CLASH:
+            return "no ValueError"  # what else is right about it, other parts ask
         if not isinstance(came, (tuple, list)) or len(came) != 3:
             return came
         shape, strides_a, strides_b = came
@@ -35,18 +41,24 @@ def _broadcast_case(part, a, b, shown=""):
             ignore_size_one(strides_b, shape),
         )
 
-    return Case(part, play, shown=shown, places=told, raises="ValueError" if part == "clashes" else "")
+    raises = "ValueError" if part == "clashes" and shown != NO_CLASH else ""
+    return Case(part, play, shown=shown, places=told, raises=raises)
 
 
 @broadcast.reference
 def _(shape_a, strides_a, shape_b, strides_b):
-    a = torch.empty_strided(shape_a, strides_a, device="meta")
-    b = torch.empty_strided(shape_b, strides_b, device="meta")
-    try:
-        a, b = torch.broadcast_tensors(a, b)
-    except RuntimeError as error:
-        raise ValueError("the shapes do not fit") from error
-    return tuple(a.shape), a.stride(), b.stride()
+    rank = max(len(shape_a), len(shape_b))
+    a, b = ([1] * (rank - len(shape)) + [*shape] for shape in (shape_a, shape_b))
+    if any(m != n and 1 not in (m, n) for m, n in zip(a, b, strict=True)):
+        raise ValueError("the shapes do not fit")
+    common = tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
+
+    def read(sizes, strides):
+        steps = [0] * (rank - len(strides)) + [*strides]
+        together = zip(sizes, common, steps, strict=True)
+        return tuple(step if size == whole else 0 for size, whole, step in together)
+
+    return common, read(a, strides_a), read(b, strides_b)
 
 
 @broadcast.cases
@@ -66,7 +78,16 @@ def _(draw):
         yield _broadcast_case("different ranks", operand(a, b, c), operand(c))
         yield _broadcast_case("different ranks", operand(b, 1), operand(a, 1, c))
         yield _broadcast_case("different ranks", operand(a, a, transposed=transposed), operand(a))
+    # no tensor and no array has such sizes or strides
     a, b, c = draw.shape(3)
+    long, step, other = (beyond(draw) for _ in range(3))
+    wide = (long, 1), (step, other)
+    yield _broadcast_case("equal ranks", wide, ((1, b), (step, step + 1)), HUGE)
+    yield _broadcast_case("different ranks", wide, ((b,), (other + 1,)), HUGE)
+    yield _broadcast_case("different ranks", ((c,), (step,)), ((a, long, c), (1, step, other)), HUGE)
+    yield _broadcast_case("sizes of 0", ((long, 1), (1, 1)), ((0,), (1,)), HUGE)
+    yield _broadcast_case("clashes", wide, ((long, b), (other, step)), NO_CLASH)
+    yield _broadcast_case("clashes", wide, ((long + 1, 1), (other, step)), HUGE)
     for one, other in (((a, b), (a, b + 1)), ((a, b), (a,)), ((2 * a, b), (a, 1)), ((a,), (a, c))):
         if one[-1] != other[-1] or one[0] == 2 * a:
             yield _broadcast_case("clashes", operand(*one), operand(*other))

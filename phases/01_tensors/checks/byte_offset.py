@@ -1,26 +1,25 @@
 """Lab 01, exercise 3: Where is element (i, j, k)?"""
 
+import math
+
 import torch
 
-from utils.checks.exercise import ByHand, Check, case
+from utils.checks.exercise import Case, Check, Paste, case
 
-from .shared import BY_WAY_OF_NUMPY, DTYPES, OTHERS
+from .shared import DTYPES, OTHERS, beyond
 
 byte_offset = Check(
     "byte_offset",
     parts={"contiguous tensors": 1, "views with an offset": 1, "negative indices": 1},
     reads="The address of one element",
-    by_hand=ByHand(
-        "the exercise is to compute the place from the strides, not to let indexing find it",
-        allow_ops=frozenset(),
-        forbid_names=frozenset({"data_ptr", "as_strided"}) | BY_WAY_OF_NUMPY,
-    ),
 )
 
 
 @byte_offset.reference
 def _(t, index):
-    return t[index].storage_offset() * t.element_size()
+    inside = (range(size)[i] for i, size in zip(index, t.shape, strict=True))
+    steps = (i * stride for i, stride in zip(inside, t.stride(), strict=True))
+    return (t.storage_offset() + sum(steps)) * t.element_size()
 
 
 @byte_offset.cases
@@ -28,6 +27,28 @@ def _(draw):
     def index_into(t):
         return tuple(draw.integer(1, size - 1) for size in t.shape)
 
+    def of_described(part, shape, strides, offset, index, shown=""):
+        """Of a tensor that torch can't make, so that nothing can be asked but its numbers."""
+        layout = (shape, strides, offset, draw.choice((*DTYPES[:5], *OTHERS)))
+        paste = Paste("byte_offset(Described({}, {}, {}, {}), {})", (*layout, index))
+
+        def play(subject):
+            return subject.drive("described:asked", layout, index)
+
+        return Case(part, play, shown=shown or "a described tensor", paste=paste)
+
+    for rank in (2, 3):
+        shape = tuple(2**62 - draw.integer(1, 99) for _ in range(rank))  # sizes are int64s in torch
+        strides = tuple(math.prod(shape[d + 1 :]) for d in range(rank))
+        inside = tuple(draw.integer(1, 99) for _ in shape)
+        yield of_described("contiguous tensors", shape, strides, 0, inside)
+        outside = tuple(-draw.integer(2, 99) for _ in shape)
+        words = "a described tensor, and only negative indices"
+        yield of_described("negative indices", shape, strides, 0, outside, words)
+        shape = draw.shape(rank, low=3)
+        strides = tuple(beyond(draw) for _ in shape)
+        inside = tuple(draw.integer(1, size - 1) for size in shape)
+        yield of_described("views with an offset", shape, strides, beyond(draw), inside)
     for rank in (1, 2, 3):
         t = draw.tensor(draw.shape(rank, low=3), draw.choice(DTYPES[:5]))
         yield case("contiguous tensors", t, index_into(t))

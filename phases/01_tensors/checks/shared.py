@@ -7,6 +7,11 @@ DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int
 OTHERS = (torch.int8, torch.int16, torch.int32, torch.complex128, torch.complex64, torch.bool)
 
 
+def beyond(draw):
+    """A number of elements that no tensor of torch has, since no int64 holds it."""
+    return 2**70 + draw.integer(1, 2**20)
+
+
 def ignore_size_one(strides, shape):
     """A dimension of size 1 is never stepped along: any stride is right there."""
     if not isinstance(strides, (tuple, list)) or len(strides) != len(shape):

@@ -1,10 +1,10 @@
 """Lab 01, exercise 5: Can `view` do it?"""
 
-import torch
+from itertools import product
 
 from utils.checks.exercise import ByHand, Case, Check, Place
 
-from .shared import ASKS_WHERE, ignore_size_one
+from .shared import ASKS_WHERE, beyond, ignore_size_one
 
 view_strides = Check(
     "view_strides",
@@ -18,7 +18,9 @@ view_strides = Check(
     by_hand=ByHand(
         "the exercise is to decide it from the numbers; torch would decide it for you",
         forbid_names=ASKS_WHERE
-        | {"view*", "reshape*", "unflatten", "*empty*", "numpy.reshape", "numpy.*ravel*"},
+        | {"view*", "reshape*", "unflatten", "*empty*", "numpy.reshape", "numpy.*ravel*"}
+        # torch's own copy of the rule in Python, which takes any numbers
+        | {"_compute_stride"},
     ),
 )
 
@@ -33,10 +35,15 @@ def _view_case(part, shape, strides, new_shape, refused=""):
 
 @view_strides.reference
 def _(shape, strides, new_shape):
-    try:
-        return torch.empty_strided(shape, strides, device="meta").view(new_shape).stride()
-    except RuntimeError:
-        return None
+    def places(sizes, steps):
+        every = product(*map(range, sizes))
+        return [sum(i * step for i, step in zip(index, steps, strict=True)) for index in every]
+
+    old, found, inner = places(shape, strides), [], 1
+    for size in reversed(new_shape):
+        found.insert(0, old[inner] - old[0] if size > 1 else 0)
+        inner *= size
+    return tuple(found) if places(new_shape, found) == old else None
 
 
 @view_strides.cases
@@ -65,6 +72,15 @@ def _(draw):
     yield _view_case("partly contiguous", (a, b), (3 * b, 3), (a * b,))
     yield _view_case("partly contiguous", (a, b), (0, 1), (a, b, 1))
     yield _view_case("partly contiguous", (a, b), (0, 0), (a * b,))
+    # no tensor has such strides, and no number divides two of them alike
+    step, other = beyond(draw), beyond(draw)
+    words = "two dimensions with strides beyond int64"
+    yield _view_case("views that do not exist", (a, b), (other, step), (a * b,), words)
+    words = "three dimensions with strides beyond int64, the last two exchanged"
+    yield _view_case("views that do not exist", (a, b, c), (other, step, b * step), (a, b * c), words)
+    yield _view_case("partly contiguous", (a, b, c), (other, c * step, step), (a, b * c))
+    yield _view_case("partly contiguous", (a, b * c), (other, step), (a, b, c))
+    yield _view_case("sizes of 1", (a, 1, c), (c * step, other, step), (a * c,))
     yield _view_case("sizes of 1", (a, 1, c), (c, 99, 1), (a * c,))
     yield _view_case("sizes of 1", (1, a, 1, b), (7, b, 5, 1), (b, a))
     yield _view_case("sizes of 1", (a, 1, b), (2 * b, 2 * b, 1), (a, b, 1))

@@ -2,9 +2,9 @@
 
 import torch
 
-from utils.checks.exercise import ByHand, Check, case
+from utils.checks.exercise import Case, Check, Paste, case
 
-from .shared import BY_WAY_OF_NUMPY
+from .shared import beyond
 
 views_by_hand = Check(
     "views_by_hand",
@@ -12,13 +12,13 @@ views_by_hand = Check(
     reads="Making a view by hand: as_strided",
     reads_by_part={"expand": "Broadcasting: a view with stride 0"},
     strides=True,
-    sharing=True,
-    by_hand=ByHand(
-        "write sizes, strides and offset yourself, and make one call of `torch.as_strided`",
-        allow_ops=frozenset({"aten.as_strided"}),
-        forbid_names=BY_WAY_OF_NUMPY | {"set_"},
-    ),
 )
+
+PLACES = {
+    "[0]": "the shape of the view",
+    "[1]": "the strides of the view",
+    "[2]": "where in the storage the view begins",
+}
 
 
 @views_by_hand.reference
@@ -53,6 +53,27 @@ def _(draw):
         yield draw.tensor(draw.shape(rank, low=3), torch.float64, layout="transposed")
         yield draw.tensor(draw.shape(rank, low=3), torch.int64, layout="sliced")
 
+    def of_described(name, shape, *args, strides=None):
+        """Of a tensor that has numbers alone, which are too large for any of torch's."""
+        layout = shape, strides or tuple(beyond(draw) for _ in shape), beyond(draw), torch.float32
+        of = f"{name}_view"
+        shows = {key: "{}" + f".{ask}" for key, ask in (("[0]", "shape"), ("[1]", "stride()"), ("[2]", "storage_offset()"))}
+        paste = Paste(f"{of}(Described({{}}, {{}}, {{}}, {{}})" + ", {}" * len(args) + ")", (*layout, *args), shows)
+
+        def play(subject):
+            return subject.drive("described:asked", layout, *args, of=of)
+
+        return Case(name, play, of, "a described tensor", PLACES, paste=paste)
+
+    for rank in (2, 3):
+        shape = draw.shape(rank, low=3)
+        yield of_described("transpose", shape, *draw.sample(range(rank), 2))
+        dim = draw.integer(0, rank - 1)
+        yield of_described("narrow", shape, dim, 1, draw.integer(1, shape[dim] - 1))
+    size, wide = draw.integer(3, 6), draw.integer(7, 9)
+    yield of_described("expand", (size, 1, 1), (size, wide, 1))
+    yield of_described("diagonal", (size, wide))
+    yield of_described("diagonal", (wide, size))
     for x in inputs(3):
         dim0, dim1 = draw.sample(range(3), 2)
         yield case("transpose", x, dim0, dim1, of="transpose_view")

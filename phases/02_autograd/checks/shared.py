@@ -37,6 +37,11 @@ KINDS = tuple(zip(FLOATS * 2, LAYOUTS, strict=True))
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
 
 
+def whole(draw, shape, factors=2):
+    """Whole numbers of int64; a product of so many has more digits than float64, and none too many."""
+    return draw.tensor(shape, torch.int64) * 2 ** (50 // factors) + draw.tensor(shape, torch.int64)
+
+
 def sum_to(total, rows, tolerance):
     """Whether no row has another sum than the tolerance lets entries have; so it is of NaN, too."""
     if not torch.is_tensor(rows) or rows.dim() == 0 or not rows.is_floating_point():

@@ -1,0 +1,91 @@
+"""Tensors that are only described: they have sizes, strides and an offset, and no elements.
+
+Their numbers may be larger than those of any tensor of torch, so whoever wants to know something of
+one has to reckon, and can't have torch do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from utils.drivers import WHOLE, driver
+
+
+class Described:
+    """A tensor without elements, which says how it is laid out.
+
+    It answers ``shape``, ``size``, ``dim``, ``ndim``, ``stride``, ``storage_offset``, ``dtype``,
+    ``itemsize`` and ``element_size``; ``torch.as_strided``, as a function or a method, makes
+    another of it. It knows nothing else.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        stride: Sequence[int],
+        storage_offset: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ):
+        self.shape, self.dtype = torch.Size(shape), dtype
+        self._stride, self._storage_offset = tuple(stride), storage_offset
+
+    def __repr__(self) -> str:
+        numbers = f"{tuple(self.shape)}, {self._stride}, {self._storage_offset}, {self.dtype}"
+        return f"Described({numbers})"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"a described tensor has no `{name}`: it knows its shape, strides, offset and dtype"
+        )
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
+
+    def stride(self, dim: int | None = None) -> Any:
+        return self._stride if dim is None else self._stride[dim]
+
+    def storage_offset(self) -> int:
+        return self._storage_offset
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def as_strided(
+        self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    ) -> Described:
+        """Return another reading of the same storage; its offset is this one's, if none is given."""
+        offset = self._storage_offset if storage_offset is None else storage_offset
+        return Described(size, stride, offset, self.dtype)
+
+    @classmethod
+    def __torch_function__(cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not torch.as_strided:
+            raise TypeError(f"a described tensor knows no `torch.{func.__name__}`, only as_strided")
+        return args[0].as_strided(*args[1:], **(kwargs or {}))
+
+
+@driver(WHOLE)
+def asked(function: Callable, layout: Sequence[Any], *args: Any) -> Any:
+    """Return what a function returns for a described tensor and other arguments.
+
+    ``layout`` is sizes, strides, offset and dtype. Of a described tensor that comes back, it returns
+    sizes, strides and offset.
+    """
+    came = function(Described(*layout), *args)
+    if isinstance(came, Described):
+        return tuple(came.shape), came.stride(), came.storage_offset()
+    return came
