@@ -86,8 +86,9 @@ def _beside(path: Path) -> Iterator[Path]:
 
     An OSError that has no name, or the new file's, gets the name of the file that is meant.
     """
-    # a name of its own: another process may be writing the same file
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    # a name of its own, as another process may be writing the same file; and a short one, as the
+    # file's may be as long as a name can be
+    fresh = path.with_name(f".{secrets.token_hex(8)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

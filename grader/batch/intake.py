@@ -146,8 +146,8 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     if hidden := unshown(files, lab.files):
         why = (
             f"{some(hidden)}: your code can read this, but it is not kept beside the graded "
-            "notebook, because whoever opens that might run it. Data and pictures (.csv, .json, "
-            ".npz, .png) are kept."
+            "notebook, because a program that is started there might run or obey it. Data and "
+            "pictures (.csv, .jsonl, .npz, .png) are kept, and what is handed in is as it was."
         )
         notes.append(Note(NoteKind.NOT_SHOWN, why))
     if inner:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode, from_dict
+from nbformat.v4 import new_output
+
+
+MOST_OF_ONE = 10  # displays with one id: each message for it changes all of them
+NOT_AGAIN = f"(More than {MOST_OF_ONE} displays have one id. These show what the last one did.)"
 
 
 class Outputs:
@@ -14,6 +19,7 @@ class Outputs:
         self.shown: list[NotebookNode] = []
         self._displays: dict[str, list[NotebookNode]] = {}
         self._clears = False  # before the next output
+        self._said = False  # NOT_AGAIN
 
     def add(self, message: dict[str, Any]) -> None:
         """Add what a message shows, change what it updates, or clear what stands."""
@@ -24,9 +30,15 @@ class Outputs:
             if not self._clears:
                 self._clear()
             return
-        for display in self._displays.get(message.get("display_id") or "", ()):
+        displays = self._displays.get(message.get("display_id") or "", ())
+        for display in displays:
             display.update(from_dict({key: fields[key] for key in ("data", "metadata")}))
         if kind == "update_display_data":
+            return
+        if len(displays) == MOST_OF_ONE and not self._clears:
+            if not self._said:
+                self.shown.append(new_output("stream", name="stdout", text=NOT_AGAIN))
+            self._said = True
             return
         if self._clears:
             self._clear()
@@ -46,4 +58,5 @@ class Outputs:
     def _clear(self) -> None:
         self.shown.clear()
         self._displays.clear()
+        self._said = False
         self._clears = False

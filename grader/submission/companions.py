@@ -1,7 +1,9 @@
 """Which files beside a notebook code gets, and which are kept.
 
-Jupyter serves ``autograded/`` and ``feedback/`` from its own origin, and a kernel that is started
-there imports Python files from it. So only files that neither a browser nor a kernel runs are kept.
+Jupyter serves ``autograded/`` and ``feedback/`` from its own origin, a kernel that is started there
+imports Python files from it, and nbgrader and editors obey the settings that they find. So only
+files are kept that nothing runs or obeys. Formats in which settings are written, such as JSON, are
+not: a program looks for its own by a name, and nobody knows all names.
 """
 
 from __future__ import annotations
@@ -18,17 +20,26 @@ NOTEBOOKS = "*.ipynb"
 
 # Data and raster images.
 HARMLESS = {
-    *(".txt", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log"),
+    *(".txt", ".csv", ".tsv", ".jsonl", ".log"),
     *(".npy", ".npz", ".pt", ".pth", ".safetensors", ".parquet", ".h5", ".hdf5", ".bin", ".dat"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"),
     *(".zip", ".gz", ".tar"),
 }
 
 
+OBEYED = {"cmakelists.txt", "requirements.txt"}  # what programs look for, in a harmless format
+
+
 def is_harmless(name: str) -> bool:
-    """Return whether every suffix of a name is one of HARMLESS, so that nothing runs the file."""
-    suffixes = PurePosixPath(name.lower()).name.lstrip(".").split(".")[1:]
-    return bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
+    """Return whether nothing runs or obeys a file, by its relative path.
+
+    Every suffix of its name is one of HARMLESS, and neither it nor a folder above it is hidden.
+    """
+    path = PurePosixPath(name.lower())
+    suffixes = path.name.split(".")[1:]
+    hidden = any(part.startswith(".") for part in path.parts)
+    known = bool(suffixes) and all(f".{suffix}" in HARMLESS for suffix in suffixes)
+    return known and not hidden and path.name not in OBEYED
 
 
 def clashing(names: Collection[str]) -> list[str]:

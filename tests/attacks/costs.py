@@ -109,6 +109,20 @@ def sends_millions_of_empty_lists(work: Work) -> None:
     )
 
 
+@attack(seconds=30.0, cell_seconds=20)
+def displays_one_thing_thousands_of_times(work: Work) -> None:
+    """Gives thousands of displays one id, so that each changes all before it; then a large one."""
+    work.first(
+        """
+        from IPython.display import display
+        for _ in range(6000):
+            display({"text/plain": "x"}, raw=True, display_id="a")
+        large = {"text/plain": "", "image/png": "A" * 500_000}
+        display(large, raw=True, display_id="a", update=True)
+        """
+    )
+
+
 def nested(unit: str, times: int) -> list[str]:
     """The same, as a text cell and as code that displays it."""
     return [unit * times, f"from IPython.display import HTML\ndisplay(HTML({unit!r} * {times}))"]

@@ -65,6 +65,22 @@ def has_settings_of_jupyter(work: Work) -> None:
     (kernels / "kernel.json").write_text('{"argv": ["touch", "/tmp/hood-loot"], "language": "x"}')
 
 
+@attack()
+def has_settings_of_what_is_started_in_the_folder(work: Work) -> None:
+    """Brings settings in JSON and the like, which nbgrader, Jupyter and editors look for."""
+    names = ("nbgrader_config.json", "jupyter_server_config.json", "package.json", "tox.ini")
+    for name in (*names, ".vscode/tasks.json", ".jupyter/jupyter_config.json", "setup.cfg"):
+        path = work.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"tasks": [{"command": "touch /tmp/hood-loot"}]}')
+
+
+@attack()
+def has_a_file_with_the_longest_name(work: Work) -> None:
+    """Brings a harmless file whose name has as many bytes as a file system allows."""
+    (work.folder / ("x" * 251 + ".csv")).write_text("1")
+
+
 @attack(dangerous=True)
 def has_links_to_secrets(work: Work) -> None:
     """Brings symbolic links to the gradebook, the source, the course and the whole disk."""

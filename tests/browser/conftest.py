@@ -43,7 +43,7 @@ FLAGS = [
     "--disable-gpu",
     "--disable-sync",
     # no request leaves the machine
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE *localhost",
     "--no-default-browser-check",
     "--no-first-run",
     *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),

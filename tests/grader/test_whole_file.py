@@ -57,6 +57,12 @@ def test_two_who_write_the_same_file_never_mix(tmp_path, monkeypatch):
     assert not write_whole(path, b"first")
 
 
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path):
+    path = tmp_path / ("x" * 251 + ".csv")
+    assert write_whole(path, b"1")
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     def refuses(source, target):
         raise OSError("no space left")

@@ -2,6 +2,9 @@
 
 Learners' servers have the bundle, which is made now; all run under this account, so nothing is
 kept from anybody. Users and what they wrote stay in ``build/hub``.
+
+``python -m grader.service.hub check FILE`` says of a hub's own settings whether learners' pages can
+act with a teacher's rights.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 
 from grader import UserError
 from grader.authoring.bundle import TOP, archive, learner_files
+from grader.marking.origin import SHARED
 from grader.phase_paths import ROOT, find_root
 
 CONFIG = Path(__file__).with_name("jupyterhub_config.py")
@@ -30,7 +34,7 @@ def main() -> int:
     folder = root / "build" / "hub"
     proxy = find_proxy(root / ".venv" / "proxy")
     password = secrets.token_urlsafe(6)
-    print("The hub starts, which takes some seconds. Log in at http://127.0.0.1:8000", end=" ")
+    print("The hub starts, which takes some seconds. Log in at http://localhost:8000", end=" ")
     print(f"under any name, or as teacher: password {password}")
     environment = prepare(root, folder) | {
         "OPEN_THE_HOOD_PASSWORD": password,
@@ -42,6 +46,38 @@ def main() -> int:
         print(", which is for a try alone: see TEACHING.md." if user == "root" else ".")
     words = [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG), "--JupyterHub.log_level=WARN"]
     return subprocess.run(words, cwd=folder, env=os.environ | environment, check=False).returncode
+
+
+def check(path: Path) -> int:
+    """Print what a hub's settings mean for the pages for marking, and return the exit status.
+
+    The settings are run, as the hub does at its start. Raises UserError where they can't be.
+    """
+    from traitlets.config.loader import LazyConfigValue, PyFileConfigLoader
+
+    try:
+        hub = PyFileConfigLoader(path.name, str(path.parent)).load_config().JupyterHub
+    except (Exception, SystemExit) as error:  # whatever the file raises
+        raise UserError(f"{path} can't be used as a hub's settings: {error}") from error
+    host = hub.get("subdomain_host", "")
+    listed = hub.get("services", [])
+    if isinstance(listed, LazyConfigValue):  # from `append` and the like
+        listed = listed.get_value([])
+    services = [one for one in listed if "serve" in one.get("command", [])]
+    own = [one["name"] for one in services if "--own-origin" in one["command"]]
+    closed = [] if host else [one["name"] for one in services if one["name"] not in own]
+    if host:
+        print(f"The pages for marking are open: each user has a host of their own below {host}.")
+    for name in own:
+        print(f"The pages for marking of {name} are open, at its own origin.")
+    for name in closed:
+        print(f"{name}: {SHARED}.")
+    if not host:
+        print(
+            "Whatever else a teacher has on this hub, such as a server with the course's folder, "
+            "is open to the page of a learner that they open."
+        )
+    return 0 if host else 1
 
 
 def prepare(root: Path, folder: Path) -> dict[str, str]:
@@ -83,7 +119,13 @@ def find_proxy(folder: Path) -> Path:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        match sys.argv[1:]:
+            case ["check", path]:
+                sys.exit(check(Path(path)))
+            case []:
+                sys.exit(main())
+            case _:
+                raise UserError("expected nothing, or: check FILE, a hub's jupyterhub_config.py")
     except UserError as error:
         print(f"make hub: {error}", file=sys.stderr)
         sys.exit(2)

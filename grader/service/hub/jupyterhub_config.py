@@ -51,11 +51,16 @@ COURSE = Path(told("OPEN_THE_HOOD_COURSE", "the project's folder, with checks an
 PYTHON = told("OPEN_THE_HOOD_PYTHON", f"the course's own Python, such as {COURSE}/.venv/bin/python")
 NAME = os.environ.get("OPEN_THE_HOOD_NAME", "open-the-hood")  # another one for each course
 PORT = os.environ.get("OPEN_THE_HOOD_PORT", "8765")
-HUB = os.environ.get("OPEN_THE_HOOD_HUB", "http://127.0.0.1:8000")  # as learners' servers reach it
+# The service, as learners' servers reach it: past the hub's proxy, or by its address on the hub
+SERVICE = os.environ.get("OPEN_THE_HOOD_SERVICE", f"http://127.0.0.1:{PORT}/services/{NAME}/")
+# Each user's pages have a host of their own below this one. Without that a learner's page can act
+# with the rights of any teacher who opens it, and the service has no pages for marking.
+SUBDOMAINS = os.environ.get("OPEN_THE_HOOD_SUBDOMAINS", "http://localhost:8000")
 TEACHERS = "instructors"  # a group of the hub
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
+c.JupyterHub.subdomain_host = SUBDOMAINS
 c.JupyterHub.services = [
     {
         "name": NAME,
@@ -78,7 +83,7 @@ c.Spawner.server_token_scopes = [
     "read:users:groups!user",
     ASKS,
 ]
-c.Spawner.environment = {"OPEN_THE_HOOD_SERVICE": f"{HUB}/services/{NAME}/"}
+c.Spawner.environment = {"OPEN_THE_HOOD_SERVICE": SERVICE}
 c.JupyterHub.load_groups = {TEACHERS: {"users": ["teacher"]}}
 
 # For a try on one machine

@@ -18,7 +18,7 @@ from grader.batch import writer as module
 from grader.batch.job import NotebookResult, Result
 from grader.batch.writer import Writer
 from grader.course import open_course
-from tests.grader.batch.running import rows
+from tests.grader.batch.running import OPEN, rows, run
 from tests.grader.batch.small import HW, hand_in, job_of, make_small
 
 
@@ -94,6 +94,19 @@ def test_in_a_shared_course_the_group_may_write_what_grading_makes(course):
     assert len(modes) == 7
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o2775}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o664}
+
+
+def test_what_lies_beside_a_notebook_is_kept_under_the_longest_name_that_it_may_have(course):
+    name = "data/" + "x" * 251 + ".csv"
+    path = course.root / "submitted" / "ann" / HW / name
+    path.parent.mkdir()
+    path.write_text("1")
+    (path.parent / "settings.json").write_text("{}")
+    status, said = run(course, OPEN)
+    assert (status, "ann" in rows(course.root, HW)) == (0, True), said
+    graded = course.root / "autograded" / "ann" / HW
+    assert [one.name for one in (graded / "data").iterdir()] == [path.name]
+    assert "data/settings.json" in (graded / f"{HW}.ipynb").read_text()  # a note says what is not
 
 
 def test_files_that_cannot_be_put_in_place_leave_the_old_ones(course, monkeypatch):

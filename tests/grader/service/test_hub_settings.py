@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from grader import UserError
 from grader.phase_paths import ROOT
-from grader.service.hub.__main__ import CONFIG
+from grader.service.hub.__main__ import CONFIG, check
 
 READ = """
 import os, sys
@@ -61,3 +62,36 @@ def test_a_variable_that_is_missing_is_said_in_a_sentence(missing):
         assert (done.returncode, done.stdout) == (1, "")
         assert f"{missing} is not set, and should be " in done.stderr
         assert "Traceback" not in done.stderr
+
+
+SETTINGS = """
+c = get_config()
+c.JupyterHub.services = [{"name": "course", "url": "http://127.0.0.1:1", "command": %r}]
+"""
+SERVE = ["python", "-m", "grader", "serve", "--hub"]
+HOST = 'c.JupyterHub.subdomain_host = "https://hub.example.org"'
+OWN = ["--own-origin", "https://marking.example.org"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "said"),
+    [
+        (SETTINGS % SERVE, 1, "course: The pages for marking are closed here"),
+        (SETTINGS % SERVE + HOST, 0, "a host of their own below https://hub.example.org"),
+        (SETTINGS % (SERVE + OWN), 1, "The pages for marking of course are open, at its own"),
+        ("c.", 2, "can't be used as a hub's settings"),
+    ],
+)
+def test_a_hubs_settings_are_checked_for_what_learners_pages_can_do(
+    settings, status, said, tmp_path, capsys
+):
+    path = tmp_path / "jupyterhub_config.py"
+    path.write_text(settings)
+    try:
+        found = check(path)
+    except UserError as error:
+        found = 2
+        print(error)
+    shown = capsys.readouterr().out
+    assert (found, said in shown) == (status, True), shown
+    assert ("a learner that they open" in shown) == (found == 1)

@@ -7,8 +7,10 @@ import urllib.parse
 import pytest
 from starlette.testclient import TestClient
 
+from grader import UserError
 from grader.marking.page import POLICY
 from grader.service.app import make_app
+from grader.service.command import own_origin
 from grader.service.dispatcher import Dispatcher
 from grader.service.login import TOKEN
 from grader.service.people import OfFile
@@ -204,3 +206,17 @@ def test_where_the_hub_is_down_nobody_is_let_in_and_that_is_said(hub, classroom,
     monkeypatch.setattr(hub._hub, "api_url", "http://127.0.0.1:1/hub/api")
     reply = client.get(f"{PREFIX}/labs", headers={"Authorization": "Bearer hers"})
     assert (reply.status_code, "hub could not be asked" in reply.text) == (503, True)
+
+
+def test_a_service_with_an_origin_of_its_own_needs_the_hub_to_lead_back_there():
+    own = "https://marking.example.org"
+    for wrong in ("marking.example.org", f"{own}/course", "ftp://x"):
+        with pytest.raises(UserError, match="expected a scheme and a host"):
+            own_origin(wrong)
+    with (
+        fake_hub(),
+        pytest.raises(UserError, match=f'"oauth_redirect_uri": "{own}{PREFIX}/oauth_callback"'),
+    ):
+        own_origin(own)
+    with fake_hub(OAUTH_CALLBACK_URL=f"{own}{PREFIX}/oauth_callback"):
+        assert own_origin(f"{own}/") == own

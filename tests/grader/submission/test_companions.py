@@ -6,7 +6,7 @@ from grader.submission.companions import is_harmless, merged, shown, unshown
 
 
 @pytest.mark.parametrize(
-    "name", ["a.csv", "data/A.PNG", "w.safetensors", "a.tar.gz", ".hidden.txt"]
+    "name", ["a.csv", "data/A.PNG", "w.safetensors", "a.tar.gz", "notes.txt", "a.jsonl"]
 )
 def test_data_and_pictures_are_shown(name):
     assert is_harmless(name)
@@ -24,6 +24,22 @@ def test_data_and_pictures_are_shown(name):
 )
 def test_what_a_browser_or_a_kernel_may_run_is_not_shown(name):
     assert not is_harmless(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".vscode/settings.json", ".vscode/tasks.json", ".vscode/a.csv", ".idea/a.txt"),
+        *("nbgrader_config.json", "jupyter_server_config.json", "jupyter_config.json"),
+        *(".jupyter/jupyter_notebook_config.json", ".ipython/profile_default/a.json"),
+        *("conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "package.json"),
+        *("environment.yml", "docker-compose.yaml", "kernels/x/kernel.json", "deno.json"),
+        *("CMakeLists.txt", "a/requirements.txt", ".env.txt", ".hidden.csv"),
+    ],
+)
+def test_what_a_program_that_is_started_there_obeys_is_not_shown(name):
+    assert not is_harmless(name)
+    assert unshown({name: b""}, ()) == [name]
 
 
 def test_the_labs_own_files_are_shown_whatever_they_are():
