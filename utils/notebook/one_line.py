@@ -13,6 +13,7 @@ from typing import Any
 from IPython import get_ipython
 
 from utils.instruments.toolchain import NoCompiler, inductor_lacks, not_compiled
+from utils.notebook import bounded_traceback as bounded_traceback  # for all other errors
 
 # nbgrader sets it to "autograde" or "validate" where it runs a notebook.
 NBGRADER = "NBGRADER_EXECUTION"
