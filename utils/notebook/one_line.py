@@ -17,6 +17,7 @@ from typing import Any
 from IPython import get_ipython
 
 from utils.instruments.toolchain import NoCompiler, inductor_lacks, not_compiled
+from utils.notebook import bounded_traceback as bounded_traceback  # for all other errors
 from utils.notebook import history
 from utils.notebook.audience import NBGRADER
 from utils.notebook.course import own_notebook

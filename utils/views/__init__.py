@@ -7,6 +7,7 @@ one image.
 from importlib import import_module
 from pathlib import Path
 
+from utils.notebook import bounded_traceback as bounded_traceback
 from utils.notebook import cell_clock as cell_clock
 from utils.notebook import journal as journal
 
