@@ -31,10 +31,10 @@ STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object 
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # JupyterLab's log is a file that only its owner can read, since a token stands in it; the screen has
-# the address, warnings and errors.
+# the address and errors.
 LOG := build/jupyter.log
 LOGGING := {'formatters': {'plain': {'format': '%(asctime)s %(levelname)s %(name)s: %(message)s'}}, \
-  'handlers': {'console': {'level': 'WARNING'}, 'file': {'class': 'logging.FileHandler', \
+  'handlers': {'console': {'level': 'ERROR'}, 'file': {'class': 'logging.FileHandler', \
   'filename': '$(LOG)', 'level': 'INFO', 'formatter': 'plain'}}, \
   'loggers': {'ServerApp': {'handlers': ['console', 'file']}, 'LabApp': {'handlers': ['console', 'file']}}}
 OPEN_LOG = mkdir -p $(dir $(LOG)) && install -m 600 /dev/null $(LOG) && \

@@ -93,7 +93,7 @@ def test_jupyterlabs_log_is_a_file_that_is_named_and_the_screen_has_its_errors(p
     assert "Its log: build/jupyter.log" in said
     (words,) = re.findall(r'--Application.logging_config="(.*?)"', said)
     handlers = ast.literal_eval(words)["handlers"]
-    assert handlers["console"]["level"] == "WARNING"
+    assert handlers["console"]["level"] == "ERROR"
     assert handlers["file"]["filename"] == "build/jupyter.log"
     # only its owner can read the log, in which the server's token stands
     assert "install -m 600 /dev/null build/jupyter.log" in said
