@@ -31,10 +31,10 @@ STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object 
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # JupyterLab's log is a file that only its owner can read, since a token stands in it; the screen has
-# the address, warnings and errors.
+# the address and errors.
 LOG := build/jupyter.log
 LOGGING := {'formatters': {'plain': {'format': '%(asctime)s %(levelname)s %(name)s: %(message)s'}}, \
-  'handlers': {'console': {'level': 'WARNING'}, 'file': {'class': 'logging.FileHandler', \
+  'handlers': {'console': {'level': 'ERROR'}, 'file': {'class': 'logging.FileHandler', \
   'filename': '$(LOG)', 'level': 'INFO', 'formatter': 'plain'}}, \
   'loggers': {'ServerApp': {'handlers': ['console', 'file']}, 'LabApp': {'handlers': ['console', 'file']}}}
 OPEN_LOG = mkdir -p $(dir $(LOG)) && install -m 600 /dev/null $(LOG) && \
@@ -137,11 +137,16 @@ lock:
 # With uv a Python that was not named is one that pyproject.toml allows. --seed: notebooks may call pip.
 MAKE_VENV := $(if $(UV),$(UV) venv --quiet --seed --clear $(if $(filter file,$(origin PYTHON)),,--python $(PYTHON)),\
   $(PYTHON) -m venv --clear) $(VENV)
-# What is installed is all that the lock names, so nothing else is looked for.
-INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(VENV)/bin/python,\
-  PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install -qq) --no-deps
+# What is installed is all that the lock names, so nothing else is looked for. Both say what they fetch.
+INSTALL := $(if $(UV),$(UV) pip install --python $(VENV)/bin/python,\
+  PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip install) --no-deps
 CHECK := $(if $(UV),$(UV) pip check --python $(VENV)/bin/python,$(VENV)/bin/python -m pip check)
 LOCKED := $(INSTALL) --require-hashes --only-binary :all:
+TORCH_LOCK := lock/torch-$(TORCH).txt
+OTHERS := lock/packages.txt lock/extras.txt
+COUNT = $(shell cat $(1) | grep -c ==)
+# pip says too much of hundreds of packages, and nothing of how many are left.
+NUMBERED := $(if $(UV),,$(VENV)/bin/python lock/numbered.py env)
 
 # A .venv without a stamp is half-made, one whose stamp names another folder was moved here, and one with
 # PyTorch's other build holds packages that this one has not: such are made again. One with an older stamp
@@ -156,10 +161,11 @@ $(STAMP):
 	  sys.exit(not int(first) <= sys.version_info.minor < int(end) and \
 	  f"Open the Hood needs Python 3.{first} to 3.{int(end) - 1}, and this is 3.{sys.version_info.minor}. Try: make PYTHON=python3.{first} ...")' \
 	  "$$(grep '^requires-python' pyproject.toml)"
-	@echo "Installing the packages of lock/ (several minutes the first time) ..."
-	@$(LOCKED) $(if $(UV),,$(if $(NEARBY),$(if $(filter cpu,$(TORCH)),--no-index))) -r lock/torch-$(TORCH).txt
-	@$(LOCKED) -r lock/packages.txt -r lock/extras.txt
-	@$(INSTALL) --no-build-isolation --editable .
+	@echo "1 of 2: PyTorch, $(call COUNT,$(TORCH_LOCK)) of the packages in lock/ and most of the size ..."
+	@$(LOCKED) $(if $(UV),,$(if $(NEARBY),$(if $(filter cpu,$(TORCH)),--no-index))) -r $(TORCH_LOCK)
+	@echo "2 of 2: the $(call COUNT,$(OTHERS)) others ..."
+	@$(NUMBERED) $(LOCKED) $(OTHERS:%=-r %)
+	@$(INSTALL) $(if $(UV),--quiet,-qq) --no-build-isolation --editable .
 	@said=$$($(CHECK)) || { echo "$$said" >&2; echo "lock/ is out of step with pyproject.toml. Bring it up to date: make lock" >&2; exit 1; }
 	@printf '%s' "$(CURDIR)" > $@
 	@echo "Ready: $$($(VENV)/bin/python --version) in .venv."

@@ -1,6 +1,8 @@
 """Which build of PyTorch `make` installs, and with what."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 
@@ -14,17 +16,17 @@ CPU, CUDA = "-r lock/torch-cpu.txt", "-r lock/torch-cuda.txt"
 
 @pytest.fixture
 def printed(tmp_path):
-    """Call `make --just-print build` in a copy of the project that has no .venv."""
+    """Call `make --just-print` in a copy of the project that has no .venv."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "lock", tmp_path / "lock")
 
-    def call(*variables: str, **more: str) -> str:
+    def call(*variables: str, target: str = "build", **more: str) -> str:
         # `make test` hands its own variables down.
         ours = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TORCH", "UV", "PIP_FIND_LINKS"}
         kept = {name: value for name, value in os.environ.items() if name not in ours}
         done = subprocess.run(
-            ["make", "--just-print", "build", *variables],
+            ["make", "--just-print", target, *variables],
             cwd=tmp_path,
             env=kept | more,
             capture_output=True,
@@ -80,6 +82,21 @@ def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
         locked = [line for line in said.splitlines() if "-r lock/" in line]
         assert len(locked) == 2
         assert all("--no-deps --require-hashes --only-binary :all:" in line for line in locked)
+        assert not any("-q" in line for line in locked)  # minutes without a word otherwise
+    assert "lock/numbered.py" in with_pip
+    assert "lock/numbered.py" not in with_uv  # uv shows how far it is
+
+
+@pytest.mark.parametrize("target", ["lab", "teach"])
+def test_jupyterlabs_log_is_a_file_that_is_named_and_the_screen_has_its_errors(printed, target):
+    said = printed(target=target)
+    assert "Its log: build/jupyter.log" in said
+    (words,) = re.findall(r'--Application.logging_config="(.*?)"', said)
+    handlers = ast.literal_eval(words)["handlers"]
+    assert handlers["console"]["level"] == "ERROR"
+    assert handlers["file"]["filename"] == "build/jupyter.log"
+    # only its owner can read the log, in which the server's token stands
+    assert "install -m 600 /dev/null build/jupyter.log" in said
 
 
 @pytest.mark.parametrize("odd", list(':$"\\`*?'))

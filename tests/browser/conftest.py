@@ -32,7 +32,7 @@ expect.set_options(timeout=MILLISECONDS)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-# No questions about news.
+# No questions about news. Where JupyterLab keeps all cells in the page, tests count them there.
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -86,8 +86,28 @@ def chromium() -> str:
 
 @pytest.fixture(scope="package")
 def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab, started as `make lab` starts it, over a copy of the course."""
+    """JupyterLab over a copy of the course, with all cells of a notebook in the page."""
     folder = tmp_path_factory.mktemp("browser")
+    variables = environment(folder)
+    overrides = folder / "jupyter_config_dir" / "labconfig" / "default_setting_overrides.json"
+    overrides.parent.mkdir()
+    overrides.write_text(json.dumps(SETTINGS))
+    with serving(folder, variables) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def learners(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab with the settings of `make lab`, over a copy of the course."""
+    folder = tmp_path_factory.mktemp("learners")
+    ours = {"JUPYTER_CONFIG_PATH": str(folder / "course" / "grader" / "jupyter")}
+    with serving(folder, environment(folder) | ours) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def serving(folder: Path, variables: dict[str, str]) -> Iterator[Lab]:
+    """Run a JupyterLab over a new copy of the course, `folder/course`."""
     course = folder / "course"
     course.mkdir()
     for name in COPIED:
@@ -107,7 +127,7 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
                 f"--IdentityProvider.token={found.token}",
             ],
             cwd=course,
-            env=environment(folder),
+            env=variables,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -132,9 +152,6 @@ def environment(folder: Path) -> dict[str, str]:
     places = {name: str(folder / name.lower()) for name in (*private, "OPEN_THE_HOOD_EXCHANGE")}
     for place in places.values():
         Path(place).mkdir()
-    overrides = folder / "jupyter_config_dir" / "labconfig" / "default_setting_overrides.json"
-    overrides.parent.mkdir()
-    overrides.write_text(json.dumps(SETTINGS))
     kept = {name: os.environ[name] for name in ("LANG", "TMPDIR", "USER") if name in os.environ}
     return {
         **kept,

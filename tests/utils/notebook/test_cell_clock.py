@@ -27,7 +27,9 @@ def outputs(client, code):
         place = content.get("transient", {}).get("display_id")
         if kind == "update_display_data":
             kept[places[place]] = content["data"]
-        elif kind in ("display_data", "stream"):
+        elif kind == "clear_output":
+            kept.clear()
+        elif kind in ("display_data", "stream", "execute_result"):
             places[place] = len(kept)
             kept.append(content.get("data", content.get("text")))
 
@@ -38,9 +40,9 @@ def outputs(client, code):
 def test_a_cell_that_takes_long_has_a_clock_which_goes_when_it_ends(client):
     shown, ended = run_cell(client, "time.sleep(3)")
     first, *between = pages(shown)
+    assert outputs(client, "time.sleep(3)") == []
     assert re.search("running … 1 s<", first)
     assert any(re.search("running … 2 s<", page) for page in between)
-    assert shown[-1] == {}
     assert ended == ""
 
 
@@ -51,6 +53,27 @@ def test_the_clock_stands_above_what_the_cell_shows_and_nothing_of_it_is_saved(c
     assert "".join(rows) == "0\n1\n2\n"
 
 
+@pytest.mark.parametrize(
+    ("code", "saved"),
+    [
+        ("time.sleep(1.5); print(1)", [{}, "1\n"]),
+        ("print(1, flush=True); time.sleep(1.5)", [{}, "1\n"]),
+        ("time.sleep(1.5); 1", [{}, {"text/plain": "1"}]),
+        ("print(1)", [{}, "1\n"]),
+    ],
+)
+def test_what_a_cell_shows_is_saved_as_it_came(client, code, saved):
+    assert outputs(client, code) == saved
+
+
+def test_a_cell_can_replace_what_shows_text(client):
+    said = (
+        "import sys, io; sys.stdout, kept = io.StringIO(), sys.stdout; print(1); sys.stdout = kept"
+    )
+    assert outputs(client, said) == []
+    assert outputs(client, "print(2)") == [{}, "2\n"]
+
+
 def test_a_cell_says_what_it_does(client):
     shown, _ = run_cell(client, "clock.say('a < b'); time.sleep(1.5)")
     assert all("a &lt; b" in page for page in pages(shown))
@@ -59,7 +82,8 @@ def test_a_cell_says_what_it_does(client):
 
 
 def test_a_cell_that_ends_at_once_shows_nothing(client):
-    assert run_cell(client, "1 + 1; None") == ([{}], "")
+    assert run_cell(client, "1 + 1; None") == ([], "")
+    assert outputs(client, "x = 1") == []
 
 
 def test_a_cell_that_raises_keeps_its_error_and_its_clock_ends(client):
