@@ -27,11 +27,12 @@ from grader.whole_file import write_whole
 IMAGES, VIEWS = "_images", "_views"
 FENCE = "`" * 20  # longer than any in a cell
 # As utils.notebook.figures writes it.
+TAIL = r'(?:<span[^<>]*?(?: data-title="([^"]*)")?></span>)?<style>[^<]*</style>'
 IMAGE = re.compile(
     r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
-    r'(?:<span[^<>]*?(?: data-title="([^"]*)")?></span>)?'
-    r"(?:<style>[^<]*</style>)?"  # the site has its own
+    rf"(?:{TAIL})?"  # the site has a style of its own
 )
+BELOW_LINKS = re.compile(TAIL)
 LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
 # As utils.notebook.drills writes it.
 DRILL = re.compile(
@@ -124,7 +125,8 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
     markup = LINK.sub(lambda found: link(found[0], page.path, page.docname), markup)
     if view and (image := IMAGE.fullmatch(markup)):
         return moving(view, image, page, site)
-    return f'<div class="shown">{IMAGE.sub(lambda image: still(image, page, site), markup)}</div>'
+    markup = IMAGE.sub(lambda image: still(image, page, site), markup)
+    return f'<div class="shown">{BELOW_LINKS.sub(lambda tail: caption(tail[1]), markup)}</div>'
 
 
 def form(drill: re.Match[str]) -> str:

@@ -42,12 +42,13 @@ WIDER_RULE = (
     "width: fit-content; max-width: 100cqi; position: sticky; left: 0; white-space: pre-wrap; "
     "font-size: 13px } }"
 )
-# Links over boxes of a picture, which grow and shrink with it.
+# Links over boxes of a picture, which grow and shrink with it. Without this rule, as in a notebook
+# that JupyterLab does not trust, their words stand below the picture.
 LINKED = "open-the-hood-linked"
 LINKED_RULE = (
     f".{LINKED} {{ position: relative; width: fit-content; max-width: 100%; "
     f"min-width: {NARROWEST}px }} .{LINKED} img {{ display: block }} "
-    f".{LINKED} > a {{ position: absolute; border-radius: 8px }} "
+    f".{LINKED} > a {{ position: absolute; border-radius: 8px; font-size: 0 }} "
     f".{LINKED} > a:hover, .{LINKED} > a:focus-visible {{ outline: 2px solid #1f6aa5 }}"
 )
 RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
@@ -60,7 +61,7 @@ class Link:
 
     box: tuple[float, float, float, float]  # x, y, width, height in shares of the figure's size
     href: str
-    words: str  # what a screen reader says
+    words: str  # what a screen reader says, and what a page without styles shows
 
 
 def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
@@ -117,8 +118,7 @@ def _anchor(link: Link) -> str:
     sides = zip(("left", "top", "width", "height"), link.box, strict=True)
     place = ";".join(f"{side}:{100 * share:.2f}%" for side, share in sides)
     words = html.escape(link.words)
-    said = f'aria-label="{words}" title="{words}"'
-    return f'<a href="{html.escape(link.href)}" {said} style="{place}"></a>'
+    return f'<a href="{html.escape(link.href)}" title="{words}" style="{place}">{words}</a> '
 
 
 def narrowest(width: int) -> int:
