@@ -9,11 +9,9 @@ from __future__ import annotations
 import contextlib
 import html
 import warnings
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from IPython import get_ipython
@@ -89,7 +87,7 @@ def show_verdict(name: str) -> None:
             "run."
         ) from None
     where = Path.cwd()
-    warned = Counter(f"{one.category.__name__}: {one.message}" for one in heard)
+    warned = dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in heard)
     card = VerdictCard(verdict, phase.number, lambda reads: link_to(phase, reads, where), warned)
     card.show()
     asked = partial(show_solution, opened=True)
@@ -126,7 +124,7 @@ class VerdictCard(VerdictReport):
     Attributes:
         link: returns the address of a section of the lesson, by its heading; empty if none leads
             there.
-        warned: what the code warned of while it was checked, and how often.
+        warned: what the code warned of while it was checked.
     """
 
     def __init__(
@@ -134,13 +132,13 @@ class VerdictCard(VerdictReport):
         verdict: Verdict,
         lesson: str,
         link: Callable[[str], str],
-        warned: Mapping[str, int] = MappingProxyType({}),
+        warned: Iterable[str] = (),
     ):
         super().__init__(verdict, lesson)
-        self.link, self.warned = link, warned
+        self.link, self.warned = link, list(warned)
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  warned of: {one}" for one in self._warnings())])
+        return "\n".join([super().__str__(), *(f"  warned of: {one}" for one in self.warned)])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return {**super()._repr_mimebundle_(**kwargs), "text/html": self.as_html()}
@@ -164,7 +162,7 @@ class VerdictCard(VerdictReport):
         if not full:
             inner.append(self._to_read(verdict.section))
         if self.warned:
-            lines = "\n".join(map(html.escape, self._warnings()))
+            lines = "\n".join(map(html.escape, self.warned))
             several = f"{len(self.warned)} warnings" if len(self.warned) > 1 else "a warning"
             summary = f"{several} while your code was checked"
             inner.append(_folded(summary, f'<pre style="{CODE}">{lines}</pre>'))
@@ -179,9 +177,6 @@ class VerdictCard(VerdictReport):
             for part in self.verdict.parts
         )
         return f'<div aria-hidden="true" style="display:flex;margin:4px 0 8px">{pieces}</div>'
-
-    def _warnings(self) -> list[str]:
-        return [f"{text} ({n} times)" if n > 1 else text for text, n in self.warned.items()]
 
     def _to_read(self, heading: str) -> str:
         where: str = in_code(f"lesson {self.verdict.lesson}, “{heading}”")

@@ -210,7 +210,7 @@ class Subject:
             return Handle(self, reply["made"])
         before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
-            raise NotByValue("after changing which tensors its arguments hold")
+            raise NotByValue("something after it put other tensors into its arguments")
         came = self.got = reply["value"]
         pairs = enumerate(zip(before, after, strict=True))
         changed = tuple(i for i, (b, a) in pairs if not _is_unchanged(b, a))

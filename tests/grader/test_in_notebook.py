@@ -26,6 +26,7 @@ UNWRITTEN = "".join(
     f"def {name}(*_):\n    raise NotImplementedError\n"
     for name in ("transpose_view", "narrow_view", "expand_view", "diagonal_view")
 )
+WARNING = "    warnings.warn('<slow>', stacklevel=2)\n"
 HOSTILE = """
 def bytes_of(t):
     raise ValueError("<img src=x onerror=alert(1)> and `<i>`")
@@ -135,6 +136,15 @@ def test_the_learners_words_are_text_and_no_markup(notebook):
     _, page = notebook.card_of("bytes_of")
     assert "<img src=x onerror=alert(1)> and <i>" in page.text, "backquotes are drawn as code"
     assert page.tags & {"img", "i", "code"} == {"code"}
+
+
+def test_what_the_code_warned_of_is_folded_into_the_card(notebook, recwarn):
+    notebook.run("import warnings\n" + BYTES_OF.replace("    return", WARNING + "    return"))
+    card, page = notebook.card_of("bytes_of")
+    folded = page.text.partition("a warning while your code was checked")[2]
+    assert folded == "UserWarning: <slow>"
+    assert str(card).endswith("\n  warned of: UserWarning: <slow>")
+    assert [one for one in recwarn if "slow" in str(one.message)] == []
 
 
 def test_programs_read_the_same_verdict(notebook):

@@ -83,6 +83,47 @@ def test_reports_name_the_mistakes_of_wrong_answers_or_point_at_them(number, see
     assert sum(map(points_at_it, told)) >= POINTED_AT * len(told)
 
 
+# Wrong answers of banks, and the misconception that each is told.
+TOLD = {
+    ("02", "linear_vjp"): {
+        "linear_vjp, turned round by .T": "matrices only, by `.T`",
+        "linear_vjp, turned round by t()": "matrices only, by `t()`",
+        "linear_vjp, bias before weight": "weight and bias swapped",
+        "linear_vjp, means over rows": "weight and bias averaged",
+        "linear_vjp, the mean over rows for the bias": "bias averaged",
+        "linear_vjp, the bias summed over the first dimension": (
+            "bias summed over the first dimension alone"
+        ),
+    },
+    ("02", "layer_norm_vjp"): {
+        "layer_norm_vjp, bias before weight": "weight and bias swapped",
+        "layer_norm_vjp, means over rows": "means for sums",
+    },
+    ("02", "lm_head"): {
+        "lm_head_gradients, the mean for the bias": "bias averaged, in the head",
+    },
+    ("02", "unbroadcast"): {"unbroadcast, means": "a mean where it was stretched"},
+    ("07", "accumulate"): {
+        "the mean of the means": "the mean of the means",
+        "the mean of those means that are there": "the mean of the means, NaN left out",
+    },
+    ("07", "fit"): {
+        "AdamW": "AdamW for SGD",
+        "losses times the scale, in float32 too": "the scaled loss noted, whatever the dtype",
+        "the scale is never divided out": "gradients still times the scale",
+    },
+}
+
+
+@pytest.mark.slow(30)
+@pytest.mark.parametrize(("number", "exercise"), [of_lab(*exercise) for exercise in TOLD])
+def test_likely_mistakes_have_their_names(number, exercise, seeds):
+    bank = BANKS[number]
+    answers = {answer.name: answer for answer in bank.of(exercise)}
+    for name, told in TOLD[number, exercise].items():
+        assert told in bank.report(answers[name], seeds[-1]).misconceptions, name
+
+
 @pytest.mark.of_labs
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("number", [of_lab(number) for number in BANKS])

@@ -219,6 +219,8 @@ def _compare_values(got: torch.Tensor, want: torch.Tensor, how: _How) -> Differe
     error = (g - w).abs().to(torch.float64)
     finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
     summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
+    if want.numel() == 1:
+        summary = "right shape and dtype, but the number is not the expected one"
     form = "" if want.is_complex() else "g"
     lines = [
         f"  {index}: got {got[tuple(index)]:{form}}, expected {want[tuple(index)]:{form}}"
@@ -282,9 +284,12 @@ def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
     guess = ""
     if all(abs(int(value)) < 2**62 for value in (*got, *want)):  # as in torch's types
         guess = guess_values(torch.tensor(list(got)), torch.tensor(list(want)))
+    summary = f"right length, wrong values: {wrong} of {len(want)} entries differ"
+    if len(want) == 1:
+        summary = "right length, but the entry is not the expected one"
     return Difference(
         "values",
-        f"right length, wrong values: {wrong} of {len(want)} entries differ",
+        summary,
         _side_by_side(got, want),
         guess,
     )

@@ -3,6 +3,7 @@
 import torch
 
 from utils.checks.exercise import Case, Check, case
+from utils.checks.words import counted
 
 from .shared import SUMS, attention_weights
 
@@ -48,7 +49,7 @@ def _(draw):
     def asked(part, *sizes):
         given = inputs(*sizes)
         heads, old = sizes[3], sizes[2]
-        shown = f"x {tuple(given[0].shape)}, {heads} heads, {old} positions before"
+        shown = f"x {tuple(given[0].shape)}, {counted(heads, 'head')}, {counted(old, 'position')} before"
         places = {"[0]": "the output", "[1][0]": "the keys", "[1][1]": "the values"}
         return case(part, *given, shown=shown, places=places)
 

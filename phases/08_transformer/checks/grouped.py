@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted
 from utils.minigpt import MiniGPTConfig
 
 from .shared import SUMS, attention_weights
@@ -77,7 +78,7 @@ def _(draw):
             given = (some, kv_heads, weights, x, more)
             return subject.drive("transformer:grouped_attention", *given)
 
-        shown = f"x {tuple(x.shape)}, {heads} heads, {kv_heads} for keys and values"
+        shown = f"x {tuple(x.shape)}, {counted(heads, 'head')}, {kv_heads} for keys and values"
         places = {"['output']": "the output", "['x']": "the gradient of x"}
         return Case(part, play, shown=shown, places=places)
 
@@ -87,7 +88,7 @@ def _(draw):
         def play(subject):
             return subject.drive("transformer:converted", some, kv_heads, weights)
 
-        shown = f"{heads} heads of {width} channels, {kv_heads} for keys and values"
+        shown = f"{counted(heads, 'head')} of {counted(width, 'channel')}, {kv_heads} for keys and values"
         places = {
             "['weights']": "the weights of what was made",
             "['left']": "the weights that it was made of (None for one that requires no gradient any more), after zeros were written into what was made",

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from utils.checks.exercise import ByHand, Case, Check
+from utils.checks.words import counted
 
 from .shared import SUMS, attention_weights
 
@@ -54,7 +55,7 @@ def _(draw):
 
         mask = "no mask" if allowed is None else f"a mask {tuple(allowed.shape)}"
         size = "" if large == 1 else " of large numbers"
-        shown = f"x {tuple(x.shape)}{size}, {heads} heads, {mask}"
+        shown = f"x {tuple(x.shape)}{size}, {counted(heads, 'head')}, {mask}"
         places = {"['output']": "the output", "['x']": "the gradient of x"}
         return Case(part, play, shown=shown, places=places)
 

@@ -80,7 +80,7 @@ def _(draw):
             numbers += [middles[i] for i in chosen] + [0.0]
             repeated += [row] * (len(chosen) + 1)
         logits, u = torch.tensor(repeated), torch.tensor(numbers)
-        shown = f"{len(repeated)} rows of {len(rows[0])} words, temperature {heat}, top_k={k}, top_p={p}"
+        shown = f"{len(repeated)} rows of {len(rows[0])} words, temperature {heat}, top_k={k}, top_p={p if p is None else round(p, 4)}"
         return case(part, logits, u, heat, k, p, shown=shown)
 
     def rows(count, width):

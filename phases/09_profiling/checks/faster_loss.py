@@ -4,6 +4,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
+from utils.checks.words import counted, listed
 
 faster_loss = Check(
     "faster_loss",
@@ -53,7 +54,7 @@ def _(draw):
             came = subject.drive("profiling:counted", logits, targets)
             return {"share": came["share"]} if part == share else {name: came[name] for name in ("loss", "gradient")}
 
-        shown = f"{len(kept)} sentences with {kept} targets that count, of {tokens}, {size} words"
+        shown = f"{counted(len(kept), 'sentence')} of {counted(tokens, 'word')}, of which {listed(kept)} count, and a vocabulary of {size}"
         return Case(part, play, shown=shown, places=named())
 
     def named(*inside):

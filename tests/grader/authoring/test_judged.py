@@ -86,7 +86,7 @@ READ = {
     "an unknown key": (
         (ANSWERS_FILE, "breaks = ", "earn = 1\nbreaks = "),
         (ANSWERS_FILE, "earn = 1"),
-        "unknown key 'earn': expected one of says, earns, breaks, edits, code, of",
+        "unknown key 'earn': expected one of says, earns, reads, breaks, edits, code, of",
     ),
     "a misconception that says it is right": (
         (ANSWERS_FILE, "edits = ", "earns = 2\nedits = "),
@@ -107,6 +107,11 @@ READ = {
         (ANSWERS_FILE, 'breaks = "shape in"', 'breaks = "a shape goes in"'),
         (ANSWERS_FILE, "breaks = "),
         "breaks: 'a shape goes in' is not in the exercise's question",
+    ),
+    "a section that the lesson does not have": (
+        (ANSWERS_FILE, "edits = ", 'reads = "Columns"\nedits = '),
+        (ANSWERS_FILE, "reads = "),
+        "reads: 'Columns' is no heading of phases/01_rows/lesson.py",
     ),
     "told, and not said": (
         (ANSWERS_FILE, '"bytes out"', '"bytes come out"'),

@@ -1,5 +1,7 @@
 """Each rule: one change to a correct lab gives one problem at the right line."""
 
+from dataclasses import replace
+
 import pytest
 
 from grader.authoring.lint import (
@@ -300,6 +302,15 @@ def test_points_of_cell_and_check_differ():
 def test_a_check_reads_a_heading_of_the_lesson():
     (problem,) = agreement(tensor_bytes=exercise(reads="Bytes"))
     assert problem.startswith("phases/01_rows/checks.py:3: check 'tensor_bytes' reads 'Bytes'")
+
+
+def test_a_part_reads_a_heading_of_the_lesson_and_is_a_part():
+    named = replace(exercise(), reads_by_part={"any shape": "Rows"})
+    assert agreement(tensor_bytes=named) == []
+    (problem,) = agreement(tensor_bytes=replace(named, reads_by_part={"any shape": "Columns"}))
+    assert "check 'tensor_bytes' reads 'Columns', which is no heading" in problem
+    (problem,) = agreement(tensor_bytes=replace(named, reads_by_part={"no shape": "Rows"}))
+    assert "check 'tensor_bytes' has no part 'no shape'" in problem
 
 
 def test_a_question_links_the_section_that_its_check_names():

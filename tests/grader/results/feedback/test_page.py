@@ -64,11 +64,21 @@ def test_each_part_has_its_verdict_and_why():
     assert "1 · Views of x views 1 of 3 points right fresh (1 of 1)" in said
     assert "not yet sliced (0 of 1) “a name”: a sentence about it." in said
     assert f"to paste into your notebook: views(1) # expected 2, got '{EVIL}'" in said
-    assert f"(0 of 0.5) Held against what this machine has. Raised {EVIL}. A hint Perhaps" in said
+    assert "(0 of 0.5) : raised" in said
+    assert f"Held against what this machine has. Raised {EVIL}. A hint Perhaps" in said
     assert "not run on a GPU (0.5 withheld) Needs a GPU." in said
     assert f"To read again: lesson 01, “{HEADING}”." in said
     assert [found for found in dangers(shown) if found not in ("<meta>", "<style>")] == []
     assert not re.search(r"url\(|@import|<link", shown)
+
+
+def test_the_first_mistake_is_told_in_full_and_the_others_unfold():
+    _, later = page(cell("t", "views", score=1.0), verdicts={"views": verdict(*PARTS)}).split(
+        '<details class="later">'
+    )
+    summary, rest = later.split("</summary>", 1)
+    assert words(f"<main>{summary}") == f"turned (0 of 0.5) : raised {EVIL}"
+    assert f"Raised {EVIL}. A hint" in words(f"<main>{rest}")
 
 
 def test_of_a_notebook_that_nobody_could_read_nothing_is_said_of_its_answers():
