@@ -21,6 +21,7 @@ from utils.notebook.history import STAMP, mark
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
 RIGHT = ("right", "right as far as run")
+UNTRIED = "not attempted"
 HEADING = re.compile(r"##\s+(.+)")
 # What stands where a question in words waits for its answer.
 UNANSWERED = ("", "*Your answer goes here.*", "*Write your answer here.*")
@@ -206,7 +207,7 @@ def _exercise(one: Group) -> Exercise:
             fresh = begun and _is_of(output, graded, one.stubs)
             passing = fresh and verdict.get("status") in RIGHT
             earned = float(verdict.get("earned") or 0) if fresh else 0.0
-            tried = begun and verdict.get("status") != "not attempted"
+            tried = begun and verdict.get("status") != UNTRIED
             stale = _given(output) if tried and not fresh else 0.0
     return Exercise(
         one.name,

@@ -95,7 +95,7 @@ class Progress:
             return f"{_bar(lab)} {escape(str(lab))}"
         lines = [f"{_bar(lab)} {escape(counts(lab.judged, with_exercises=True))}"]
         for what, some in [*lab.groups(), self._shown(lab)]:
-            links = ", ".join(map(self._link, some))
+            links = "; ".join(map(self._link, some))
             lines += [f"{escape(what)}: {links}"] if some else []
         return "<br>".join(lines)
 

@@ -8,6 +8,7 @@ sentence.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -21,10 +22,11 @@ from IPython.display import display
 
 from utils.notebook import history, journal
 from utils.notebook.audience import can_move
-from utils.notebook.course import PHASES, own_notebook
+from utils.notebook.course import PHASES, ROOT, WORK, own_notebook
 from utils.notebook.lab_file import (
     RIGHT,
     UNREADABLE,
+    UNTRIED,
     VERDICT,
     Exercise,
     Group,
@@ -55,6 +57,7 @@ BUTTON = (
     "background:var(--jp-layout-color2,transparent);color:inherit"
 )
 STARTED = time.time()  # this kernel, or nearly: a lab's first cell imports this module
+_buttons: dict[str, Any] = {}  # by exercise, the box with the button that is shown now
 COPIES = (
     "navigator.clipboard.writeText(this.nextElementSibling.textContent)"
     ".then(() => { this.textContent = 'Copied' })"
@@ -72,29 +75,30 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
     status = card.get(VERDICT, {}).get("status", "")
     full = status in RIGHT
     notebook = own_notebook()
-    cells = _cells(notebook)
-    mine = next((one for one in groups(cells) if one.name == name), None)
+    mine = _group(name, notebook)
     said = [f'<div style="{QUIET}">{one}</div>' for one in _of_which(mine, notebook)]
     if full:
         journal.right(name)
-        said += [f"<div>{_next(name, notebook)}</div>"] if notebook else []
-    elif status != "not attempted":
+        said += [f"<div>{_next(name, notebook)}</div>"] if notebook and mine else []
+    elif status != UNTRIED:
         said.append(_for_tutor(name, mine, str(card.get("text/plain", ""))))
-    edge = GREEN if full else MUTED if status == "not attempted" else RED
-    if solution is not None and not full and not can_move():
+    button = solution is not None and not full and can_move()
+    if solution is not None and not full and not button:
         said.append(f"<div>{_by_hand(name)}</div>")
+    edge = GREEN if full else MUTED if status == UNTRIED else RED
     page = f'<div style="{BOX.format(edge=edge)}">{"".join(said)}</div>'
-    if said:
-        display({"text/html": page, "text/plain": ""}, raw=True)
-    if solution is not None and not full and can_move():
+    display({"text/html": page, "text/plain": ""}, raw=True)
+    if solution is not None and button:
         _button(name, solution)
 
 
-def _cells(notebook: Path | None) -> list[dict[str, Any]]:
+def _group(name: str, notebook: Path | None) -> Group | None:
+    """Return the cells of an exercise in a notebook as it was saved; None where it is not there."""
     try:
-        return cells_of(notebook) if notebook else []
+        found = groups(cells_of(notebook)) if notebook else []
+        return next((one for one in found if one.name == name), None)
     except (OSError, *UNREADABLE):
-        return []
+        return None
 
 
 def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
@@ -168,7 +172,9 @@ def _next(name: str, notebook: Path) -> str:
     if one := next(iter(after or left), None):
         words = "" if after else " before this one"
         return f"Next{words}: {_link(one, notebook)}{_in_words(one)}"
-    return "Every exercise of this lab is done. The start page leads on."
+    start = Path(os.path.relpath(ROOT / WORK / "start.ipynb", notebook.parent)).as_posix()
+    link = f'<a href="{escape(start)}">start page</a>'
+    return f"Every exercise of this lab is done. The {link} leads on."
 
 
 def _link(one: Exercise, notebook: Path) -> str:
@@ -230,6 +236,10 @@ def _button(name: str, solution: Callable[[str], None]) -> None:
     )
     place = widgets.Output()
     stack = widgets.VBox([button, place], layout=widgets.Layout(align_items="flex-start"))
+    if before := _buttons.pop(name, None):  # its output is gone, as the cell has run again
+        for widget in (before, *before.children):
+            widget.close()
+    _buttons[name] = stack
 
     def clicked(_: object) -> None:
         button.disabled = True

@@ -1,5 +1,6 @@
 """Progress is read from saved notebooks only: what was replaced, what ran, what failed."""
 
+import hashlib
 import json
 import os
 import re
@@ -8,18 +9,12 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.judging.report import VerdictReport
-from grader.verdict import FULL, Status, Verdict
-from utils.notebook import audience
+from grader.verdict import FULL, VERDICT_MIME, Cause, PartResult, Status, Verdict
+from utils.notebook import audience, journal, lab_file
 from utils.notebook.course import PHASES
-from utils.notebook.progress import (
-    Exercise,
-    Progress,
-    next_step,
-    progress,
-    read_lab,
-    show_next,
-    show_progress,
-)
+from utils.notebook.history import STAMP, mark
+from utils.notebook.lab_file import Exercise, read_lab
+from utils.notebook.progress import Progress, next_step, progress, show_next, show_progress
 
 TENSORS = PHASES[1]
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")\n'
@@ -98,7 +93,103 @@ def test_what_was_saved_says_whether_an_exercise_is_begun_and_passing(
 def test_a_verdict_below_the_graded_cell_decides(tmp_path, status):
     graded = (3, [OK, VERDICTS[status]])
     found = only_exercise(tmp_path, stub=ANSWER, stub_count=1, visible=(2, [OK]), graded=graded)
-    assert found == Exercise("f", True, status in FULL, "A question")
+    assert found == Exercise("f", True, status in FULL, "A question", earned=0.0)
+
+
+def test_the_words_of_a_verdict_are_the_graders():
+    assert lab_file.VERDICT == VERDICT_MIME
+    assert set(lab_file.RIGHT) == set(FULL)
+    assert lab_file.UNTRIED == Status.NOT_ATTEMPTED
+
+
+def verdict(*, answer=None, earned=(2.0,), at=1_700_000_000):
+    """A verdict's output: of a text of the answer, where it has a stamp, and with its points."""
+    parts = tuple(
+        PartResult(f"part {n}", 2.0, points, Status.RIGHT if points else Status.WRONG, Cause.NONE)
+        for n, points in enumerate(earned)
+    )
+    status = Status.RIGHT if all(earned) else Status.PARTLY
+    data = VerdictReport(Verdict("f", 2.0 * len(earned), status, parts), "01")._repr_mimebundle_()
+    stamp = {STAMP: {"at": at, "ran": sorted(map(mark, ["import torch", answer or ""]))}}
+    return {
+        "output_type": "display_data",
+        "data": data,
+        "metadata": stamp if answer is not None else {},
+    }
+
+
+OTHER = "def f(x):\n    return x + x\n"
+FULL_MARKS = {
+    "no visible check ran after the answer": {"visible": (None, ()), "graded": (9, "full")},
+    "they ran before it": {"visible": (2, [OK]), "stub_count": 5, "graded": (9, "full")},
+    "one of them failed": {"visible": (8, [ERROR]), "graded": (9, "full")},
+    "a line below the verdict failed": {"graded": (9, "full, then an error")},
+    "the kernel was restarted, and counts begin anew": {"stub_count": 12, "graded": (9, "full")},
+}
+
+
+@pytest.mark.parametrize("cells", FULL_MARKS.values(), ids=FULL_MARKS)
+def test_a_full_verdict_on_the_answer_in_the_file_counts(tmp_path, cells):
+    count, what = cells["graded"]
+    outputs = [verdict(answer=ANSWER), *([ERROR] if "error" in what else [])]
+    more = {"stub_count": 4, **cells, "graded": (count, outputs)}
+    found = only_exercise(tmp_path, stub=ANSWER, **more)
+    assert (found.passing, found.earned, found.stale) == (True, 2.0, 0.0)
+
+
+def test_a_verdict_on_another_answer_counts_no_more_and_the_page_says_so(tmp_path):
+    path = saved(tmp_path, exercise("f", ANSWER, 4, graded=(5, [verdict(answer=OTHER)])))
+    [found] = read_lab(TENSORS, path).exercises
+    assert (found.begun, found.passing, found.earned) == (True, False, 0.0)
+    assert found.stale == 1_700_000_000
+    said = "f: run the answer and its graded cell again"
+    assert "changed since its verdict" in repr(progress(tmp_path)), said
+
+
+def test_without_a_stamp_a_verdict_that_came_before_the_answer_counts_no_more(tmp_path):
+    cells = {"stub": ANSWER, "stub_count": 6, "graded": (5, [verdict()])}
+    found = only_exercise(tmp_path, **cells)
+    assert (found.passing, found.stale > 0) == (False, True)
+
+
+def test_progress_is_in_points_where_there_are_verdicts(tmp_path):
+    cells = exercise("f", ANSWER, 1, graded=(2, [verdict(answer=ANSWER, earned=(2.0, 0.0))]))
+    cells[-1]["metadata"]["nbgrader"]["points"] = 4
+    right = exercise("g", ANSWER, 3, graded=(4, [verdict(answer=ANSWER)]))
+    right[-1]["metadata"]["nbgrader"]["points"] = 2
+    saved(tmp_path, cells, right)
+    [lab] = progress(tmp_path).labs
+    assert str(lab) == "4 of 6 points, 1 of 2 exercises; begun: f"
+    assert lab.done_share == pytest.approx(4 / 6)
+    assert "4 of 6 points; about" in repr(progress(tmp_path))
+
+
+def in_words(answer, name="why"):
+    """The cells of a question in words."""
+    marks = {"task": True, "grade": False, "solution": False, "grade_id": name, "points": 3}
+    return [
+        {
+            "cell_type": "markdown",
+            "id": "6-why",
+            "source": "## 6 · Why?\n\nSay it.",
+            "metadata": {"nbgrader": marks},
+        },
+        {"cell_type": "markdown", "id": "a1", "source": answer, "metadata": {}},
+    ]
+
+
+@pytest.mark.parametrize("stub", ["*Your answer goes here.*", "*Write your answer here.*\n", ""])
+def test_a_question_in_words_is_left_until_it_is_answered(tmp_path, stub):
+    saved(tmp_path, exercise("f", **DONE), in_words(stub))
+    [lab] = progress(tmp_path).labs
+    assert [one.name for one in lab.left] == ["why"]
+    assert progress(tmp_path).done == ()
+    assert step(tmp_path)[0] == "Continue: lab 01, 6 · Why?"
+    saved(tmp_path, exercise("f", **DONE), in_words("Because."))
+    assert progress(tmp_path).done == (1,)
+    [lab] = progress(tmp_path).labs
+    said = "1 of 1 exercises pass their checks; answered in words: why"
+    assert str(lab) == said, "it is counted with nothing that a program judges"
 
 
 DONE = {"stub": ANSWER, **RAN}
@@ -141,10 +232,14 @@ def test_what_is_drawn_is_also_said_in_words(tmp_path):
     shown = progress(tmp_path)
     assert isinstance(shown, Progress)
     said = "1 of 3 exercises pass their checks; begun: <g>"
-    assert repr(shown) == f"01 Tensors: storage and view: {said}"
+    line, total = repr(shown).splitlines()
+    assert line == f"01 Tensors: storage and view: {said}"
+    assert total == "1 of 3 exercises pass their checks; about 4 hours are left."
     text = Text()
     text.feed(shown._repr_html_())
-    assert said in text.words
+    assert "1 of 3 exercises pass their checks" in text.words
+    assert "begun: A question" in text.words
+    assert "../release/01_tensors/01_tensors.ipynb" in text.links
     assert re.findall(r"transparent (\d+)%", shown._repr_html_()) == ["100", "50", "0"]
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
@@ -200,7 +295,135 @@ def test_a_beginner_is_sent_to_the_first_lesson(tmp_path):
     assert step(tmp_path) == ("Begin: lesson 00, Hello", "00_hello.ipynb")
 
 
-def test_who_has_begun_goes_on_with_the_first_exercise_that_does_not_pass(tmp_path):
+def journal_of(root, name, **kinds):
+    path = root / "work" / journal.FOLDER / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kinds))
+
+
+def test_who_left_an_exercise_goes_on_there_and_not_at_the_first_unsolved_one(tmp_path):
+    lessons(tmp_path, TENSORS)
+    parts = {name: exercise(name, stub=ANSWER) for name in "fghi"}
+    for name, cells in parts.items():
+        for number, cell in enumerate(cells):
+            cell |= {"id": f"{name}{number}"}
+        cells[0]["source"] = f"## Title {name}"
+    saved(tmp_path, *parts.values())
+    assert step(tmp_path)[0] == "Continue: lab 01, Title i", "the last that is begun"
+    journal_of(tmp_path, TENSORS.name, cells={"g3": 5.0, "f1": 6.0, "h2": 7.0})
+    assert step(tmp_path) == (
+        "Continue: lab 01, Title h",
+        "../release/01_tensors/01_tensors.ipynb#cell-id=h0",
+    )
+    solved = exercise("h", **DONE)
+    for number, cell in enumerate(solved):
+        cell |= {"id": f"h{number}"}
+    saved(tmp_path, parts["f"], parts["g"], solved, parts["i"])
+    assert step(tmp_path)[0] == "Continue: lab 01, Title i", "the next one after what is done"
+    journal_of(tmp_path, TENSORS.name, cells=["damaged"])
+    assert step(tmp_path)[0] == "Continue: lab 01, Title i"
+
+
+def lesson_cells():
+    def drill():
+        page = '<div data-drill="e30="></div>'
+        return {"output_type": "display_data", "metadata": {}, "data": {"text/html": [page]}}
+
+    folded = {"jupyter": {"outputs_hidden": True}}
+    return [
+        {"cell_type": "markdown", "id": "top", "source": "# Tensors", "metadata": {}},
+        code("1", 1) | {"id": "c1"},
+        {"cell_type": "markdown", "id": "one", "source": "## One", "metadata": {}},
+        code("2", 2, [drill()]) | {"id": "c2"},
+        code("3", 3) | {"id": "c3", "metadata": folded},
+        {"cell_type": "markdown", "id": "two", "source": "## Two", "metadata": {}},
+        code("4", 4, [drill()]) | {"id": "c4"},
+        code("5", 5) | {"id": "c5", "metadata": folded},
+    ]
+
+
+def test_a_lesson_says_where_reading_stopped_and_what_was_done(tmp_path):
+    saved(tmp_path, exercise("f"))
+    lessons(tmp_path, TENSORS)
+    lesson = tmp_path / "notebooks" / f"{TENSORS.name}.ipynb"
+    lesson.write_text(json.dumps({"cells": lesson_cells(), "metadata": {}, "nbformat": 4}))
+    hours = sum(TENSORS.hours)
+    assert progress(tmp_path).lessons == {}
+    assert progress(tmp_path).hours_left(progress(tmp_path).labs[0]) == hours
+    journal_of(
+        tmp_path,
+        f"lesson_{TENSORS.name}",
+        cells={"c4": 1.0, "c1": 2.0, "c3": 3.0},
+        drills={"a?": True, "b?": False},
+    )
+    found = progress(tmp_path)
+    reading = found.lessons[1]
+    assert (reading.title, reading.section) == ("One", "one"), "the cell that ran last"
+    assert (reading.drills, reading.predictions) == ((1, 2), (1, 2))
+    assert reading.share == pytest.approx(7 / 8), "down to the lowest cell that ran"
+    assert found.hours_left(found.labs[0]) == pytest.approx(hours - TENSORS.hours[0] * 7 / 8)
+    assert "lesson read to “One” (1 of 2 drills, 1 of 2 predictions)" in repr(found)
+    text = Text()
+    text.feed(found._repr_html_())
+    assert "read to One" in text.words
+    assert "01_tensors.ipynb#cell-id=one" in text.links
+    assert step(tmp_path) == ("Continue: lesson 01, One", "01_tensors.ipynb#cell-id=one")
+    journal_of(tmp_path, f"lesson_{TENSORS.name}", cells={"c1": 1.0, "c5": 2.0})
+    assert progress(tmp_path).lessons[1].whole
+    assert step(tmp_path)[0].startswith("Begin: lesson 01")
+
+
+def test_a_solution_that_was_shown_is_said_and_its_points_are_told_apart(tmp_path):
+    cells = exercise("f", ANSWER, 1, graded=(2, [verdict(answer=ANSWER)]))
+    cells[-1]["metadata"]["nbgrader"]["points"] = 2
+    saved(tmp_path, cells, exercise("g", stub=ANSWER))
+    journal_of(tmp_path, TENSORS.name, shown={"f": 5.0})
+    said = repr(progress(tmp_path))
+    assert "solution shown: f" in said
+    assert "2 of 2 points, 2 of them after the solution was shown" in said
+
+
+def test_a_copy_that_was_renamed_is_named_and_counted(tmp_path):
+    original = saved(tmp_path, exercise("f"), exercise("g"), exercise("h"))
+    before = original.read_bytes()
+    mine = saved(tmp_path, exercise("f", **DONE), exercise("g"), exercise("h"))
+    renamed = tmp_path / "work" / "elsewhere" / "mine.ipynb"
+    renamed.parent.mkdir(parents=True)
+    mine.rename(renamed)
+    original.write_bytes(before)
+    found = progress(tmp_path)
+    assert found.labs[0].passing == 1
+    [said] = found.notes
+    assert said.startswith(
+        "`work/01_tensors/01_tensors.ipynb` is not there, but `work/elsewhere/mine.ipynb` looks "
+        "like it."
+    )
+    place = tmp_path / "work" / TENSORS.name / original.name
+    place.parent.mkdir()
+    place.write_bytes(before)
+    [said] = progress(tmp_path).notes
+    assert "what counts is `work/01_tensors/01_tensors.ipynb`" in said
+    assert renamed.exists()
+    renamed.write_bytes(b"{}")
+    assert progress(tmp_path).notes == []
+
+
+def test_a_copy_of_an_older_text_is_named_with_what_to_do(tmp_path):
+    original = saved(tmp_path, exercise("f"))
+    copied = tmp_path / "work" / TENSORS.name / original.name
+    copied.parent.mkdir(parents=True)
+    notebook = json.loads(original.read_text())
+    made_from = hashlib.sha256(original.read_bytes()).hexdigest()[:12]
+    notebook["metadata"] = {"open_the_hood": {"copy": {"of": made_from}}}
+    copied.write_text(json.dumps(notebook))
+    assert progress(tmp_path).notes == []
+    saved(tmp_path, exercise("f"), exercise("g"))
+    [said] = progress(tmp_path).notes
+    assert "newer texts than `work/01_tensors/01_tensors.ipynb`" in said
+    assert "`python -m grader.work`" in said
+
+
+def test_where_nothing_is_known_of_runs_the_last_exercise_that_is_begun_goes_on(tmp_path):
     lessons(tmp_path, TENSORS)
     asked = exercise("g", stub=ANSWER)
     asked[0] |= {"id": "2-a-question"}
@@ -263,7 +486,10 @@ class Text(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.words = ""
+        self.words, self.links = "", []
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name == "href"]
 
     def handle_data(self, data):
         self.words += data
