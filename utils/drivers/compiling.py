@@ -413,7 +413,6 @@ class Counting:
         "graphs": GRAPHS,
         "operator": "which operators a graph has",
         "hidden": "what goes into a graph",
-        WHOLE: "which backend compiled it",
     },
 )
 def run_head(
