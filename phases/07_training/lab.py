@@ -697,7 +697,8 @@ verify("Scaler", Scaler)
 # in memory meanwhile stays as it was, even after somebody has resumed from it, so that it can be used
 # again. A checkpoint is written with `torch.save` and read with `torch.load(..., weights_only=True)`,
 # which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
-# of classes that it doesn't know.
+# of classes that it doesn't know. Grading changes some of the numbers in a checkpoint, and a
+# trainer that resumes from it goes on with the changed ones.
 #
 # <details><summary>What belongs in it?</summary>
 #

@@ -254,7 +254,7 @@ def resumed(
     """
     other = Trainer(**{**settings, "seed": settings["seed"] + 1})
     other.step()
-    functions["resume"](other, kept)
+    functions["resume"](other, copy.deepcopy(kept))
     return _go_on(other, after)
 
 

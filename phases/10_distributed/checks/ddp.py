@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 from utils.checks.exercise import Case, Check, Place
 
-from .shared import SUMS, as_run, counted, driven, drawn_counts, others, with_driver
+from .shared import SUMS, as_run, counted, drawn_counts, driven, others, with_driver
 
 ddp = Check(
     "ddp",
