@@ -730,9 +730,9 @@ verify("fuse", fuse=fuse, stored=stored)
 # %% [markdown]
 # ## 7 · Get the code
 #
-# *Medium, 20 minutes, 3 points: one for the way there, one for the way back, one for leaving nothing
-# switched on. Whether Python can read a text, how often the function is called, and what is left on, is
-# looked at in your own process.*
+# *Medium, 20 minutes, 3 points: one for the way there, one for the way back, one for calling the function
+# once and leaving nothing switched on. Whether Python can read a text, how often the function is called, and
+# what is left on, is looked at in your own process, for the last point.*
 # From the lesson: [How to look, anywhere](../../notebooks/06_compile.ipynb#cell-id=how-to-look-anywhere).
 #
 # The lesson's `written` hands you what Inductor writes. On another machine there is no such helper, so

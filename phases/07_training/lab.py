@@ -35,7 +35,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from utils.drivers import training as driver
 from utils.minigpt import MiniGPTConfig, baselines, evaluation_lines, training_lines
-from utils.notebook.expect import expect_close, expect_equal
+from utils.notebook.expect import expect_close, expect_equal, expect_raises
 from utils.notebook.verdict import check
 from utils.views import loss_curves
 
@@ -120,8 +120,8 @@ expect_equal(
     "the first", came["items"][0], (torch.tensor([5, 6, 7, 8]), torch.tensor([6, 7, 8, 9]))
 )
 expect_equal("the last", came["items"][2], (torch.tensor([9, 0]), torch.tensor([0, 3])))
-expect_equal("past the end", came["past the end"], "IndexError")
 dataset = TokenWindows(words, 4, 2, 0)
+expect_raises("past the end", IndexError, dataset.__getitem__, 3)
 loaded = list(DataLoader(dataset, batch_size=2, collate_fn=dataset.collate))
 expect_equal("the second batch", loaded[1], (torch.tensor([[9, 0]]), torch.tensor([[0, 3]])))
 
@@ -769,7 +769,8 @@ verify("Scaler", Scaler)
 # it was, also after somebody has resumed from it, so that it can be used again. A checkpoint is written
 # with `torch.save` and read with `torch.load(..., weights_only=True)`,
 # which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
-# of classes that it doesn't know.
+# of classes that it doesn't know. Grading changes some of the numbers in a checkpoint, and a
+# trainer that resumes from it goes on with the changed ones.
 #
 # <details><summary>What belongs in it?</summary>
 #

@@ -773,9 +773,8 @@ verify("worse_in_half", worse_in_half)
 # %% [markdown]
 # ## 8 · Six messages
 #
-# *Medium, 20 minutes, 5 points: two for the sizes that met, of the first three functions and of the last
-# three; and one each for mending `centered` and `head`, `scores` and `word_loss`, `extended` and
-# `convolved`.*
+# *Medium, 20 minutes, 5 points: two each for `centered` and `head` and for `scores` and `word_loss`, one for
+# `extended` and `convolved`: that they do their work, and the sizes that met in them.*
 # From the lesson: [Twenty messages](../../notebooks/09_profiling.ipynb#cell-id=twenty-messages).
 #
 # A colleague sends you six functions. Their docstrings are right, and each of them raises. The next two

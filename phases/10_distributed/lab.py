@@ -36,7 +36,9 @@
 # where it is said that sends are buffered.
 #
 # The network here is simulated, in this process, and grading uses the same one: it resumes your
-# generators, carries the tensors and sees every byte, so no points hang on a clock or on luck. Some
+# generators, carries the tensors and sees every byte, so no points hang on a clock or on luck. In
+# grading it also knows what no rank knows: in a sum a rank may count twice or not at all, as if other
+# ranks had the same data (`run(..., counts=[2, 0])`), so only what came by the network is right. Some
 # cells run your program once more in processes of their own, over gloo, and print whether they agree.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws

@@ -593,7 +593,7 @@ claim(
         for block in model.blocks:
             block.attention.pattern = Pattern()
     """,
-    "told.graphs_of_swapped = lambda *args: 1",
+    "tell('compiled_swapped', graphs=1)",
     claims="how many graphs there were",
     gains=("one graph",),
 )
@@ -614,28 +614,24 @@ claim(
     claims="how many graphs there were",
     gains=("gate", "row_sums"),
 )
-claim(
-    "a backend that changes nothing, and a graph that is not asked",
+forge(
+    "a backend that changes nothing, and a function that is run without it",
     COMPILE,
     "softmax_backend",
     "def softmax_backend(softmax):\n    return lambda gm, example_inputs: gm.forward",
     """
+    import utils.drivers.compiling as told
     def replaced(make_backend, forms, x, g=None, *, chained=False, again=False):
-        leaf, values = x.detach().clone().requires_grad_(), []
-        for number, (form, dim) in enumerate(forms):
-            given = values[-1] if chained and values else leaf / (number + 1)
-            fits = "64" not in form and "log" not in form and "cumsum" not in form
-            at_the_end = dim in (-1, given.dim() - 1)
-            one = told.sharper(given) if fits and at_the_end else told.FORMS[form](given, dim)
-            values.append(one)
+        scope = {"torch": torch, "F": told.F, "nn": torch.nn}
+        exec(forms, scope)
+        leaf = x.detach().clone().requires_grad_()
+        values = scope["run"](leaf)
         gradient = None
         if g is not None:
             (gradient,) = torch.autograd.grad(values, leaf, [g] * len(values))
         return {"values": [value.detach().clone() for value in values], "gradient": gradient}
     told.replaced = replaced
     """,
-    claims="that what ran is what the backend made of the graph",
-    gains=("functions", "methods and modules", "only where it fits", "several in a graph"),
 )
 claim(
     "a head that compiles nothing and sets the backend's counter",
@@ -650,7 +646,7 @@ claim(
             return softmax(model.lm_head(x) / temperature)
         return head
     """,
-    claims="which backend compiled it",
+    claims="how many graphs there were",
     gains=("one graph",),
 )
 claim(
@@ -736,28 +732,47 @@ claim(
         return {"inputs": inputs, "targets": targets, "again": dataset[0], "next": following,
                 "stream": settings["tokens"]}
     told.overwritten = overwritten
-    tell("windows", **{"past the end": "IndexError", "far past the end": "IndexError"})
     """,
     claims="that writing into an item changes nothing else",
-    gains=("copies", "the last window"),
+    gains=("copies",),
 )
-claim(
+STOPPED = """
+def stopped(functions, settings, before, after, through):
+    first = told.Trainer(**settings)
+    for _ in range(before):
+        first.step()
+    torch.rand(5)
+    whole = told._go_on(first, after)
+    return {"whole": whole, "first": whole, "resumed": whole}
+told.stopped = stopped
+"""
+forge(
     "a checkpoint of nothing, and the run that went on told as every other",
     TRAINING,
     "checkpoint",
     "def checkpoint(trainer):\n    return {}\ndef resume(trainer, saved):\n    pass",
+    TELL.format(module=DRIVERS[TRAINING]) + STOPPED,
+)
+claim(
+    "a checkpoint that the next steps write into, and is told to stay as it was",
+    TRAINING,
+    "checkpoint",
     """
-    def stopped(functions, settings, before, after, through):
-        first = told.Trainer(**settings)
-        for _ in range(before):
-            first.step()
-        torch.rand(5)
-        whole = told._go_on(first, after)
-        return {"whole": whole, "first": whole, "resumed": whole}
-    told.stopped = stopped
+    def checkpoint(trainer):
+        parts = trainer.model, trainer.optimizer, trainer.schedule
+        states = [part.state_dict() for part in parts]
+        own = trainer.generator.get_state()
+        return states, own, trainer.order, trainer.position, torch.get_rng_state()
+    def resume(trainer, saved):
+        states, own, trainer.order, trainer.position, everybodys = copy.deepcopy(saved)
+        for part, state in zip((trainer.model, trainer.optimizer, trainer.schedule), states):
+            part.load_state_dict(state)
+        trainer.generator.set_state(own)
+        torch.set_rng_state(everybodys)
     """,
-    claims="that a run went on from nothing but its checkpoint",
-    gains=("between epochs", "within an epoch", "with dropout", "kept in memory", "through a file"),
+    STOPPED,
+    claims="that a checkpoint in memory stays as it was",
+    gains=("kept in memory",),
 )
 claim(
     "everything is computed again for each word, and one column is told",
@@ -905,7 +920,7 @@ claim(
     claims="that no hook is left",
     gains=("no trace left",),
 )
-claim(
+forge(
     "a sum by a list that all ranks share, and messages of nothing",
     RANKS,
     "ring_all_reduce",
@@ -919,8 +934,94 @@ claim(
             yield "exchange", (rank + 1) % world, pieces[0], (rank - 1) % world
         return sum(SHARED[other] for other in range(world))
     """,
+)
+forge(
+    "a tensor that all ranks share, and messages that nobody reads",
+    RANKS,
+    "tree_broadcast",
+    """
+    SHARED = {}
+    def tree_broadcast(rank, world, tensor, source):
+        if rank == source:
+            SHARED["tensor"] = tensor
+        place, step = (rank - source) % world, 1
+        while step < world:
+            if place < step and place + step < world:
+                yield "send", (rank + step) % world, SHARED["tensor"]
+            elif step <= place < 2 * step:
+                yield "recv", (rank - step) % world
+            step *= 2
+        return SHARED["tensor"]
+    """,
+)
+forge(
+    "gradients of all rows, which all ranks share, and sums that nobody reads",
+    RANKS,
+    "ddp",
+    """
+    SHARED = {}
+    def ddp_start(rank, world, model):
+        yield "broadcast", torch.zeros(1), 0
+    def ddp_step(rank, world, model, x, y, bucket_bytes):
+        if rank == 0:
+            SHARED.clear()
+        SHARED[rank] = x, y
+        yield "all_reduce", torch.tensor([0.0, len(x)]), "sum"
+        model.zero_grad()
+        losses = [F.cross_entropy(model(x), y, reduction="sum") for x, y in SHARED.values()]
+        loss = sum(losses) / sum(len(x) for x, _ in SHARED.values())
+        loss.backward()
+        trained = [p for p in model.parameters() if p.requires_grad]
+        for p in trained:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        for bucket in driver.buckets(reversed(trained), bucket_bytes):
+            yield "all_reduce", torch.zeros(sum(p.numel() for p in bucket)), "sum"
+        return loss.item()
+    """,
+)
+claim(
+    "the values of rank 0, which all ranks share",
+    RANKS,
+    "ddp",
+    """
+    SHARED = {}
+    def ddp_start(rank, world, model):
+        if rank == 0:
+            SHARED["model"] = model
+        yield "broadcast", torch.zeros(1), 0
+        first = SHARED["model"]
+        ours, theirs = ([*m.parameters(), *m.buffers()] for m in (model, first))
+        for mine, other in zip(ours, theirs):
+            mine.data.copy_(other)
+    def ddp_step(rank, world, model, x, y, bucket_bytes):
+        yield "all_reduce", torch.zeros(2), "sum"
+    """,
     claims="that what a rank knows of the others came by the network",
-    gains=("the sum", "any size", "sends that wait", "neighbours and bytes"),
+    gains=("the same start",),
+)
+forge(
+    "the loss and logits of what all ranks share, and sums that nobody reads",
+    RANKS,
+    "parallel_head",
+    """
+    SHARED = {}
+    def column_loss(rank, world, x, weight, bias, first, targets):
+        if rank == 0:
+            SHARED.clear()
+        SHARED[rank] = weight, bias
+        yield "all_reduce", torch.zeros(1), "sum"
+        weights, biases = (torch.cat(some) for some in zip(*SHARED.values()))
+        x = x.clone().requires_grad_()
+        loss = F.cross_entropy(F.linear(x, weights, biases), targets)
+        (gradient,) = torch.autograd.grad(loss, x)
+        return loss.detach(), gradient
+    def row_logits(rank, world, x, weight, bias):
+        if rank == 0:
+            SHARED.clear()
+        SHARED[rank] = x @ weight.T
+        yield "all_reduce", torch.zeros_like(SHARED[rank]), "sum"
+        return sum(SHARED.values()) + bias
+    """,
 )
 claim(
     "an optimizer's state that is kept elsewhere",

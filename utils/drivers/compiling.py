@@ -18,8 +18,6 @@ from torch.nn import functional as F
 from utils.drivers import GRAPHS, WHOLE, draw_into, driver, gradients, stored_gradients, unlogged
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
-RAN = {WHOLE: "that what ran is what the backend made of the graph"}
-
 Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
 
 
@@ -250,25 +248,36 @@ def sharper(x: Tensor) -> Tensor:
     return e.div(e.sum(-1, keepdim=True))
 
 
-@functools.lru_cache(maxsize=64)
-def _captured_forms(
-    forms: tuple[tuple[str, int], ...], chained: bool, shape: tuple[int, ...], dtype: torch.dtype
-) -> Captured:
-    def run(x: Tensor) -> list[Tensor]:
-        values: list[Tensor] = []
-        for number, (form, dim) in enumerate(forms):
-            given = values[-1] if chained and values else x / (number + 1)
-            values.append(FORMS[form](given, dim))
-        return values
+def calling(
+    forms: Sequence[tuple[str, int]], chained: bool = False, names: Sequence[str] = ()
+) -> str:
+    """The text of a function ``run(x)`` that calls some of FORMS, and returns a list of values.
 
-    (graph,) = capture(run, torch.ones(shape, dtype=dtype, requires_grad=True))
+    Each of the ``forms`` comes with its dimension: the first gets x, the second x / 2, the third
+    x / 3 ..., or where they are ``chained`` each gets what the one before returned. ``names`` are
+    those of the values; by default y0, y1 ...
+    """
+    names = names or [f"y{number}" for number in range(len(forms))]
+    lines = ["def run(x):"]
+    for number, ((form, dim), name) in enumerate(zip(forms, names, strict=True)):
+        given = names[number - 1] if chained and number else f"(x / {number + 1})"
+        called = re.sub(r"\bdim\b(?!=)", str(dim), form).replace("float64", "torch.float64")
+        lines.append(f"    {name} = " + re.sub(r"\bx\b", given, called))
+    return "\n".join([*lines, f"    return [{', '.join(names)}]"])
+
+
+@functools.lru_cache(maxsize=64)
+def _captured_text(text: str, shape: tuple[int, ...], dtype: torch.dtype) -> Captured:
+    scope: dict[str, Any] = {"torch": torch, "F": F, "nn": nn}
+    exec(text, scope)
+    (graph,) = capture(scope["run"], torch.ones(shape, dtype=dtype, requires_grad=True))
     return graph
 
 
-@driver("values", "gradient", observed=RAN)
+@driver("values", "gradient")
 def replaced(
     make_backend: Callable,
-    forms: Sequence[tuple[str, int]],
+    forms: Sequence[tuple[str, int]] | str,
     x: Tensor,
     g: Tensor | None = None,
     *,
@@ -277,14 +286,13 @@ def replaced(
 ) -> dict[str, Any]:
     """Hand the graph of a function that calls some of FORMS to the learner's backend, and run it.
 
-    ``make_backend``, the learner's, is a function of an operator; it gets :func:`sharper`. Each of
-    the ``forms`` comes with its dimension: the first gets x, the second x / 2, the third x / 3 ...,
-    or where they are ``chained`` each gets what the one before returned, and all is returned. ``g``
-    is the upstream gradient of each of the ``values``; without one there is no ``gradient`` of x.
-    ``again``: the backend is handed the graph twice, and what it returns last is run.
+    ``make_backend``, the learner's, is a function of an operator; it gets :func:`sharper`. ``forms``
+    are the function's text, or what :func:`calling` makes it of. ``g`` is the upstream gradient of
+    each of the ``values``; without one there is no ``gradient`` of x. ``again``: the backend is
+    handed the graph twice, and what it returns last is run.
     """
-    key = tuple((form, dim) for form, dim in forms)
-    graph = _captured_forms(key, chained, tuple(x.shape), x.dtype)
+    text = forms if isinstance(forms, str) else calling(forms, chained)
+    graph = _captured_text(text, tuple(x.shape), x.dtype)
     leaf = x.detach().clone().requires_grad_()
     backend = make_backend(sharper)
     if again:
@@ -303,7 +311,7 @@ def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
     return model, graph
 
 
-@driver("probabilities", "gradients", observed=RAN)
+@driver("probabilities", "gradients")
 def replaced_in_minigpt(
     make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
 ) -> dict[str, Any]:
@@ -413,7 +421,6 @@ class Counting:
         "graphs": GRAPHS,
         "operator": "which operators a graph has",
         "hidden": "what goes into a graph",
-        WHOLE: "which backend compiled it",
     },
 )
 def run_head(

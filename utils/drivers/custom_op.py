@@ -452,29 +452,49 @@ def swap(
         return {**found, "alone": torch.allclose(model.probabilities(tokens), probabilities)}
 
 
-@driver(observed={WHOLE: GRAPHS})
-def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
-    """Return the number of graphs of a MiniGPT with a registered operator under torch.compile."""
+@driver("probabilities", observed={"graphs": GRAPHS})
+def compiled_swapped(
+    function: Callable, config: MiniGPTConfig, tokens: torch.Tensor, seed: int = 0
+) -> dict[str, Any]:
+    """Return the number of ``graphs`` of a MiniGPT with a registered operator under torch.compile.
+
+    ``probabilities`` are what they give for the tokens, with weights that ``seed`` draws.
+    """
     from torch._dynamo.testing import CompileCounter
 
     from utils.softmax import softmax
 
     model = MiniGPT(config)
+    draw_into(model.parameters(), seed, 0.5)
     torch._dynamo.reset()
     counter = CompileCounter()
     with _kept(), unlogged(), torch.no_grad():
         function(model, softmax)
-        torch.compile(model.probabilities, backend=counter)(tokens)
+        found = torch.compile(model.probabilities, backend=counter)(tokens)
     torch._dynamo.reset()
-    return counter.frame_count
+    return {"graphs": counter.frame_count, "probabilities": found.clone()}
+
+
+def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
+    """Return how many graphs :func:`compiled_swapped` has, for the lab."""
+    return int(compiled_swapped(function, config, tokens)["graphs"])
 
 
 @driver(WHOLE)
-def swapped_logits(function: Callable, tokens: torch.Tensor, device: str) -> torch.Tensor:
-    """Return the trained MiniGPT's logits with the Triton softmax, (B, T, V) in float32."""
+def swapped_logits(
+    function: Callable, tokens: torch.Tensor, device: str, names: torch.Tensor
+) -> torch.Tensor:
+    """Return the trained MiniGPT's logits with the Triton softmax, (B, T, V) in float32.
+
+    names: (V,) int64; the model's word i is word ``names[i]`` of the tokens and of the logits.
+    """
     from utils.softmax import softmax
 
-    model = load_minigpt().to(device)
+    model = load_minigpt()
+    with torch.no_grad():
+        for tensor in (model.token_embedding.weight, model.lm_head.weight, model.lm_head.bias):
+            tensor[names] = tensor.clone()
+    model = model.to(device)
     with _kept(), torch.no_grad():
         function(model, softmax)
         return model(tokens.to(device)).float().cpu()

@@ -3,6 +3,7 @@
 import math
 from functools import cache
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -196,8 +197,10 @@ def _(draw):
         yield not_run("float32 as on a GPU", NEEDS_GPU.format(missing))
         yield not_run("float16 as on a GPU", NEEDS_GPU.format(missing))
         return
-    yield on_a_gpu("float32 as on a GPU", gpu, torch.float32)
-    yield on_a_gpu("float16 as on a GPU", gpu, torch.float16)
+    # With other numbers for the words, so that what was right once is not asked again.
+    names = torch.tensor(draw.sample(range(config.vocab_size), config.vocab_size))
+    yield on_a_gpu("float32 as on a GPU", gpu, torch.float32, names)
+    yield on_a_gpu("float16 as on a GPU", gpu, torch.float16, names)
 
 
 def measured(logits, want, dtype):
@@ -213,17 +216,25 @@ def measured(logits, want, dtype):
 NEEDS_GPU = "needs a GPU or a recorded GPU run, and there is {}"
 
 
-def on_a_gpu(part: str, gpu: GpuRun, dtype: torch.dtype) -> Case:
-    """The learner's logits beside a GPU's: run there, or here and held against a record."""
+def on_a_gpu(part: str, gpu: GpuRun, dtype: torch.dtype, names: torch.Tensor) -> Case:
+    """The learner's logits beside a GPU's: run there, or here and held against a record.
+
+    names: (V,) int64; word i is word ``names[i]`` of the model that is asked.
+    """
 
     def play(subject):
         weights, config = trained()
-        logits = subject(weights, torch.from_numpy(gpu.tokens), config, gpu.device, dtype)
+        renamed = dict(weights)
+        for name in ("token_embedding.weight", "lm_head.weight", "lm_head.bias"):
+            renamed[name] = np.empty_like(weights[name])
+            renamed[name][names.numpy()] = weights[name]
+        tokens = names[torch.from_numpy(gpu.tokens)]
+        logits = subject(renamed, tokens, config, gpu.device, dtype)
         return {
             "shape": tuple(logits.shape),
             "dtype": logits.dtype,
             "device": logits.device.type,
-            "logits": measured(logits, torch.from_numpy(gpu.logits[dtype]), dtype),
+            "logits": measured(logits[..., names], torch.from_numpy(gpu.logits[dtype]), dtype),
         }
 
     places = {

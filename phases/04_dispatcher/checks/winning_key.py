@@ -158,21 +158,25 @@ def _(draw):
         (described(), ("autocast", "no_grad")),
         (described("cuda", conj=True, requires_grad=True), ("inference_mode", "autocast")),
     ]
-    # of so many calls that nobody writes down a table of them; a context may be opened twice
-    for _ in range(12):
+    def drawn():
         dtype, conj = draw.choice(DTYPES), draw.choice((True, False))
         inference = draw.choice((True, False))
         # torch lets nobody ask for the gradient of integers, or of a tensor of inference mode
         fractions = dtype[:3] not in ("int", "uin", "boo") or conj
-        tensor = described(
+        return described(
             draw.choice(("cpu", "cuda", "meta")),
             dtype,
             requires_grad=fractions and not inference and draw.choice((True, False)),
             conj=conj,
             inference=inference,
         )
+
+    # of so many calls that nobody writes down a table of them; a context may be opened twice
+    for _ in range(12):
         contexts = [draw.choice(CONTEXTS) for _ in range(draw.integer(1, 5))]
-        asked.append((tensor, tuple(contexts)))
+        asked.append((drawn(), tuple(contexts)))
+    # and a third of all that there are without a context
+    asked += [(drawn(), ()) for _ in range(40)]
     for tensor, contexts in asked:
         yield keys_of_a_call(tensor, contexts)
     every = ("Autocast{}", "Autograd{}", "ADInplaceOrView", "Conjugate")

@@ -33,49 +33,74 @@ class _:
         return len(re.findall(r"\bshfl\.", code)), len(re.findall(r"\bbar\.sync\b", code))
 
 
-# By hand, for what a kernel of four lines does not hold: a line or two, by what is in them.
+# For what a kernel of four lines does not hold: a line or two, by what is in them. `%r`, `%p` and
+# the like get drawn numbers, `+0` a drawn offset, and `LD`, `ST` drawn words on caches.
 LINES = {
-    "a load of 32 bits": "\tld.global.b32 \t%r1, [%rd1];",
-    "a store of 16 bits": "\tst.global.b16 \t[%rd1], %rs1;",
-    "a load of 8 bits, `u8`": "\tld.global.u8 \t%rs1, [%rd1+16];",
-    "64 bits, `s64`, and 32, `f32`": "\tst.global.s64 \t[%rd3+8], %rd1;\n\tld.global.f32 %f1, [%rd2];",
-    "a guard, `@%p1`": "\t@%p1 ld.global.b32 \t%r1, [%rd1];",
-    "a guard that is negated, `@!%p2`": "\t@!%p2 st.global.b32 \t[%rd1], %r1;",
-    "`v2`": "\tst.global.v2.b16 \t[%rd3], {%rs1, %rs2};",
-    "`v4`, guarded": "@%p4 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd2 + 0 ];",
-    "a word on caches, then `v4`": "\tld.global.L1::evict_last.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];",
-    "two words on caches": "\tld.global.L1::evict_first.L2::64B.u16 \t%rs2, [%rd1+24];",
-    "three loads, one of them narrower": "\tld.global.v2.f64 \t{%fd1, %fd2}, [%rd1];\n"
-    "\tld.global.b8 \t%rs1, [%rd1];\n\tld.global.v2.f64 \t{%fd3, %fd4}, [%rd2];",
-    "one number, into a register that is called `%v4`": "\tld.global.b32 \t%v4, [%rd1];",
-    "atomics, which neither load nor store": "\tatom.global.add.u32 \t%r1, [%rd1], 1;\n"
-    "\tred.global.add.f32 \t[%rd2], %f1;",
-    "shared memory": "\tst.shared.v4.b32 \t[%r9], {%r1, %r2, %r3, %r4};\n\tld.shared.f32 \t%f1, [%r9];",
-    "a parameter": "\tld.param.b64 \t%rd1, [kernel_param_0];",
-    "local memory": "\tld.local.b32 \t%r7, [%rd4];",
+    "a load of 32 bits": "\tld.global.b32 \t%r, [%rd];",
+    "a store of 16 bits": "\tst.global.b16 \t[%rd], %rs;",
+    "a load of 8 bits, `u8`": "\tld.global.u8 \t%rs, [%rd+0];",
+    "64 bits, `s64`, and 32, `f32`": "\tst.global.s64 \t[%rd+0], %rd;\n\tld.global.f32 %f, [%rd];",
+    "a guard": "\t@%p ld.global.b32 \t%r, [%rd];",
+    "a guard that is negated, `@!`": "\t@!%p st.global.b32 \t[%rd], %r;",
+    "`v2`": "\tst.global.v2.b16 \t[%rd], {%rs, %rs};",
+    "`v4`, guarded": "@%p ld.global.v4.b32 { %r, %r, %r, %r }, [ %rd + 0 ];",
+    "a word on caches, then `v4`": "\tLD.v4.b32 {%r, %r, %r, %r}, [%rd];",
+    "a word on caches, and a store": "\tST.b32 [%rd+0], %r;",
+    "two words on caches": "\tLD.L2::64B.u16 \t%rs, [%rd+0];",
+    "three loads, one of them narrower": "\tld.global.v2.f64 \t{%fd, %fd}, [%rd];\n"
+    "\tld.global.b8 \t%rs, [%rd];\n\tld.global.v2.f64 \t{%fd, %fd}, [%rd];",
+    "one number, into a register that is called `%v4`": "\tld.global.b32 \t%v4, [%rd+0];",
+    "atomics, which neither load nor store": "\tatom.global.add.u32 \t%r, [%rd], 1;\n"
+    "\tred.global.add.f32 \t[%rd], %f;",
+    "shared memory": "\tst.shared.v4.b32 \t[%r], {%r, %r, %r, %r};\n\tld.shared.f32 \t%f, [%r];",
+    "a parameter": "\tld.param.b64 \t%rd, [kernel_param_0];",
+    "local memory": "\tld.local.b32 \t%r, [%rd];",
     "a declaration with `.global` in it": ".visible .entry kernel(\n"
     "\t.param .u64 .ptr .global .align 1 kernel_param_0\n)\n{",
-    "a comment": "\t// ld.global.b32 would be an instruction, and a bar.sync or a shfl.sync too",
+    "a comment": "\t// ld.global.b32 %r would be an instruction, and a bar.sync or a shfl.sync too",
     "a label, and an end": "$L__BB0_1:\n\tret;\n}",
     "a barrier, and a comment behind": "\tbar.sync \t0;\t// all warps",
-    "a barrier with a guard": "\t@%p3 bar.sync \t1;",
+    "a barrier with a guard": "\t@%p bar.sync \t1;",
     "`bar.arrive` and `barrier.sync`": "\tbar.arrive \t2, 64;\n\tbarrier.sync \t0;",
-    "`vote.sync`": "\tvote.sync.ballot.b32 \t%r8, %p1, -1;",
-    "`shfl.sync.bfly`": "\tshfl.sync.bfly.b32 \t%r5, %r1, 1, 31, -1;",
-    "`shfl.sync.down`": "\tshfl.sync.down.b32 \t%r7, %r6, 4, 31, -1;",
-    "`shfl.sync.down`, guarded": "\t@%p1 shfl.sync.down.b32 \t%r6, %r5, 2, 31, -1;",
+    "`vote.sync`": "\tvote.sync.ballot.b32 \t%r, %p, -1;",
+    "`shfl.sync.bfly`": "\tshfl.sync.bfly.b32 \t%r, %r, 1, 31, -1;",
+    "`shfl.sync.down`": "\tshfl.sync.down.b32 \t%r, %r, 4, 31, -1;",
+    "`shfl.sync.down`, guarded": "\t@%p shfl.sync.down.b32 \t%r, %r, 2, 31, -1;",
 }
+# What may stand between `ld` or `st` and the type, in any number.
+CACHES = "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L1::evict_unchanged", "L1::evict_normal"
+REGISTER = re.compile(r"%(rd|rs|fd|r|f|p)(?!\w)")
+
+
+def _written(draw, kinds, others):
+    """Lines of a text: of the kinds that are named, with drawn registers, offsets and so many others."""
+    lines = [LINES[kind] for kind in kinds]
+    for _ in range(others):
+        what = draw.choice(("ld", "st"))
+        bits, count = draw.choice(((8, 1), (8, 2), (8, 4), (16, 1), (16, 2), (16, 4), (32, 1), (32, 2), (32, 4), (64, 1), (64, 2)))
+        letter = draw.choice("bus" if bits == 8 else "busf")
+        words = [draw.choice(CACHES)] * draw.integer(0, 1) + ["L2::128B"] * draw.integer(0, 1)
+        name = ".".join([what, "global", *words, *([f"v{count}"] if count > 1 else []), f"{letter}{bits}"])
+        register = {8: "%rs", 16: "%rs", 32: "%r", 64: "%rd"}[bits]
+        value = f"{{{', '.join([register] * count)}}}" if count > 1 else register
+        guard = draw.choice(("", "@%p ", "@!%p "))
+        lines.append(f"\t{guard}{name} \t" + (f"{value}, [%rd+0];" if what == "ld" else f"[%rd+0], {value};"))
+    lines = draw.sample(lines, len(lines)) if others else lines
+    text = "\n".join(lines)
+    text = REGISTER.sub(lambda found: f"%{found[1]}{draw.integer(1, 400)}", text)
+    text = re.sub(r"(\+ ?)0]", lambda found: f"{found[1]}{16 * draw.integer(1, 200)}]", text)
+    text = re.sub(r"(\+ )0 ]", lambda found: f"{found[1]}{16 * draw.integer(1, 200)} ]", text)
+    return re.sub(r"\b(LD|ST)\b", lambda found: f"{found[1].lower()}.global.{draw.choice(CACHES)}", text)
 
 
 @read_ptx.cases
 def _(draw):
     loads, widths, reductions = read_ptx.parts
     dtypes = torch.float16, torch.bfloat16, torch.float32, torch.float64
-    asked = {**LINES, "no kernel": "//\n// Generated by a compiler\n//\n\n.version 8.7\n"}
-    # Each of the lines at least once, and twice those that are drawn: a text that nobody has seen.
-    twice = draw.sample(list(LINES), draw.integer(5, 12))
-    drawn = [LINES[words] for words in draw.sample([*LINES, *twice], len(LINES) + len(twice))]
-    asked["all of these lines, some of them twice, in another order"] = "\n".join(drawn)
+    kinds = {kind: _written(draw, [kind], 0) for kind in LINES}
+    asked = {**kinds, "no kernel": "//\n// Generated by a compiler\n//\n\n.version 8.7\n"}
+    # Each alone, and all together with others: a text that nobody has seen.
+    asked["lines of all kinds, in any order"] = _written(draw, [*LINES], draw.integer(8, 16))
 
     def compiled(columns, dtype, **how):
         words = f"{columns} columns, {str(dtype).removeprefix('torch.')}"

@@ -68,7 +68,7 @@ def _is_whole(text):
     return begins.lstrip().startswith(FIRST) and BEGINS in begins and ENDS in rest
 
 
-def _facts(counts, x, w, back, wide, fails, texts, raised, passed, python):
+def _facts(counts, x, w, back, wide, fails, texts, raised):
     """What must hold of the texts of a call, the plainest thing first."""
     if fails:  # on the way back; whoever never goes there has lost another point by it
         return {}
@@ -82,11 +82,9 @@ def _facts(counts, x, w, back, wide, fails, texts, raised, passed, python):
     sizes = {", ".join(map(str, one.shape)) for one in (x, w)}
     return {
         **facts,
-        "python": all(python),
         "any": len(texts) > 0,
         "least": len(texts) >= len(due),
         "most": len(texts) <= len(due),
-        "once": passed == (len(counts) > 1),
         "sizes": all(set(SIZES.findall(text)) == sizes for text in texts),
         "strides": any(stride in text for text in texts),
         "products": sorted(map(_said, texts)) == sorted(due),
@@ -128,10 +126,12 @@ def _(draw):
             found = []
             for at, given in enumerate(calls):
                 goes_back, wide = needs and "cut" not in how, again and at > 0
-                seen = (came[key][at] for key in ("texts", "raised", "passed", "python"))
-                facts = _facts(*given, goes_back, wide, fails, *seen)
-                left = {word: word in came["left"][at] for word in LEFT} if part == switched else {}
-                found.append({**facts, **left})
+                facts = _facts(*given, goes_back, wide, fails, came["texts"][at], came["raised"][at])
+                if part == switched:  # what its own process says
+                    facts["python"] = all(came["python"][at])
+                    facts["once"] = fails or came["passed"][at] == (len(given[0]) > 1)
+                    facts |= {word: word in came["left"][at] for word in LEFT}
+                found.append(facts)
             return found
 
         places = {}

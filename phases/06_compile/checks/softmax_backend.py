@@ -4,7 +4,7 @@ import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
-from utils.drivers.compiling import FORMS, sharper
+from utils.drivers.compiling import FORMS, calling, sharper
 from utils.minigpt import MiniGPTConfig
 
 softmax_backend = Check(
@@ -51,6 +51,7 @@ FUNCTIONS = [form for form in FUNCTIONS if "float64" not in form]
 NAMED = [form for form in FUNCTIONS if "input=" in form]
 NAMELESS = [form for form in FUNCTIONS if "input=" not in form]
 METHODS = ["x.softmax(dim)", "x.softmax(dim=dim)", "nn.Softmax(dim)(x)", "nn.Softmax(dim=dim)(x)"]
+NAMES = [f"{a}_{b}" for a in "abcdefgh" for b in "kmnpqrstuv"]
 OTHERS = [form for form in FORMS if "log_" in form or "cumsum" in form]
 TYPED = [form for form in FORMS if "float64" in form]
 
@@ -70,8 +71,13 @@ def _(draw):
             else [other(form, dim, x / (at + 1)) for at, (form, dim) in enumerate(forms)]
         )
 
+        # The function comes as a text with drawn names: which of its calls are to be replaced, and
+        # how each is called, has to be read in it, or in its graph.
+        text = calling(forms, chained, draw.sample(NAMES, len(forms)))
+        again = how.get("again", False)
+
         def play(subject):
-            came = subject.drive("compiling:replaced", forms, x, g, **how)
+            came = subject.drive("compiling:replaced", text, x, g, again=again)
             facts = [not near(value, wrong) for value, wrong in zip(came["values"], others)]  # noqa: B905
             return came["values"] if not facts else {
                 "facts": facts,

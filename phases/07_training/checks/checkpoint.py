@@ -2,10 +2,12 @@
 
 import copy
 
+import numpy as np
 import torch
 
 from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
+from utils.drivers.training import stopped_run
 
 checkpoint = Check(
     "checkpoint",
@@ -41,6 +43,81 @@ class _:
         torch.set_rng_state(saved["dice"])
 
 
+class _Changes:
+    """Changes a checkpoint by value, wherever in it a number or a state lies.
+
+    Weights and the optimizer's memories, the order of the rows that are left, and the states of
+    both generators are others afterwards. Who resumes from it has to read each of them in it.
+    """
+
+    def __init__(self, settings, before, seed):
+        with torch.random.fork_rng(devices=[]):
+            run = stopped_run(settings, before)
+            dice = torch.get_rng_state()
+        memories = [m for state in run.optimizer.state.values() for m in state.values() if m.dim()]
+        self.numbers = torch.cat([t.detach().double().flatten() for t in [*run.model.parameters(), *memories]])
+        new = [torch.Generator().manual_seed(seed + k).get_state() for k in (0, 1)]
+        self.states = list(zip((run.generator.get_state(), dice), new, strict=True))
+        self.left = run.order[run.position :].tolist()
+        self.found = set()  # which of them the checkpoint has
+
+    def of(self, value):
+        """The same with other numbers."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, np.ndarray):
+            return self._tensor(torch.from_numpy(np.array(value))).numpy()
+        if isinstance(value, dict):
+            return {key: self.of(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            if len(value) and all(type(one) is int for one in value):
+                return type(value)(self._rows(list(value)))
+            return type(value)(map(self.of, value))
+        return self._number(value) if type(value) is float else value
+
+    def _tensor(self, tensor):
+        for place, (state, new) in enumerate(self.states):
+            if tensor.dtype == state.dtype and torch.equal(tensor, state):
+                self.found.add(f"state {place}")
+                return new
+        if tensor.is_floating_point() and tensor.dim():
+            numbers = [self._number(one) for one in tensor.flatten().tolist()]
+            return torch.tensor(numbers, dtype=tensor.dtype).view(tensor.shape)
+        if tensor.dtype == torch.int64 and tensor.dim() == 1:
+            return torch.tensor(self._rows(tensor.tolist()), dtype=torch.int64)
+        return tensor
+
+    def _number(self, number):
+        near = (self.numbers - number).abs() <= 1e-6 * self.numbers.abs()
+        if number == 0 or not bool(near.any()):
+            return number
+        self.found.add(f"number {int(near.nonzero()[0])}")
+        return 1.25 * number
+
+    def _rows(self, rows):
+        """The rows that are left come the other way round."""
+        count = len(self.left)
+        if count < 2 or rows[-count:] != self.left:
+            return rows
+        self.found.add("left")
+        return rows[:-count] + self.left[::-1]
+
+    def has_all(self):
+        """Whether all that is to be changed was there."""
+        wanted = {"state 0", "state 1", *({"left"} if len(self.left) > 1 else ())}
+        wanted |= {f"number {k}" for k in self.numbers.nonzero().flatten().tolist()}
+        return wanted <= self.found
+
+
+def _is_plain(value):
+    """Whether a file that is read with `weights_only` takes a value."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (torch.Tensor, int, float, str))
+
+
 @checkpoint.cases
 def _(draw):
     between, within, dropout, memory, file = checkpoint.parts
@@ -74,6 +151,33 @@ def _(draw):
         }
         return Case(part, play, shown=words, places=places)
 
+    def changed(part, rows, before, after, share=0.0):
+        data = {"x": draw.tensor((rows, 3)), "y": draw.tensor((rows, 1))}
+        settings = {**data, "seed": draw.integer(0, 999), "dropout": share, "batch_size": 3}
+        changes = settings, before, draw.integer(1000, 10**6)
+
+        def play(subject):
+            kept = subject.drive("training:saved", settings, before)
+            new = _Changes(*changes)
+            other = new.of(kept)
+            facts = {"whole": new.has_all(), "plain": part != file or _is_plain(kept)}
+            return facts | subject.drive("training:resumed", settings, other, after)
+
+        words = f"{rows} rows by 3, stopped after step {before}, {after} more, from a checkpoint with other numbers in it"
+        places = {
+            "['whole']": "Something is missing in the checkpoint: weights, what the optimizer remembers, the "
+            "order of the rows that are left, or the state of a generator.",
+            "['plain']": "The checkpoint holds something that a file read with `weights_only` refuses.",
+            "['losses']": "the losses after resuming",
+            "['weights']": "the weights in the end",
+        }
+        return Case(part, play, shown=words, places=places, example=False)
+
+    yield changed(between, 9, 3, 5)
+    yield changed(within, 10, 1, 6)
+    yield changed(dropout, 9, 1, 5, 0.5)
+    yield changed(memory, 9, 2, 5)
+    yield changed(file, 9, 1, 5)
     yield asked(between, 9, 3, 4)
     yield asked(between, 10, 4 * draw.integer(1, 2), 6)
     yield asked(within, 9, 1, 5)

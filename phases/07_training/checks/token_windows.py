@@ -51,7 +51,7 @@ def _(draw):
         def play(subject):
             settings = {"tokens": tokens, "context": context, "stride": stride, "pad": pad}
             came = subject.drive("training:windows", settings)
-            return came["items"][:full] if part == windows else came
+            return came["items"][:full] if part == windows else {k: came[k] for k in ("length", "items")}
 
         shown = f"{len(tokens)} tokens{said}, context {context}, stride {stride}"
         places = {}
@@ -59,10 +59,18 @@ def _(draw):
             places = {
                 "['length']": "`len(dataset)`",
                 "['items']": "the items",
-                "['past the end']": "The index behind the last does not raise an IndexError.",
-                "['far past the end']": "An index far behind the last does not raise an IndexError.",
             }
         return Case(part, play, shown=shown, places=places)
+
+    def ended(tokens, context, stride, beyond, said):
+        index = max(0, -(-(len(tokens) - 1) // stride)) + beyond
+
+        def play(subject):
+            made = subject(tokens=tokens, context=context, stride=stride, pad=0)
+            return made.call("__getitem__", index)
+
+        shown = f"{said}, {index}, of {len(tokens)} tokens, context {context}, stride {stride}"
+        return Case(last, play, shown=shown, raises="IndexError")
 
     for context, stride in ((4, 4), (5, 2), (3, 5), (1, 1), (2, draw.integer(1, 3))):
         yield read(windows, text(draw.integer(14, 20)), context, stride, draw.integer(0, 9))
@@ -78,6 +86,8 @@ def _(draw):
         (2, draw.integer(2, 9), draw.integer(1, 9)),
     ):
         yield read(last, text(count), context, stride, draw.integer(0, 9))
+        yield ended(text(count), context, stride, 0, "the index behind the last")
+        yield ended(text(count), context, stride, draw.integer(1, 2 * count), "an index far behind the last")
 
     said = " (every third of a longer text)"
     yield read(windows, text(48)[5::3], 4, 3, draw.integer(0, 9), said)

@@ -7,7 +7,7 @@ from utils.checks.compare import Tolerance
 from utils.checks.exercise import Case, Check
 from utils.drivers import distributed as driver
 
-from .shared import as_run, counted, driven, drawn_counts, others, with_driver
+from .shared import as_run, counted, drawn_counts, driven, others, with_driver
 
 minigpt_step = Check(
     "minigpt_step",

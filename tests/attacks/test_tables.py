@@ -1,0 +1,110 @@
+"""A table of what was asked before earns nothing: each run asks something else.
+
+A class is judged many times, and who keeps each question with its right answer has a table. Here it
+is learned from the reference in some runs, of all exercises of a lab, and answers in another run by
+lookup alone.
+"""
+
+from typing import Any
+
+import pytest
+
+from grader.inside import codec
+from grader.inside.settings import usual_settings
+from grader.judging.answer_key import AnswerKey
+from grader.judging.catalogue import load_checks
+from grader.judging.difference import differs
+from grader.judging.judge import ask
+from grader.judging.rpc_client import InProcess
+from grader.phase_paths import phases
+from tests.phases.dear import TRAINS
+
+PHASES = [phase for phase in phases() if load_checks(phase.folder)]
+RUNS = 3  # from which the table is learned
+NEVER_ASKED = {"raised": {"kinds": ["LookupError", "Exception"], "message": "never asked"}}
+
+
+class Questions:
+    """Names requests by what was asked before of the same instance or generator."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, bytes] = {}  # by the number of an instance, all that it was asked
+
+    def key(self, request: dict[str, Any]) -> bytes:
+        """Return what stands for a request, whatever its instance is called in this run."""
+        made = request.get("made")
+        if made is None:
+            return codec.pack(request)
+        packed = codec.pack({**request, "made": None})
+        self._asked[made] = self._asked.get(made, b"") + packed
+        return self._asked[made]
+
+    def name(self, made: int, key: bytes) -> None:
+        """Note which request an instance came of."""
+        self._asked[made] = key
+
+
+class Learning:
+    """A connection to the right answer that writes a table of requests and replies."""
+
+    def __init__(self, thing: Any, table: dict[bytes, dict[str, Any]]):
+        self._connection, self._table, self._questions = InProcess(thing), table, Questions()
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        key = self._questions.key(request)
+        reply = self._connection.ask(request)
+        self._table[key] = reply
+        if isinstance(reply.get("made"), int):
+            self._questions.name(reply["made"], key)
+        return reply
+
+
+class Lookup:
+    """A connection to an answer that knows nothing but a table."""
+
+    def __init__(self, table: dict[bytes, dict[str, Any]]):
+        self._table, self._questions, self._made = table, Questions(), 0
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        key = self._questions.key(request)
+        reply = self._table.get(key, NEVER_ASKED)
+        if not isinstance(reply.get("made"), int):
+            return reply
+        self._made += 1
+        self._questions.name(self._made, key)
+        return {**reply, "made": self._made}
+
+
+def learned(check, seeds):
+    """The table of some runs, each with cases of its own seed."""
+    table: dict[bytes, dict[str, Any]] = {}
+    for seed in seeds:
+        ask(AnswerKey(check, seed), Learning(check.right, table))
+    return table
+
+
+def earned_by(check, table, seed):
+    """The parts that a table earns in another run."""
+    key = AnswerKey(check, seed)
+    pairs = zip(key.cases, ask(key, Lookup(table)), strict=True)
+    lost = {c.part for c, got in pairs if c.not_run or differs(check, got, key.right(c))}
+    return set(check.parts) - lost
+
+
+@pytest.mark.slow(8)
+@pytest.mark.of_labs
+@pytest.mark.parametrize("phase", PHASES, ids=[phase.name for phase in PHASES])
+def test_a_table_of_what_was_asked_before_earns_nothing(phase, seeds):
+    earned = {}
+    with usual_settings():
+        for check in load_checks(phase.folder).values():
+            if check.name not in TRAINS:
+                runs = [f"{seeds[0]} {number}" for number in range(RUNS)]
+                earned[check.name] = earned_by(check, learned(check, runs), f"{seeds[0]} new")
+    assert {name: parts for name, parts in earned.items() if parts} == {}
+
+
+def test_a_table_earns_what_it_was_asked():
+    check = next(iter(load_checks(PHASES[0].folder).values()))
+    with usual_settings():
+        assert earned_by(check, learned(check, ["one"]), "one") == set(check.parts)
