@@ -45,6 +45,7 @@
 import torch
 
 from utils.drivers import checkpointing as driver
+from utils.drivers.exact import Exact
 from utils.minigpt import load_minigpt, load_tokenizer
 from utils.notebook.expect import expect_close, expect_equal, expect_shape
 from utils.notebook.verdict import check
@@ -59,8 +60,10 @@ from utils.views import autograd_graph, backward_stepper, finite_difference_erro
 # The lesson's graph: `c = a·b`, then `d = c + a`, then `L = d²`. The *adjoint* of a node is the
 # derivative of L with respect to it: by how much L grows, for each unit that this node grows.
 #
-# Write `scalar_adjoints(a, b)`. It takes two floats, of any sign, 0 too, and returns a dict with the
-# adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers. Plain arithmetic is enough.
+# Write `scalar_adjoints(a, b)`. It takes two numbers, of any sign, 0 too, and returns a dict with the
+# adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers. Plain arithmetic is enough, and
+# it is all that there is: some calls bring `Exact` numbers, which know `+`, `-`, `*`, `/` and `**`, and
+# have more digits than a float.
 #
 # <details><summary>Where do I begin?</summary>
 #
@@ -90,6 +93,7 @@ expect_equal("dL/dd", adjoints["d"], 16.0)
 expect_equal("dL/db", adjoints["b"], 32.0)
 flat = scalar_adjoints(2.0, -1.0)  # here d is 0, the lowest point of a square
 expect_equal("where d is 0", [abs(flat[name]) for name in "dcba"], [0.0, 0.0, 0.0, 0.0])
+expect_equal("exact numbers", scalar_adjoints(Exact(2**70 + 1), Exact(0))["d"] == 2**71 + 2, True)
 expect_equal("dL/db at b = 0, below 0", scalar_adjoints(-3.0, 0.0)["b"], 18.0)
 backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
 
@@ -116,10 +120,11 @@ verify("scalar_adjoints", scalar_adjoints)
 # - `leaf(value)`, `add(i, j)`, `mul(i, j)` and `power(i, n)` (node `i` to a constant whole power `n`
 #   of 1 or more) each record a new node and return its number, an int;
 # - `value(i)` is the value of node `i`;
-# - `gradients(i)` is a list of floats, one for **every** node recorded so far: the derivative of
+# - `gradients(i)` is a list of numbers, one for **every** node recorded so far: the derivative of
 #   node `i` with respect to it, and 0.0 for a node that node `i` does not depend on.
 #
-# Values may be 0. Asking twice must give the same answer twice, and asking about another node that
+# The values are floats, or `Exact` numbers as in exercise 1; record them as they come, for `float(value)`
+# would lose digits. Values may be 0. Asking twice must give the same answer twice, and asking about another node that
 # node's own answer. More may be recorded after a question, and two tapes know nothing of each other.
 # The tapes here have a dozen nodes or so: don't worry about speed or depth.
 #
@@ -147,7 +152,7 @@ class Tape:
     def leaf(self, value: float) -> int:
         """Record a number that is given."""
         ### BEGIN SOLUTION
-        self.nodes.append((float(value), []))
+        self.nodes.append((value, []))
         return len(self.nodes) - 1
         ### END SOLUTION
 
@@ -213,6 +218,8 @@ zero, five, other = tape.leaf(0.0), tape.leaf(5.0), tape.leaf(5.0)  # equal, and
 expect_equal("0 · 5", tape.gradients(tape.mul(zero, five)), [5.0, 0.0, 0.0, 1.0])
 expect_equal("0 to the power 1", tape.gradients(tape.power(zero, 1)), [1.0, 0.0, 0.0, 0.0, 1.0])
 expect_equal("x + x", tape.gradients(tape.add(other, other))[other], 2.0)
+tape = Tape()
+expect_equal("an exact number, squared", tape.gradients(tape.power(tape.leaf(Exact(2**70 + 1)), 2))[0] == 2**71 + 2, True)
 
 # %% test="Tape" points=5
 # Graded

@@ -1,28 +1,20 @@
 """Lab 02, exercise 1: Three lines, five adjoints"""
 
-import torch
+from utils.checks.exercise import Case, Check, Paste
 
-from utils.checks.exercise import Case, Check
-
-from .shared import BY_HAND
+from .shared import many_digits
 
 scalar_adjoints = Check(
     "scalar_adjoints",
     parts={"down to the fork": 1, "where two paths meet": 1},
     reads="Three lines, by hand",
-    by_hand=BY_HAND,
 )
 
 
 @scalar_adjoints.reference
 def _(a, b):
-    a, b = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (a, b))
-    c = a * b
-    d = c + a
-    loss = d**2
-    nodes = {"L": loss, "d": d, "c": c, "b": b, "a": a}
-    found = torch.autograd.grad(loss, list(nodes.values()))
-    return {name: grad.item() for name, grad in zip(nodes, found, strict=True)}
+    of_d = 2 * (a * b + a)
+    return {"L": 1, "d": of_d, "c": of_d, "b": of_d * a, "a": of_d * b + of_d}
 
 
 @scalar_adjoints.cases
@@ -34,6 +26,18 @@ def _(draw):
 
         places = {f"[{k}]": f"the adjoint of `{name}`" for k, name in enumerate(names)}
         return Case(part, play, places=places, shown=shown)
+
+    def exact(part, a, b, names):
+        """The same of numbers with more digits than a float has."""
+
+        def play(subject):
+            found = subject.drive("exact:adjoints", a, b)
+            return [found[name] for name in names]
+
+        places = {f"[{k}]": f"the adjoint of `{name}`" for k, name in enumerate(names)}
+        shows = {f"[{k}]": f"{{}}[{name!r}]" for k, name in enumerate(names)}
+        paste = Paste("scalar_adjoints(Exact({}), Exact({}))", (a, b), shows)
+        return Case(part, play, places=places, shown="exact numbers", paste=paste)
 
     def as_float(value):
         """A plain number, a whole one too, as a float."""
@@ -53,3 +57,6 @@ def _(draw):
     ):
         yield adjoints("down to the fork", a, b, "Ldcb", shown)
         yield adjoints("where two paths meet", a, b, "a", shown)
+    long = many_digits(draw), -many_digits(draw)
+    yield exact("down to the fork", *long, "Ldcb")
+    yield exact("where two paths meet", *long, "a")

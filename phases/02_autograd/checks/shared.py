@@ -37,6 +37,11 @@ KINDS = tuple(zip(FLOATS * 2, LAYOUTS, strict=True))
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
 
 
+def many_digits(draw):
+    """A whole number that no float64 has."""
+    return draw.integer(3, 30) * 2**70 + draw.integer(1, 2**20)
+
+
 def whole(draw, shape, factors=2):
     """Whole numbers of int64; a product of so many has more digits than float64, and none too many."""
     return draw.tensor(shape, torch.int64) * 2 ** (50 // factors) + draw.tensor(shape, torch.int64)
