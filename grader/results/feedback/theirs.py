@@ -34,7 +34,10 @@ LEFT_OUT = "(This is too long to be shown here; your notebook has it.)"
 
 
 def inert(markup: str) -> Markup:
-    """Return HTML of a learner's without anything that acts, leads away or looks like the page."""
+    """Return HTML of a learner's without anything that acts, leads away or looks like the page.
+
+    What is not seen is left out, also where an entity wrote it.
+    """
     clean = nh3.clean(
         markup,
         tags=(TAGS - {"a"}) | MATHS,
@@ -44,7 +47,7 @@ def inert(markup: str) -> Markup:
         url_schemes={"data"},
         link_rel=None,
     )
-    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', clean))
+    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', seen(clean)))
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
