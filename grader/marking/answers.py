@@ -12,6 +12,7 @@ import html
 import json
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from grader.run_record import RunRecord
 from grader.submission.bounds import bounded
 from grader.submission.notes import NoteKind
 from grader.submission.rebuild import answer_cells, is_blank
+from grader.untrusted import seen
 
 SECONDS, MEMORY = 10.0, 1 << 30  # of the reading process, for one answer
 MAX_FILE = 64 << 20
@@ -45,6 +47,7 @@ ELSEWHERE = {
     NoteKind.UNMARKED,
     NoteKind.ANOTHER,
 }
+ENTITY = re.compile(r"&#?\w++;?")
 T = TypeVar("T")
 
 
@@ -220,7 +223,12 @@ def _render(cells: Sequence[NotebookNode]) -> str:
             pieces.append(MarkdownWithMath(renderer).render(cell.source))
         else:
             pieces.append(f"<pre>{html.escape(cell.source)}</pre>")
-    return "\n".join(pieces)
+    return "\n".join(map(_without_unseen, pieces))
+
+
+def _without_unseen(page: str) -> str:
+    """Return HTML without what is not seen, such as what reorders words, also as an entity."""
+    return seen(ENTITY.sub(lambda found: seen(html.unescape(found[0])) and found[0], page))
 
 
 def _render_all(texts: Sequence[str]) -> list[str]:

@@ -55,6 +55,7 @@ from grader.marking.share import Share
 from grader.results.class_report.names import pseudonyms
 from grader.results.class_report.outline import read_outline
 from grader.results.marks import graded_cells, missing_marks
+from grader.untrusted import seen
 
 Answers = dict[str, tuple[str, "Mark"]]  # the learner and the mark, by the grade's id
 
@@ -261,7 +262,7 @@ class Book:
         )
         with self._reading() as session:
             return {
-                grade: " ".join(filter(None, parts)) or student
+                grade: seen(" ".join(filter(None, parts))) or student
                 for grade, student, *parts in session.execute(query)
             }
 

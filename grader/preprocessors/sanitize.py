@@ -24,6 +24,13 @@ from grader.preprocessors.links import (
     without_commands,
     without_links,
 )
+from grader.preprocessors.pixels import (
+    MAX_PIXELS,
+    MAX_PIXELS_IN_ALL,
+    TOO_LARGE,
+    TOO_MANY,
+    pixels,
+)
 from grader.verdict import VERDICT_MIME
 
 TAGS = {"a", "b", "br", "code", "del", "em", "i", "kbd", "small", "span", "strong", "sub", "sup"}
@@ -60,6 +67,9 @@ NAMES += "|section|select|slot|source|strike|style|svg|template|textarea|time|ti
 NAMES += "|video|wbr|xmp"
 LOOSE = re.compile(rf"<(?=[a-z/])(?!/?(?:{NAMES})(?:\s[^<>]*|/?)>)", re.IGNORECASE)
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
+# a picture in markdown; those in HTML are counted where that is cleaned
+INSIDE = re.compile(r"(?<![\"'=])data:image/[a-z]++;base64,[A-Za-z0-9+/=]++")
+PICTURE_KINDS = ("image/png", "image/jpeg")
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 # A word, and whether it is an attribute's name. Possessive, so it takes linear time.
 WORD = re.compile(r"[^\s\"'<>/=]++(?P<given>\s*+=)?")
@@ -109,6 +119,7 @@ class Sanitize(SanitizeHTML):
             "tags": MAX_TAGS_IN_ALL,
             "markdown": MAX_MARKDOWN_IN_ALL,
             "pictures": MAX_PICTURES_IN_ALL,
+            "pixels": MAX_PIXELS_IN_ALL,
         }
         return super().preprocess(nb, resources)
 
@@ -129,6 +140,8 @@ class Sanitize(SanitizeHTML):
         for output in outputs:
             if words := output.get("data", {}).get("text/markdown"):
                 output.data["text/markdown"] = _as_text(without_brackets(_joined(words)))
+        for output in outputs:
+            self._without_large_pictures(output.get("data", {}))
         before = [dict(output.get("data", {})) for output in outputs]
         outputs = super().sanitize_code_outputs(outputs)
         for output, had in zip(outputs, before, strict=True):
@@ -163,14 +176,39 @@ class Sanitize(SanitizeHTML):
         dear = tags > MAX_TAGS or tags * len(REOPENED.findall(text)) > MAX_REOPENED
         if dear or not self._spend("tags", tags):
             return TOO_MUCH
-        return without_commands(_clean(text, kept))
+        return without_commands(_clean(text, self._kept))
+
+    def _kept(self, tag: str, name: str, value: str) -> str | None:
+        """Return what :func:`kept` does, within the notebook's limit on pixels."""
+        found = kept(tag, name, value)
+        if found and (tag, name) == ("img", "src") and not self._spend("pixels", _pixels(value)):
+            return None
+        return found
+
+    def _without_large_pictures(self, data: dict[str, Any]) -> None:
+        """Leave out the pictures of an output that take too much memory in a browser, and say so.
+
+        A picture that stands in for another output, such as a page, has no sentence.
+        """
+        for kind in PICTURE_KINDS:
+            if kind in data:
+                count = pixels(_joined(data[kind]))
+                if count <= MAX_PIXELS and self._spend("pixels", count):
+                    continue
+                del data[kind]
+                said = TOO_LARGE if count > MAX_PIXELS else TOO_MANY
+                words = _joined(data.get("text/plain", ""))
+                data["text/plain"] = f"{words}\n\n{said}" if words else said
 
     def _harmless(self, markdown: str, attachments: Mapping[str, Any]) -> str:
         """Return what :func:`_shown` does or, above a limit, the text as it was written."""
         pictures = [data for images in attachments.values() for data in images.values()]
         shown = markdown.count("![") * max(map(len, pictures), default=0)
+        counts = [pixels(_joined(data)) for data in pictures]
         within = len(markdown) <= MAX_MARKDOWN and self._spend("markdown", len(markdown))
-        if within and self._spend("pictures", shown):
+        within = within and max(counts, default=0) <= MAX_PIXELS
+        counts += map(_pixels, INSIDE.findall(markdown))
+        if within and self._spend("pictures", shown) and self._spend("pixels", sum(counts)):
             return _shown(markdown, attachments)
         return verbatim(markdown)
 
@@ -295,7 +333,7 @@ def _clean(text: str, kept: Callable[[str, str, str], str | None]) -> str:
 
 def _sizes(metadata: Any) -> NotebookNode:
     kept = NotebookNode()
-    for kind in ("image/png", "image/jpeg"):
+    for kind in PICTURE_KINDS:
         about = metadata.get(kind)
         if isinstance(about, dict):
             sizes = {k: about.get(k) for k in ("width", "height")}
@@ -306,7 +344,7 @@ def _sizes(metadata: Any) -> NotebookNode:
 def kept(tag: str, name: str, value: str) -> str | None:
     """Return the harmless part of an attribute's value; None to remove the attribute."""
     if tag == "img":
-        picture = name == "src" and PICTURE.match(value)
+        picture = name == "src" and PICTURE.match(value) and _pixels(value) <= MAX_PIXELS
         allowed = picture or name in ("alt", "width", "height")
     else:
         allowed = is_link(value) if (tag, name) == ("a", "href") else name in ATTRIBUTES
@@ -315,6 +353,11 @@ def kept(tag: str, name: str, value: str) -> str | None:
     if name == "class":
         return " ".join(word for word in value.split() if word in CLASSES) or None
     return _style(value) if name == "style" else value
+
+
+def _pixels(address: str) -> int:
+    """Return how many pixels a picture has that is part of its address (``data:``)."""
+    return pixels(address.partition(",")[2])
 
 
 def _style(value: str) -> str:

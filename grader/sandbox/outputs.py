@@ -7,7 +7,6 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode, from_dict
 from nbformat.v4 import new_output
 
-
 MOST_OF_ONE = 10  # displays with one id: each message for it changes all of them
 NOT_AGAIN = f"(More than {MOST_OF_ONE} displays have one id. These show what the last one did.)"
 

@@ -67,6 +67,36 @@ def displays_markdown_that_runs(work: Work) -> None:
         work.text(evil)
 
 
+# Makes `large`, in Base64: a picture of 100 kB, which takes 2 GiB where it is looked at.
+LARGE_PICTURE = """
+import base64, struct, zlib
+rows = zlib.compress((bytes(1) + bytes([255]) * 2875) * 23_000, 9)
+parts = [(b"IHDR", struct.pack(">IIBBBBB", 23_000, 23_000, 1, 0, 0, 0, 0)), (b"IDAT", rows)]
+data = bytes([137, 80, 78, 71, 13, 10, 26, 10])
+for kind, part in [*parts, (b"IEND", b"")]:
+    data += struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part))
+large = base64.b64encode(data).decode()
+"""
+
+
+@attack(tells="This picture is not shown: pages show PNG, JPEG and GIF up to 25,000,000 pixels")
+def shows_a_picture_that_fills_a_browsers_memory(work: Work) -> None:
+    """Displays, writes and pastes a picture that is small as a file and large in a browser."""
+    work.first(
+        LARGE_PICTURE
+        + """
+from IPython.display import display, HTML, Markdown
+address = "data:image/png;base64," + large
+display({"image/png": large, "text/plain": "mine"}, raw=True)
+display(HTML(f'<img src="{address}">'), Markdown(f"![mine]({address})"))
+"""
+    )
+    made: dict[str, str] = {}
+    exec(LARGE_PICTURE, made)
+    work.text("![mine](attachment:mine.png)")
+    work.nb.cells[-1].attachments = {"mine.png": {"image/png": made["large"]}}
+
+
 LINKS = [
     "[my derivation](proof.html) [a](<proof.html>) [b](\nproof.html) [c](/lab) [d](?x=1) [e]()",
     "[a][proof] [proof]\n\n[proof]: proof.html\n\n[![pasted](attachment:a.png)](proof.svg)",

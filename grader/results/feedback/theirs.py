@@ -19,7 +19,8 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.judging.graded_cell import plain
 from grader.preprocessors import formulas
-from grader.preprocessors.sanitize import BASE64, TAGS, kept, with_signs
+from grader.preprocessors.pixels import MAX_PIXELS, MAX_PIXELS_IN_ALL, pixels
+from grader.preprocessors.sanitize import BASE64, PICTURE_KINDS, TAGS, kept, with_signs
 from grader.untrusted import seen
 
 # Limits, beyond those within which a notebook is graded: of characters of one text and of all, and
@@ -27,14 +28,16 @@ from grader.untrusted import seen
 LONGEST, IN_ALL, PICTURES, OUTPUTS = 10_000, 400_000, 16 << 20, 40
 MARKUP = 1 << 20  # characters of one output in HTML, which is shown whole or not
 MATHS = set(formulas.NAMES.split("|"))
-PICTURE_KINDS = ("image/png", "image/jpeg")
 IMAGE = re.compile(r"<img(?![^>]*\salt=)", re.IGNORECASE)
 NO_WORDS = "No description has been provided for this image"
 LEFT_OUT = "(This is too long to be shown here; your notebook has it.)"
 
 
 def inert(markup: str) -> Markup:
-    """Return HTML of a learner's without anything that acts, leads away or looks like the page."""
+    """Return HTML of a learner's without anything that acts, leads away or looks like the page.
+
+    What is not seen is left out, also where an entity wrote it.
+    """
     clean = nh3.clean(
         markup,
         tags=(TAGS - {"a"}) | MATHS,
@@ -44,7 +47,7 @@ def inert(markup: str) -> Markup:
         url_schemes={"data"},
         link_rel=None,
     )
-    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', clean))
+    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', seen(clean)))
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
@@ -57,7 +60,7 @@ class Theirs:
     """Makes HTML of one learner's cells, within the limits of a page."""
 
     def __init__(self) -> None:
-        self._left = {"text": IN_ALL, "pictures": PICTURES}
+        self._left = {"text": IN_ALL, "pictures": PICTURES, "pixels": MAX_PIXELS_IN_ALL}
 
     def code(self, source: str) -> Markup:
         """Return code with its colours."""
@@ -72,7 +75,9 @@ class Theirs:
         shown = markdown.count("![") * pictures
         if len(markdown) > LONGEST or not self._spend("text", len(markdown)):
             return self._text(markdown)
-        if not self._spend("pictures", shown):
+        counts = [pixels(_joined(data)) for one in attachments.values() for data in one.values()]
+        large = max(counts, default=0) > MAX_PIXELS
+        if large or not (self._spend("pictures", shown) and self._spend("pixels", sum(counts))):
             attachments = {}
         try:
             return inert(with_signs(formulas.rendered(markdown, attachments)))
@@ -109,7 +114,9 @@ class Theirs:
 
     def _picture(self, kind: str, data: str, words: str) -> Markup:
         data = "".join(data.split())
-        if not BASE64.fullmatch(data) or not self._spend("pictures", len(data)):
+        count = pixels(data)
+        fits = count <= MAX_PIXELS and self._spend("pixels", count)
+        if not (fits and BASE64.fullmatch(data) and self._spend("pictures", len(data))):
             return Markup("<p>{}</p>").format(LEFT_OUT)
         alt = seen(plain(words)) or NO_WORDS
         return Markup('<img alt="{}" src="data:{};base64,{}">').format(alt, kind, data)

@@ -1,5 +1,6 @@
 """What is read of a learner's notebook, and that nothing in it acts in the page or costs much."""
 
+import html
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from grader.phase_paths import ROOT
 from grader.run_record import record
 from grader.submission.notes import Note, NoteKind
 from grader.submission.rebuild import answer_cells
+from grader.untrusted import UNSEEN
 from tests.attacks.browser import dangers
 from tests.grader.marking.classroom import STUB, notebook
 from tests.grader.tiny import write
@@ -122,6 +124,17 @@ def test_a_hostile_answer_is_inert(read, words, kind):
     assert found.problem == ""
     assert dangers(found.html) == []
     assert not re.search(r"<[^>]+\sid=", found.html)
+
+
+@pytest.mark.parametrize("kind", ["markdown", "code", "raw"])
+def test_what_reorders_words_is_on_no_page(read, kind):
+    """A marker reads the words in the order in which they stand."""
+    make = {"markdown": new_markdown_cell, "code": new_code_cell, "raw": new_raw_cell}[kind]
+    words = "yes \u202eon\u202c, \u2066a\u2069 &#x202e;b &rlm;c <b title='&#0000008238;'>d</b>"
+    found = read([make(words, metadata=THEIRS)])
+    assert found.problem == ""
+    assert not UNSEEN.search(html.unescape(found.html) if kind == "markdown" else found.html)
+    assert found.digest != read([make(words.replace("\u202e", ""), metadata=THEIRS)]).digest
 
 
 def test_a_pasted_picture_is_shown_and_a_large_one_is_not(read):

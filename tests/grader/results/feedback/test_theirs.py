@@ -79,6 +79,8 @@ def test_words_that_are_not_seen_are_gone():
     for page in (
         Theirs().code("x = 1 # \u202e2 = x"),
         shown(new_output("stream", text="\u2066a\x1b[31mb")),
+        Theirs().words("a \u202eb &#x202e;c **\u2066d**", {}),
+        shown(new_output("display_data", data={"text/html": "<b>\u202ea&#8294;b</b>"})),
     ):
         assert not set(page) & set("\u202e\u2066\x1b")
     assert shown(new_output("stream", text="\x1b[31mred\x1b[0m < 1")) == "<pre>red &lt; 1</pre>"
