@@ -262,7 +262,7 @@ class Execute(NbGraderExecute):
         points = float(cell.metadata.nbgrader.points)
         assert isinstance(self.kernel, SandboxedKernel)
         examiner = Examiner(hidden, points, self._seed, self._code, self.kernel)
-        with examiner.asking():
+        with examiner.asking(self.timeout):
             self._asking = examiner
             outputs, stop = self._run(examiner.question, cell)
             self._code.add(examiner.question, given=True, bound=self.kernel.bound)
