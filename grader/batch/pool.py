@@ -181,12 +181,13 @@ class Pool:
         One that takes longer than others comes after them (:mod:`grader.batch.turns`). Raises
         UserError when a worker cannot be started.
         """
-        turns, ended = Turns(jobs), False
+        turns, ended, known = Turns(jobs), False, 0
         at_work: dict[Future[tuple[Result, int]], Turn] = {}
 
         def tried(turn: Turn) -> tuple[Result, int]:
-            others = not turn.job.whole and (turns.waiting or len(at_work) > self._size)
-            job = replace(turn.job, turn=turns.seconds(turn) if others else 0)
+            others = turns.waiting or known > self._size
+            shared = others and not turn.job.whole
+            job = replace(turn.job, turn=turns.seconds(turn) if shared else 0)
             for _ in range(TRIES):
                 result = self.workers.grade(job)
                 if not result.retryable or ended:
@@ -196,12 +197,17 @@ class Pool:
         with ThreadPoolExecutor(self._size) as threads:
             try:
                 while not self._stopped():
-                    while len(at_work) < AHEAD * self._size and (turn := turns.next()):
-                        at_work[threads.submit(tried, turn)] = turn
+                    fresh: list[Turn] = []
+                    room = AHEAD * self._size - len(at_work)
+                    while len(fresh) < room and (turn := turns.next()):
+                        fresh.append(turn)
+                    known = len(at_work) + len(fresh)  # before the first of them begins
+                    at_work |= {threads.submit(tried, turn): turn for turn in fresh}
                     if not at_work:
                         return
                     for future in wait(at_work, TICK, FIRST_COMPLETED).done:
                         turn, (result, seconds) = at_work.pop(future), future.result()
+                        known = len(at_work)
                         if result.turn_over:
                             turns.put_off(turn, seconds)
                         else:

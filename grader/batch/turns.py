@@ -39,13 +39,16 @@ class Turns:
         self._again: list[Turn] = []
         self._took: list[float] = []
         self._number = 0
+        self._more = True  # whether new jobs may come
         self._bytes = 0
 
     def next(self) -> Turn | None:
         """Return what is to be graded next; None where nothing waits."""
-        if self._bytes <= MOST_BYTES and (job := next(self._new, None)):
-            self._number += 1
-            return Turn(0, self._number, job)
+        if self._bytes <= MOST_BYTES:
+            if job := next(self._new, None):
+                self._number += 1
+                return Turn(0, self._number, job)
+            self._more = False
         if not self._again:
             return None
         turn = heapq.heappop(self._again)
@@ -68,5 +71,5 @@ class Turns:
 
     @property
     def waiting(self) -> bool:
-        """Whether a job waits for another turn."""
-        return bool(self._again)
+        """Whether a job waits here, as far as is known."""
+        return self._more or bool(self._again)
