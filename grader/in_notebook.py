@@ -96,7 +96,7 @@ def show_verdict(name: str) -> None:
         with contextlib.suppress(LookupError):  # a class's own exercise may have none
             _display_solution(name)
     if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
-        raise CellStopped(f"{name}: a call did not end. The rest of this cell did not run.")
+        raise CellStopped(f"{name}: a call did not end in time. The rest of this cell did not run.")
 
 
 def show_solution(name: str, opened: bool = False) -> None:

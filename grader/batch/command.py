@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from types import FrameType
@@ -52,6 +53,9 @@ NEW = "new"  # in place of a seed
 # make their own submissions fail, and many may do so. If it fails, too, nobody can be graded.
 DOUBT = 10
 OWN = "the lab's own source / "  # in place of a student id; no folder's name, for the slash
+# After so many submissions the lab's own source is graded to know how long honest ones take, for
+# :mod:`grader.batch.turns`. To grade so few takes no time worth to be shared.
+FEW = 3
 # What nbgrader says where a graded lab has got other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
@@ -332,6 +336,11 @@ def _show_misplaced(course: Course, console: Console) -> None:
         console.print(f"  {escape(', '.join(found[:MOST_PLACES]))}{more}", highlight=False)
 
 
+def _few(said: Sequence[str]) -> str:
+    more = f"; and {len(said) - MOST_NAMES} more" if len(said) > MOST_NAMES else ""
+    return f"{'; '.join(said[:MOST_NAMES])}{more}"
+
+
 def _executor(
     args: argparse.Namespace, total: int, stopped: Callable[[], bool]
 ) -> AbstractContextManager[Any]:
@@ -404,6 +413,8 @@ class _Run:
         self.several: set[str] = set()  # students of whose hand-ins one was chosen
         key, own = secrets.token_hex(32), Submission(lab.notebooks)
         self.own = Job(lab, OWN, own, key, self.seed, sandbox=self.sandbox)
+        # The same, to know how long it takes
+        self.gauge = replace(self.own, whole=True)
         self.failures = 0  # in a row
         self.own_wanted = self.own_sent = False
         self.in_doubt: list[tuple[Job, str]] = []  # hopeless jobs, with the problem of each
@@ -447,7 +458,7 @@ class _Run:
 
         Submissions that failed the last time come last. When many fail, so does the lab's source.
         """
-        self.progress = progress
+        self.progress, sent = progress, 0
         for student, before in self._in_order():
             if self.refused:
                 return
@@ -461,6 +472,9 @@ class _Run:
                 continue
             if not jobs:
                 self._skip(student)
+            if sent <= FEW < sent + len(jobs) and self.sandbox:
+                yield self.gauge
+            sent += len(jobs)
             yield from jobs
             yield from self.own_source()
 
@@ -559,6 +573,8 @@ class _Run:
 
     def take(self, job: Job, result: Result) -> None:
         """Record a result. A hopeless one waits until the lab's source has been graded."""
+        if job is self.gauge:
+            return
         if job is not self.own:
             failed_now = result.retryable or result.hopeless
             self.failures = self.failures + 1 if failed_now else 0
@@ -566,6 +582,8 @@ class _Run:
             if result.hopeless:
                 self.in_doubt.append((job, result.problem))
             elif result.judged or not self.refused:
+                if ended := [said for notebook in result.notebooks for said in notebook.ended]:
+                    self.summary.ended[printable(job.student)] = _few(ended)
                 self._settle(job, result)
         elif result.hopeless:
             self.refused = UserError(result.problem)

@@ -30,6 +30,7 @@ from grader.batch.version import checks_version, grader_version
 from grader.inside.long_lived import long_lived
 from grader.judging.graded_cell import read_verdicts, verified_parts
 from grader.preprocessors import Execute as SandboxedExecute
+from grader.preprocessors.execute import TurnIsOver
 from grader.run_record import RunRecord, record, record_note
 from grader.submission.bounds import TOO_MUCH
 from grader.submission.companions import place
@@ -83,6 +84,8 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
         ) as folder:
             place(job.beside(), Path(folder))
             return Result(tuple(_grade_notebook(job, n, folder) for n in job.lab.notebooks))
+    except TurnIsOver:
+        return Result((), "its turn is over", turn_over=True)
     except UserError as reason:
         return Result((), str(reason), hopeless=True)
     except GraderFailed as reason:
@@ -129,11 +132,14 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         "output_files_dir": f"{name}_files",
         "nbgrader": {"student": job.student, "assignment": job.lab.name, "notebook": name},
     }
+    ended, seconds = (), 0.0
     for step in job.lab.config.Autograde.autograde_preprocessors:
         step = import_item(step) if isinstance(step, str) else step
         step = step(config=job.lab.config) if isinstance(step, type) else step
         if isinstance(step, Execute):
-            nb, resources = _execute(step, nb, resources, job.sandbox)
+            nb, resources = _execute(step, nb, resources, job)
+            if isinstance(step, SandboxedExecute):
+                ended, seconds = tuple(dict.fromkeys(step.ended)), step.seconds
         else:
             nb, resources = step(nb, resources)
     run, scores = RunRecord.of(nb.metadata), _scores(nb)
@@ -145,7 +151,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         for cell in nb.cells
         if is_solution(cell) or is_task(cell)
     }
-    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered)
+    return NotebookResult(name, as_file(nb), run.seed, scores, unanswered, ended, seconds)
 
 
 def _is_unanswered(nb: NotebookNode, cell: NotebookNode) -> bool:
@@ -154,13 +160,12 @@ def _is_unanswered(nb: NotebookNode, cell: NotebookNode) -> bool:
     return bool(cell.metadata.nbgrader.get("checksum") == compute_checksum(cell))
 
 
-def _execute(
-    step: Execute, nb: NotebookNode, resources: Any, sandbox: bool
-) -> tuple[NotebookNode, Any]:
+def _execute(step: Execute, nb: NotebookNode, resources: Any, job: Job) -> tuple[NotebookNode, Any]:
     """Run the notebook. Errors of the learner's code are in its outputs; others are raised."""
+    sandbox = job.sandbox
     os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader sets this for the code it runs
     if isinstance(step, SandboxedExecute):
-        step.unsafe_no_sandbox = not sandbox
+        step.unsafe_no_sandbox, step.turn = not sandbox, job.turn
     elif sandbox:
         raise UserError(
             f"c.Autograde.autograde_preprocessors has {type(step).__name__}, which knows of no "
@@ -168,7 +173,7 @@ def _execute(
         )
     try:
         return step(nb, resources)
-    except (UserError, MemoryError):
+    except (UserError, MemoryError, TurnIsOver):
         raise
     except Exception as error:
         raise GraderFailed(f"it could not be run: {type(error).__name__}: {error}") from error

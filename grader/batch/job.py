@@ -61,6 +61,12 @@ class Submission:
     of_nbgrader: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
+    def bytes(self) -> int:
+        """How many bytes its notebooks and files have."""
+        read = [data for data in self.notebooks.values() if isinstance(data, bytes)]
+        return sum(map(len, [*read, *self.files.values()]))
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that a sandbox can see of it.
 
@@ -96,6 +102,10 @@ class Job:
     # By notebook, the seed of an earlier grading that is to be repeated
     seeds: Mapping[str, str] = field(default_factory=dict)
     sandbox: bool = True
+    # Seconds of its sandbox's own time after which each of its notebooks is given up for now,
+    # because others wait (:mod:`grader.batch.turns`); 0 where it has all the time of its lab
+    turn: int = 0
+    whole: bool = False  # whether it has that even where others wait
 
     def beside(self) -> dict[str, bytes]:
         """Return the files that lie beside the notebooks when they run."""
@@ -119,6 +129,8 @@ class NotebookResult:
     seed: str
     scores: Mapping[str, float | None]  # by graded cell; None where none is known
     unanswered: Mapping[str, bool]  # whether a cell that the learner writes is as released
+    ended: tuple[str, ...] = ()  # what was ended at a limit, and at which, in words
+    seconds: float = 0.0  # of the sandbox's own time
 
 
 @dataclass(frozen=True)
@@ -129,6 +141,7 @@ class Result:
     problem: str = ""  # why it was not graded, or empty
     retryable: bool = False  # whether the grader failed, so that another try may succeed
     hopeless: bool = False  # whether every submission would probably fail, as without a sandbox
+    turn_over: bool = False  # whether its turn was too short: it is graded anew, after others
 
     @property
     def judged(self) -> bool:

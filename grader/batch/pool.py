@@ -13,12 +13,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from grader import UserError
 from grader.batch.job import Job, Result, failed, given_up
+from grader.batch.turns import Turn, Turns
 from grader.inside import cgroup
 from grader.phase_paths import ROOT, environment_with
 from grader.sandbox.warm_process import NO_GPU
@@ -177,27 +178,41 @@ class Pool:
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield results as they arrive. Jobs are taken only when there is room for one.
 
-        Raises UserError when a worker cannot be started.
+        One that takes longer than others comes after them (:mod:`grader.batch.turns`). Raises
+        UserError when a worker cannot be started.
         """
-        left, ended = iter(jobs), False
-        at_work: dict[Future[Result], Job] = {}
+        turns, ended, known = Turns(jobs), False, 0
+        at_work: dict[Future[tuple[Result, int]], Turn] = {}
 
-        def tried(job: Job) -> Result:
+        def tried(turn: Turn) -> tuple[Result, int]:
+            others = turns.waiting or known > self._size
+            shared = others and not turn.job.whole
+            job = replace(turn.job, turn=turns.seconds(turn) if shared else 0)
             for _ in range(TRIES):
                 result = self.workers.grade(job)
                 if not result.retryable or ended:
-                    return result
-            return failed(job, f"the grader failed {TRIES} times: {result.problem}")
+                    return result, job.turn
+            return failed(job, f"the grader failed {TRIES} times: {result.problem}"), job.turn
 
         with ThreadPoolExecutor(self._size) as threads:
             try:
                 while not self._stopped():
-                    for job in islice(left, AHEAD * self._size - len(at_work)):
-                        at_work[threads.submit(tried, job)] = job
+                    fresh: list[Turn] = []
+                    room = AHEAD * self._size - len(at_work)
+                    while len(fresh) < room and (turn := turns.next()):
+                        fresh.append(turn)
+                    known = len(at_work) + len(fresh)  # before the first of them begins
+                    at_work |= {threads.submit(tried, turn): turn for turn in fresh}
                     if not at_work:
                         return
                     for future in wait(at_work, TICK, FIRST_COMPLETED).done:
-                        yield at_work.pop(future), future.result()
+                        turn, (result, seconds) = at_work.pop(future), future.result()
+                        known = len(at_work)
+                        if result.turn_over:
+                            turns.put_off(turn, seconds)
+                        else:
+                            turns.ended(sum(one.seconds for one in result.notebooks))
+                            yield turn.job, result
             finally:
                 ended = True
                 for future in at_work:

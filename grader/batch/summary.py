@@ -85,6 +85,8 @@ class RunSummary:
     people: dict[str, str] = field(default_factory=dict)  # why a verdict needs a person, by student
     # Why submissions have no verdict, by fault of the grader, by student
     failures: dict[str, str] = field(default_factory=dict)
+    # What was ended at a limit, and at which, by student
+    ended: dict[str, str] = field(default_factory=dict)
     late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
     no_time: str = ""  # how many have no time, and what holds for them, in a sentence
     earlier: dict[str, str] = field(default_factory=dict)  # which hand-in counts, if an older one
@@ -117,6 +119,7 @@ class RunSummary:
         for title, lines in (
             ("Need a person", in_lines(self.people)),
             ("Without a verdict; the same command tries again", in_lines(self.failures)),
+            ("Ended at a limit, after all others were graded", in_lines(self.ended)),
             ("Handed in late", [late]),
             ("Without a time", [self.no_time]),
             ("Which of several hand-ins counts", in_lines(self.earlier)),

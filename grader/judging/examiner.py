@@ -95,12 +95,13 @@ class Examiner:
         self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
 
     @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
+    def asking(self, seconds: float) -> Iterator[None]:
         """Let a thread ask all cases while the kernel executes the question.
 
-        When the context ends, the thread has ended too.
+        When the context ends, the thread has ended too. ``seconds``: the time limit of the cell.
         """
         with self._talking(lambda connection: ask(self._key, connection)):
+            self._connection.limit = f"{seconds:g} s for all calls of this exercise"
             yield
 
     @contextlib.contextmanager

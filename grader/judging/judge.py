@@ -30,7 +30,8 @@ CALLED_BY = {
     "aten.clone": " (as `contiguous` and `reshape` do)",
     "aten._to_copy": " (as `to` and `float` do)",
 }
-OUT_OF_TIME = "no answer before its time was up (an endless loop?)"
+# The limit follows, where it is known.
+OUT_OF_TIME = "no answer before its time was up (an endless loop, or too slow"
 
 
 def judge(
@@ -96,8 +97,9 @@ def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
         return outcomes
     except OutOfOutput as much:
         unplayed = CaseOutcome(unusable=f"nothing more: {much}", cause=Cause.TOO_MUCH_OUTPUT)
-    except OutOfTime:
-        unplayed = CaseOutcome(unusable=OUT_OF_TIME, cause=Cause.TIMEOUT)
+    except OutOfTime as late:
+        said = f"{OUT_OF_TIME}: the limit is {late})" if str(late) else f"{OUT_OF_TIME})"
+        unplayed = CaseOutcome(unusable=said, cause=Cause.TIMEOUT)
     except ConnectionLost as lost:
         unplayed = CaseOutcome(unusable=f"nothing more: {lost}", cause=Cause.NO_REPLY)
     return outcomes + [unplayed] * (len(key.cases) - len(outcomes))

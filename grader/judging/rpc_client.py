@@ -22,7 +22,7 @@ JSON_COSTS = 8
 
 
 class OutOfTime(Exception):
-    """The learner's code was interrupted at the cell's time limit."""
+    """The learner's code was interrupted at a time limit; the message says at which, if known."""
 
 
 class OutOfOutput(OutOfTime):
@@ -71,6 +71,7 @@ class OverSocket:
         self._cut, self._cutter = os.pipe()
         self._why = ""
         self._too_much = ""
+        self.limit = ""  # of time, in words; for the message of OutOfTime
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         number = secrets.token_hex(8)
@@ -108,7 +109,7 @@ class OverSocket:
         except OutOfTime:
             if self._too_much:
                 raise OutOfOutput(self._too_much) from None
-            raise
+            raise OutOfTime(self.limit) from None
 
     def close(self) -> None:
         """Close the connection's own pipe; the owner of the socket closes the socket."""

@@ -28,7 +28,8 @@ class WatchedConnection(InProcess):
             with alarm:
                 return super().ask(request)
         except (KeyboardInterrupt, OutOfTime):
-            raise OutOfTime if alarm.rang else KeyboardInterrupt from None
+            late = OutOfTime(f"{alarm.rang} for a call")
+            raise late if alarm.rang else KeyboardInterrupt from None
 
 
 class Alarm:
@@ -40,7 +41,7 @@ class Alarm:
     """
 
     def __init__(self, seconds: float, waits: float):
-        self.rang = False  # whether time was up
+        self.rang = ""  # the limit at which time was up, in words
         self._seconds, self._waits = seconds, waits
 
     def __enter__(self) -> None:
@@ -53,7 +54,8 @@ class Alarm:
     def _ring(self, number: int, frame: FrameType | None) -> None:
         worked, passed = time.process_time() - self._worked, time.monotonic() - self._began
         if worked >= self._seconds or passed >= self._waits:
-            self.rang = True
+            clock = f"{self._waits:g} s by the clock"
+            self.rang = f"{self._seconds:g} s" if worked >= self._seconds else clock
             raise KeyboardInterrupt
 
     def __exit__(self, *error: object) -> None:

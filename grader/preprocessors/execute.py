@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,10 @@ UNREADABLE = "the output of this cell could not be read"
 ALL_EXAMPLES_SECONDS = 20
 
 
+class TurnIsOver(Exception):
+    """A notebook takes longer than its turn, and would have more time if no others waited."""
+
+
 class KernelLost(Exception):
     """A kernel died, and no limit was the reason: its notebook runs once more from its start."""
 
@@ -90,6 +95,8 @@ class Execute(NbGraderExecute):
     """
 
     timeout: Any
+    # Seconds of own time after which a sandbox's notebook raises TurnIsOver; 0 for no such limit
+    turn = 0
 
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. Never use it on others' work."
@@ -104,8 +111,9 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Raises CannotSandbox, or ZygoteDied if the kernel was lost and the submission did not cause
-        it; UserError if the notebook is not in Python.
+        Afterwards ``ended`` says what was ended at a limit, in words, and ``seconds`` is the own
+        time that it took. Raises CannotSandbox, or ZygoteDied if the kernel was lost and the
+        submission did not cause it; UserError if the notebook is not in Python; TurnIsOver.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
@@ -117,6 +125,9 @@ class Execute(NbGraderExecute):
         if self.unsafe_no_sandbox:
             self.log.warning("NO SANDBOX: this submission runs with your rights on your machine.")
         begun, as_before = time.monotonic(), copy.deepcopy(nb)
+        self._in_turn = 0 < self.turn < self._limits.total_seconds and not self.unsafe_no_sandbox
+        if self._in_turn:
+            self._limits = replace(self._limits, total_seconds=self.turn)
         limits = self._limits
         self._own_time = OwnTime(nb.cells, limits.total_seconds, limits.grace)
         self._may_run_again = not self.unsafe_no_sandbox
@@ -131,6 +142,7 @@ class Execute(NbGraderExecute):
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             self._asking: Examiner | None = None
+            self.ended: list[str] = []
             try:
                 self._run_all(Path(path) if path else None)
                 return nb, resources
@@ -152,11 +164,19 @@ class Execute(NbGraderExecute):
                 elif cell.cell_type == "code":
                     self._run_cell(cell)
                 self._above = cell.metadata.get("nbgrader", {}).get("grade_id") or self._above
+                self._end_turn()
             if note := self._own_time.note():
                 record_note(self.nb, note)
             self._seek_examples()
+            self._end_turn()
+            self.seconds = self.kernel.passed()
         finally:
             self.kernel.end()
+
+    def _end_turn(self) -> None:
+        """Raise TurnIsOver where it is: what the notebook would still have had is not known."""
+        if self._in_turn and self.kernel.passed() > self.turn:
+            raise TurnIsOver
 
     def _new_kernel(self, folder: Path | None) -> UnsafeKernel | SandboxedKernel:
         ours = self.nb.metadata[KEY]
@@ -262,7 +282,7 @@ class Execute(NbGraderExecute):
         points = float(cell.metadata.nbgrader.points)
         assert isinstance(self.kernel, SandboxedKernel)
         examiner = Examiner(hidden, points, self._seed, self._code, self.kernel)
-        with examiner.asking():
+        with examiner.asking(self.timeout):
             self._asking = examiner
             outputs, stop = self._run(examiner.question, cell)
             self._code.add(examiner.question, given=True, bound=self.kernel.bound)
@@ -305,6 +325,7 @@ class Execute(NbGraderExecute):
                     outputs.shown.append(_error(done["evalue"], self._raised, line))
         except TimeIsUp:
             self._raised, late = TIMED_OUT, f"stopped after {self.timeout} s"
+            self.ended.append(f"{self._named(cell)} was {late}")
             outputs.shown.append(_error(late, TIMED_OUT, f"{TIMED_OUT}: this cell was {late}"))
         except NotInterrupted:
             # the code ignored the interrupt
@@ -312,13 +333,16 @@ class Execute(NbGraderExecute):
             late = f"did not end within {self.timeout} s and could not be interrupted"
             stop = Stop(Cause.TIMEOUT, f"this cell {late}")
             self._stopped = f"{self._named(cell)} {late}"
+            self.ended.append(self._stopped)
         except KernelDied:
             why = self.kernel.why_stopped() or self._flooded
+            self._end_turn()
             if self._may_run_again and self.kernel.died:
                 raise KernelLost from None
             why = f": {why}" if why else ""
             stop = Stop(Cause.KERNEL_DIED, f"the kernel died in this cell{why}")
             self._stopped = f"the kernel died in {self._named(cell)}{why}"
+            self.ended.append(self._stopped)
         except (BadMessage, RecursionError) as error:
             # A learner's code can send any message. An unreadable one ends this cell only.
             self.log.warning("An output of %s could not be read: %s", self._named(cell), error)

@@ -35,16 +35,17 @@ def asleep(k):
 
 
 @pytest.mark.parametrize(
-    ("answer", "seconds", "waits"),
-    [(busy, 0.3, 3600), (asleep, 0.1, 1.0)],
+    ("answer", "seconds", "waits", "limit"),
+    [(busy, 0.3, 3600, "0.3 s"), (asleep, 0.1, 1.0, "1 s by the clock")],
     ids=["its own time", "by the clock"],
 )
-def test_a_call_that_does_not_end_is_ended(answer, seconds, waits, monkeypatch):
+def test_a_call_that_does_not_end_is_ended(answer, seconds, waits, limit, monkeypatch):
     monkeypatch.setattr(watched, "CALL_SECONDS", seconds)
     monkeypatch.setattr(watched, "CALL_WAITS", waits)
     verdict = judged(answer)
     assert [part.cause for part in verdict.parts] == [Cause.TIMEOUT, Cause.TIMEOUT]
-    assert "an endless loop?" in verdict.parts[0].problem
+    said = f"(an endless loop, or too slow: the limit is {limit} for a call)"
+    assert said in verdict.parts[0].problem
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
