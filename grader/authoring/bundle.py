@@ -45,12 +45,13 @@ ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `grader.work` and `grader.answers` need, and what leaves out nbgrader's menu.
+# What `grader.work` and `grader.answers` need, and JupyterLab's settings.
 COPIES = (
     "grader/__init__.py",
     "grader/answers.py",
     "grader/bring_in.py",
     "grader/cell_matching.py",
+    "grader/jupyter/labconfig/default_setting_overrides.json",
     "grader/jupyter/labconfig/page_config.json",
     "grader/metadata.py",
     "grader/whole_file.py",

@@ -212,7 +212,7 @@ def opened(page: Page, name: str) -> Locator:
     """The notebook panel in front, once its tab carries `name` and its kernel waits for work."""
     tab(page, name).and_(page.locator(".lm-mod-current")).wait_for()
     notebook = page.locator(".jp-NotebookPanel:visible")
-    notebook.locator(".jp-Cell").first.wait_for()
+    notebook.locator(".jp-Cell:visible").first.wait_for()  # cells out of view may be hidden
     # JupyterLab doesn't run a cell while the kernel starts, it only says so.
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
     return notebook

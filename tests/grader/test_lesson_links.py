@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.utils import compute_checksum
 
 from grader import UserError
-from grader.lesson_links import in_words, lesson_url, link_to, settle
+from grader.lesson_links import in_words, lesson_url, link_to, repository_url, settle
 from grader.phase_paths import ROOT, PhasePaths
 from grader.site.pages import LESSONS
 
@@ -82,6 +82,17 @@ def test_a_setting_that_is_no_address_is_refused(said, tmp_path):
     (tmp_path / "pyproject.toml").write_text(f"[tool.open-the-hood]\nlesson_url = {said}")
     with pytest.raises(UserError, match="lesson_url should be the address"):
         lesson_url(tmp_path)
+
+
+def test_the_repository_has_the_address_that_is_set_or_none(tmp_path):
+    assert repository_url(tmp_path) == ""
+    assert repository_url() == ""  # nobody has said where this course is kept
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[tool.open-the-hood]\nrepository_url = "https://a.org/c.git"')
+    assert repository_url(tmp_path) == "https://a.org/c.git"
+    settings.write_text('[tool.open-the-hood]\nrepository_url = "a.org"')
+    with pytest.raises(UserError, match="repository_url should be the address"):
+        repository_url(tmp_path)
 
 
 def test_the_course_as_it_is_links_its_notebooks():

@@ -104,8 +104,10 @@ def open_the_course(spawner: Any) -> None:
         "PYTHONPATH": str(COURSE),
         # `python` and `nbgrader` in a terminal are the course's
         "PATH": os.pathsep.join([str(Path(PYTHON).parent), os.environ["PATH"]]),
-        # with nbgrader's menu and the pages for marking
-        "JUPYTER_CONFIG_PATH": str(COURSE / "grader" / "marking" / "jupyter"),
+        # what learners have, with nbgrader's menu and the pages for marking
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(
+            str(COURSE / "grader" / folder) for folder in ("marking/jupyter", "jupyter")
+        ),
     }
     spawner.environment = spawner.environment | theirs
     spawner.cmd = ["sh", "-c", 'cd "$0" && exec "$@"', str(COURSE), *SINGLEUSER]
@@ -122,7 +124,8 @@ def give_the_bundle(spawner: Any) -> None:
         shutil.copytree(BUNDLE, home)
     # all use one installation here, in which `utils` and `grader` would be the project's
     theirs = {"PYTHONPATH": str(home)}
-    # without nbgrader's menu and sidebar, for which learners have no use
+    # without nbgrader's menu and sidebar, for which learners have no use; and with JupyterLab's
+    # settings by which links lead to sections of lessons that are not open yet
     theirs["JUPYTER_CONFIG_PATH"] = str(home / "grader" / "jupyter")
     spawner.environment = spawner.environment | theirs
     subprocess.run([sys.executable, "-m", "grader.work"], cwd=home, env=os.environ | theirs)

@@ -263,6 +263,22 @@ def test_a_page_of_an_earlier_build_is_gone_and_a_folder_of_others_stays(tmp_pat
     assert mine.exists()
 
 
+@pytest.mark.parametrize("address", ["", "https://a.org/c.git"])
+def test_a_page_says_its_languages_and_links_the_repository(address, tmp_path):
+    sources = tmp_path / "pages"
+    sources.mkdir()
+    (sources / "index.md").write_text(
+        "# A\n\nOne.\n\n## Resumen en español\n\nUno.\n\n## B\n\nTwo.\n"
+    )
+    with docutils_namespace():
+        run_sphinx(sources, tmp_path / "html", tmp_path, 1, address)
+    shown = (tmp_path / "html" / "index.html").read_text()
+    assert re.findall(r'<section id="([^"]+)" lang="es">', shown) == ["resumen-en-espanol"]
+    assert shown.count(' lang="') == 2  # and the page's own
+    assert ("Repository" in shown) == bool(address)
+    assert (f'href="{address}"' in shown) == bool(address)
+
+
 def test_sphinx_reads_markdown_as_jupyterlab_does(tmp_path):
     sources = tmp_path / "pages"
     sources.mkdir()

@@ -1,12 +1,22 @@
 """The list of phases is consistent, agrees with what is on disk, and links only to what exists."""
 
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from utils.notebook import audience
-from utils.notebook.course import PHASES, ROOT, contents_html, contents_text, copy_of
+from utils.notebook.course import (
+    PHASES,
+    ROOT,
+    check_command,
+    contents_html,
+    contents_text,
+    copy_of,
+    show_check_command,
+)
 
 
 def touch(path: Path) -> Path:
@@ -125,3 +135,30 @@ def test_the_table_says_of_a_lab_what_the_lab_says(phase):
     assert HOURS[said[1]] == phase.hours[1]
     assert HOURS.get(said[3], 0) == phase.further
     assert (INVITED in text) is bool(phase.further)
+
+
+@pytest.mark.parametrize("shell", [["bash", "--login"], ["sh"]])
+def test_the_command_that_checks_a_lab_works_in_a_shell_that_knows_no_path_of_ours(shell, tmp_path):
+    (tmp_path / ".bash_profile").write_text("PATH=/usr/bin:/bin\n")
+    words = [*shell, "-c", check_command("no_such_lab")]
+    variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(words, cwd="/", env=variables, capture_output=True, text=True)
+    assert "no_such_lab" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_that_checks_a_lab_is_quoted_and_needs_the_checks(tmp_path, capsys):
+    folder = tmp_path / "my 'course'"
+    words = shlex.split(check_command("01_tensors", folder))
+    assert words[:2] == ["cd", str(folder)]
+    assert words[-4:] == ["-m", "grader", "check", "01_tensors"]
+    show_check_command("01_tensors", folder)
+    assert "without the checks" in capsys.readouterr().out
+    show_check_command("01_tensors")
+    assert capsys.readouterr().out == f"{check_command('01_tensors')}\n"
+
+
+def test_what_is_built_has_no_command_of_the_machine_that_built_it(monkeypatch, capsys):
+    monkeypatch.setenv(audience.BUILD, "1")
+    show_check_command("01_tensors")
+    assert str(ROOT) not in capsys.readouterr().out
