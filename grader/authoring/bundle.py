@@ -45,13 +45,15 @@ ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `grader.work` and `grader.answers` need, and JupyterLab's settings.
+# What `grader.work` and `grader.answers` need, JupyterLab's settings, and kernels that say what to run
+# after one died.
 COPIES = (
     "grader/__init__.py",
     "grader/answers.py",
     "grader/bring_in.py",
     "grader/cell_matching.py",
     "grader/jupyter/labconfig/default_setting_overrides.json",
+    "grader/jupyter/jupyter_server_config.py",
     "grader/jupyter/labconfig/page_config.json",
     "grader/metadata.py",
     "grader/whole_file.py",

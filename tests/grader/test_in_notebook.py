@@ -65,13 +65,14 @@ class Notebook(SimpleNamespace):
 @pytest.fixture
 def notebook(monkeypatch):
     """A notebook in release/01_tensors."""
-    made = Notebook(user_ns={"torch": torch}, shown=[], folded=[])
+    made = Notebook(user_ns={"torch": torch}, shown=[], folded=[], below=[])
     monkeypatch.chdir(ROOT / "release" / "01_tensors")
     monkeypatch.setattr(history, "_cells", {})
     for module in ("grader.in_notebook", "grader.verify"):
         monkeypatch.setattr(f"{module}.get_ipython", lambda: made)
     monkeypatch.setattr(VerdictCard, "show", lambda card: made.shown.append(card))
     monkeypatch.setattr("grader.in_notebook.display", lambda it: made.folded.append(it.data))
+    monkeypatch.setattr("grader.in_notebook.what_now.show", lambda *said: made.below.append(said))
     return made
 
 
@@ -96,6 +97,27 @@ def test_a_worked_solution_is_shown_below_a_full_verdict_and_on_demand(notebook)
     assert "a worked solution of <code>bytes_of</code>" in given.lower()
     with pytest.raises(LookupError, match="no check is named"):
         show_solution("bytes_off")
+
+
+def test_what_to_do_now_stands_below_a_verdict_and_may_show_the_solution_opened(notebook):
+    notebook.run(OFFSET_FORGOTTEN)
+    notebook.card_of("byte_offset")
+    [(name, data, solution)] = notebook.below
+    assert name == "byte_offset"
+    assert data[VERDICT_MIME]["status"] == "partly"
+    solution(name)
+    [page] = notebook.folded
+    assert page.startswith("<details open><summary>A worked solution of <code>byte_offset</code>")
+
+
+def test_a_question_in_words_is_not_judged_and_has_a_model_answer(notebook, capsys):
+    show_verdict("why_scalar")
+    assert notebook.shown == []
+    assert "solution('why_scalar') shows one to compare it with" in capsys.readouterr().out
+    show_solution("why_scalar")
+    assert "A model answer to <code>why_scalar</code>" in notebook.folded[0]
+    with pytest.raises(LookupError, match="no check is named"):
+        show_verdict("why_vector")
 
 
 def test_a_known_mistake_is_named_with_an_example_and_the_section(notebook):
@@ -182,7 +204,9 @@ def test_an_endless_loop_ends_with_a_verdict_and_the_cell_with_it(kernel):
     run_cell(client, "watched.CALL_SECONDS = 3")
     shown, ended = run_cell(client, CHECKED)
     [verdict] = [data for data in shown if VERDICT_MIME in data]
-    clock = [data["text/html"] for data in shown if data is not verdict]  # may run on beside it
+    pages = [data["text/html"] for data in shown if data is not verdict]
+    clock = [page for page in pages if "opacity" in page]  # may run on beside it
+    assert any("Copy for a tutor" in page for page in pages), "a stopped answer, too"
     assert any(re.search(r"checking bytes_of … \d+ s", words) for words in clock)
     assert re.search(r"checking bytes_of: \d+ s taken", clock[-1])
     assert verdict[VERDICT_MIME]["earned"] == 0

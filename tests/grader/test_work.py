@@ -84,6 +84,25 @@ def test_a_copy_is_made_once_and_then_left_alone(root, capsys):
     assert mine(root).read_bytes() == before
 
 
+def test_a_copy_that_was_renamed_is_named_and_no_empty_one_is_made(root, capsys):
+    run(root, capsys)
+    solve(root)
+    renamed = mine(root).with_name("my answers.ipynb")
+    mine(root).rename(renamed)
+    before = renamed.read_bytes()
+    status, printed = run(root, capsys)
+    assert status == 1
+    assert not mine(root).exists()
+    assert renamed.read_bytes() == before
+    assert f"`work/{mine(root).parent.name}/my answers.ipynb` looks like it" in printed
+    assert run(root, capsys) == (status, printed), "it says so until somebody has decided"
+    renamed.rename(mine(root))
+    assert run(root, capsys) == (0, "")
+    assert mine(root).read_bytes() == before
+    mine(root).rename(root / "kept elsewhere.ipynb")
+    assert run(root, capsys) == (0, "work/: 1 copy made\n")
+
+
 def test_a_changed_release_comes_in_and_answers_stay(root, capsys):
     run(root, capsys)
     own = new_code_cell("twice(3)", id="my-own"), new_markdown_cell("A thought.", id="my-thought")

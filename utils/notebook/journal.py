@@ -94,7 +94,7 @@ def _note(kind: str, key: str, value: float) -> None:
         return
     if not (ROOT / WORK).is_dir():
         return
-    known = read(name_of(path))
+    known = read(name_of(path), ROOT)
     kept = getattr(known, kind)
     if kind == "cells":
         kept.pop(key, None)  # so that it comes last

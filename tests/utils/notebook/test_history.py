@@ -1,5 +1,7 @@
 """What a kernel is known to have run."""
 
+import time
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -49,3 +51,17 @@ def test_what_a_cell_bound_and_whether_it_ended_is_known(run):
     assert not {"w", "x"} & second.bound
     assert not second.finished
     assert not third.bound & {"x", "y", "z"}
+
+
+def test_a_stamp_says_which_texts_have_run_to_their_end_and_when(run):
+    run("f = 1", "a")
+    run("f = 2 ", "a")
+    run("1 / 0", "b")
+    run("stamp_now = 3", "c")
+    before = time.time()
+    stamp = history.stamp()[history.STAMP]
+    assert before - 1 < stamp["at"] <= time.time() + 1
+    assert set(stamp["ran"]) == {
+        history.mark(text) for text in ("begun = 1", "f = 2", "stamp_now = 3")
+    }
+    assert history.cells()["c"].count == history.cells()["b"].count + 1

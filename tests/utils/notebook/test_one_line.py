@@ -1,5 +1,7 @@
 """Which errors a notebook shows in one line, and that all others keep their traceback."""
 
+import json
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -74,4 +76,71 @@ def test_the_next_cell_has_its_traceback_again(shell, capsys, monkeypatch):
     monkeypatch.setattr(one_line, "_judged", ["the cell before"])
     monkeypatch.setattr(history, "running", lambda: "1 / 0")
     shell.run_cell("1 / 0")
+    assert "Traceback" in capsys.readouterr().out
+
+
+@pytest.fixture
+def notebook(shell, monkeypatch, tmp_path):
+    """Runs cells of a saved notebook of the course by their ids."""
+    texts = {
+        "setup": "from math import pi as check",
+        "answer": "def twice(x):\n    return 2 * x",
+        "magic": "%matplotlib agg\nhidden = 1",
+        "graded": "twice(check)",
+        "typo": "cheque",
+        "late": "later",
+        "after": "later = 1",
+    }
+    path = tmp_path / "lab.ipynb"
+    cells = [{"cell_type": "code", "id": name, "source": text} for name, text in texts.items()]
+    path.write_text(json.dumps({"cells": cells}))
+    monkeypatch.setattr(one_line, "own_notebook", lambda: path)
+    monkeypatch.setattr(history, "get_ipython", lambda: shell)
+    monkeypatch.setattr(history, "_cells", {})
+    history.install(shell)
+
+    def run(name, text=None):
+        shell.run_cell(text or texts[name], store_history=True, cell_id=name)
+
+    run.path = path
+    return run
+
+
+def test_a_name_of_a_cell_above_that_has_not_run_is_said_with_what_to_run(notebook, capsys):
+    notebook("graded")
+    said = capsys.readouterr().out
+    assert said.startswith("`twice` is not defined: the cell above that defines it has not run")
+    assert "Run All Above Selected Cell" in said.replace("\n", " ")
+    assert "Traceback" not in said
+    assert max(map(len, said.splitlines())) <= one_line.COLUMNS
+    notebook("answer")
+    capsys.readouterr()
+    notebook("graded")
+    assert capsys.readouterr().out.startswith("`check` is not defined: the cell above")
+    notebook("setup")
+    capsys.readouterr()
+    notebook("graded")
+    assert "6.28" in capsys.readouterr().out
+
+
+def test_a_cell_that_ended_in_an_error_has_not_run_to_its_end(notebook, capsys):
+    notebook("setup", "raise SystemError")
+    capsys.readouterr()
+    notebook("answer")
+    notebook("graded")
+    assert capsys.readouterr().out.startswith("`check` is not defined: the cell above")
+
+
+@pytest.mark.parametrize("name", ["typo", "late"])
+def test_a_name_that_no_cell_above_defines_keeps_its_traceback(notebook, capsys, name):
+    notebook(name)
+    said = capsys.readouterr().out
+    assert "Traceback" in said
+    assert "NameError" in said
+
+
+@pytest.mark.parametrize("content", ["{", '{"cells": 3}', '{"cells": [{}]}'])
+def test_a_notebook_that_cannot_be_read_changes_nothing(notebook, capsys, content):
+    notebook.path.write_text(content)
+    notebook("graded")
     assert "Traceback" in capsys.readouterr().out

@@ -142,8 +142,8 @@ def test_a_verdict_on_another_answer_counts_no_more_and_the_page_says_so(tmp_pat
     [found] = read_lab(TENSORS, path).exercises
     assert (found.begun, found.passing, found.earned) == (True, False, 0.0)
     assert found.stale == 1_700_000_000
-    said = "f: run the answer and its graded cell again"
-    assert "changed since its verdict" in repr(progress(tmp_path)), said
+    said = "changed since its verdict, so run the answer and its graded cell again: f"
+    assert said in repr(progress(tmp_path))
 
 
 def test_without_a_stamp_a_verdict_that_came_before_the_answer_counts_no_more(tmp_path):

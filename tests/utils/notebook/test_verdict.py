@@ -57,6 +57,8 @@ def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
         verdict.check("byte_offset")
         assert asked == []
         assert capsys.readouterr().out.strip() == verdict.ABSENT
+        verdict.solution("byte_offset")
+        assert capsys.readouterr().out.strip() == verdict.UNSOLVED
 
 
 def test_who_opens_a_lab_in_the_release_is_shown_the_copy(shell, monkeypatch, tmp_path):

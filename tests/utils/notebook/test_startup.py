@@ -1,0 +1,48 @@
+"""What a kernel of the course begins with, where its Jupyter server says so."""
+
+import os
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+from grader.phase_paths import ROOT
+from tests.live_kernel import live_kernel, run_cell
+from utils.notebook.course import NOTEBOOK
+
+CONFIG = ROOT / "grader" / "jupyter" / "jupyter_server_config.py"
+STARTUP = ROOT / "utils" / "notebook" / "startup.py"
+
+
+def test_a_server_of_the_course_names_the_start_up_file_unless_another_is_named(monkeypatch):
+    monkeypatch.delenv("PYTHONSTARTUP", raising=False)
+    runpy.run_path(str(CONFIG))
+    assert os.environ["PYTHONSTARTUP"] == str(STARTUP)
+    monkeypatch.setenv("PYTHONSTARTUP", "mine.py")
+    runpy.run_path(str(CONFIG))
+    assert os.environ["PYTHONSTARTUP"] == "mine.py"
+
+
+@pytest.mark.slow(10)
+def test_a_kernel_that_has_run_nothing_says_what_to_run(monkeypatch):
+    notebook = ROOT / "release" / "02_autograd" / "02_autograd.ipynb"
+    monkeypatch.setenv("PYTHONSTARTUP", str(STARTUP))
+    monkeypatch.setenv(NOTEBOOK, str(notebook))
+    with live_kernel() as (_, client):
+        shown, ended = run_cell(client, 'check("unbroadcast")')
+        assert shown == []
+        assert ended.startswith("`check` is not defined: the cell above that defines it has not")
+        assert run_cell(client, "print([name for name in dir() if 'begin' in name])")[0] == [
+            {"text/plain": "[]\n"}
+        ]
+        _, ended = run_cell(client, "never_heard_of")
+        assert "NameError" in ended
+
+
+def test_a_plain_python_is_as_it_was():
+    code = f"exec(open({str(STARTUP)!r}).read()); import sys; print('utils' in sys.modules, dir())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("False ")
+    assert "_begin" not in done.stdout
+    assert done.stderr == ""
