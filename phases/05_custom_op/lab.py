@@ -685,7 +685,7 @@ expect_close("their logits are torch's", came["others"][0][1, 3, :4], [0.7114, 1
 # %% test="swap_softmax" points=6
 # Graded
 check("swap_softmax")
-expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
+expect_equal("one graph", driver.compiled_swapped(swap_softmax, small, tokens)["graphs"], 1)
 ### BEGIN HIDDEN TESTS
 verify("swap_softmax", swap_softmax)
 ### END HIDDEN TESTS
