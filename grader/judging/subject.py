@@ -319,7 +319,7 @@ class Told(dict):
         return super().__iter__()
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self.keys() else default  # noqa: SIM118, SIM401
 
     def values(self) -> Any:
         return dict(self).values()

@@ -790,7 +790,7 @@ expect_close(
 # Graded
 check("swap_softmax")
 small, tokens = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4, 1], [5, 0, 2, 6]])
-expect_equal("one graph", driver.graphs_of_swapped(swap_softmax, small, tokens), 1)
+expect_equal("one graph", driver.compiled_swapped(swap_softmax, small, tokens)["graphs"], 1)
 ### BEGIN HIDDEN TESTS
 verify("swap_softmax", swap_softmax)
 ### END HIDDEN TESTS

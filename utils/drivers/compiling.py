@@ -286,10 +286,10 @@ def replaced(
 ) -> dict[str, Any]:
     """Hand the graph of a function that calls some of FORMS to the learner's backend, and run it.
 
-    ``make_backend``, the learner's, is a function of an operator; it gets :func:`sharper`. ``forms``
-    are the function's text, or what :func:`calling` makes it of. ``g`` is the upstream gradient of
-    each of the ``values``; without one there is no ``gradient`` of x. ``again``: the backend is
-    handed the graph twice, and what it returns last is run.
+    ``make_backend``, the learner's, is a function of an operator; it gets :func:`sharper`.
+    ``forms`` are the function's text, or what :func:`calling` makes it of. ``g`` is the upstream
+    gradient of each of the ``values``; without one there is no ``gradient`` of x. ``again``: the
+    backend is handed the graph twice, and what it returns last is run.
     """
     text = forms if isinstance(forms, str) else calling(forms, chained)
     graph = _captured_text(text, tuple(x.shape), x.dtype)

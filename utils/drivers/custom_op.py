@@ -475,11 +475,6 @@ def compiled_swapped(
     return {"graphs": counter.frame_count, "probabilities": found.clone()}
 
 
-def graphs_of_swapped(function: Callable, config: MiniGPTConfig, tokens: torch.Tensor) -> int:
-    """Return how many graphs :func:`compiled_swapped` has, for the lab."""
-    return int(compiled_swapped(function, config, tokens)["graphs"])
-
-
 @driver(WHOLE)
 def swapped_logits(
     function: Callable, tokens: torch.Tensor, device: str, names: torch.Tensor

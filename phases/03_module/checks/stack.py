@@ -102,8 +102,8 @@ def _(draw):
         """Whether a mean of many is near 0, as chance has it but once in 10^12."""
         return weight.mean().abs().item() < 0.3 * weight.std().item()
 
-    yield registered(25, 2)
-    for depth, width in ((2, draw.integer(3, 6)), (3, draw.integer(3, 6)), (1, 1), (0, 4)):
+    yield registered(draw.integer(25, 60), draw.integer(2, 4))
+    for depth, width in ((2, draw.integer(3, 6)), (3, draw.integer(3, 6)), (1, 1), (0, draw.integer(3, 9))):
         if depth < 2:
             yield registered(width, depth)
         state = {"gain": 0.5 * draw.tensor((width,))}

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.inside.codec import NotByValue
 from grader.judging.rpc_client import InProcess
-from grader.judging.subject import Subject, SubjectRaised
+from grader.judging.subject import Subject, SubjectRaised, read_whole
 from utils.drivers import INPUTS_KEPT, NoDriver, driver, functions
 from utils.minigpt import MiniGPTConfig
 
@@ -214,6 +214,28 @@ def test_what_a_driver_observes_is_a_claim():
     assert list(Subject(InProcess(_Doubling)).claims) == []
 
 
+@pytest.mark.parametrize(
+    ("reads", "claimed"),
+    [
+        (lambda came: came["result"], False),
+        (lambda came: came.get("result"), False),
+        (lambda came: came["arguments"], True),
+        (lambda came: came.get("arguments"), True),
+        (lambda came: {**came}, True),
+        (lambda came: {} | came, True),
+        (lambda came: came | {}, True),
+        (lambda came: list(came.values()), True),
+        (lambda came: list(came.items()), True),
+        (lambda came: came == {}, True),
+        (lambda came: read_whole([{"all": (came,)}]), True),
+    ],
+)
+def test_only_what_a_case_reads_is_claimed(reads, claimed):
+    subject = Subject(InProcess(lambda words: len(words)))
+    reads(subject.drive("functions:keeping", ["some"]))
+    assert list(subject.claims) == [INPUTS_KEPT] * claimed
+
+
 def test_a_generator_of_a_driver_claims_what_the_driver_observes(monkeypatch):
     @driver("found", observed={"asked": "how often it was asked"})
     def asked(function):
@@ -223,11 +245,10 @@ def test_a_generator_of_a_driver_claims_what_the_driver_observes(monkeypatch):
     monkeypatch.setattr(functions, "keeping", asked)
     subject = Subject(InProcess(lambda: 7))
     running = subject.drive_generator("functions:keeping")
-    assert list(subject.claims) == ["how often it was asked"]
-    assert [running.resume(), running.resume()] == [
-        ("yield", 1),
-        ("return", {"found": 7, "asked": 1}),
-    ]
+    assert running.resume() == ("yield", 1)
+    way, came = running.resume()
+    assert (way, came["found"], list(subject.claims)) == ("return", 7, [])
+    assert (came["asked"], list(subject.claims)) == (1, ["how often it was asked"])
 
 
 def test_a_driver_that_declares_nothing_is_not_asked(monkeypatch):

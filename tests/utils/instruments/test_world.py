@@ -251,6 +251,35 @@ def test_generators_by_value_are_ranks_too():
     assert came.results[2][-1].tolist() == [2.0, 10.0]
 
 
+def test_in_a_sum_a_rank_may_count_for_several():
+    def program(rank, world, mine):
+        total = yield "all_reduce", mine, "sum"
+        most = yield "all_reduce", mine, "max"
+        own = yield "reduce_scatter", [mine, mine], "sum"
+        return total.tolist(), most.tolist(), own.tolist()
+
+    mine = Each([torch.tensor([1, 2]), torch.tensor([10, 20])])
+    came = run(program, 2, mine, counts=[3, 0])
+    assert came.results == [([3, 6], [10, 20], [3, 6])] * 2
+    came = run(program, 2, mine, counts=lambda tensor: [0, tensor.numel()])
+    assert came.results == [([20, 40], [10, 20], [20, 40])] * 2
+    with pytest.raises(ValueError, match="3 counts for 2 ranks"):
+        run(program, 2, mine, counts=[1, 1, 1])
+
+
+def test_a_message_may_change_on_its_way():
+    def program(rank, world):
+        if rank == 0:
+            yield "send", 1, torch.tensor([1, 2])
+            return (yield "recv", 1)
+        got = yield "recv", 0
+        yield "send", 0, got
+        return got
+
+    came = run(program, 2, carry=lambda source, to, tensor: 10 * tensor + to)
+    assert [result.tolist() for result in came.results] == [[110, 210], [11, 21]]
+
+
 def test_an_each_has_one_for_each_rank():
     with pytest.raises(ValueError, match="an Each of 3 for 2 ranks"):
         run(everything, 2, NUMBERS)

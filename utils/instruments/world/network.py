@@ -117,12 +117,12 @@ def connect(
     A program is a generator, or anything with ``resume(answer)`` that gives ``("yield", request)``
     or ``("return", result)``. With ``rendezvous`` a send waits until its receiver asks for the
     tensor; otherwise the tensor is kept until then, and the sender goes on at once. A message takes
-    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. In a sum, what rank r
-    puts in counts ``counts[r]`` times, as if as many ranks had the same; by default once. A function
-    tells the counts of rank 0's tensor. ``carry``
-    gets the source, the receiver and the tensor of each message, and returns what arrives, a tensor
-    of the same shape and dtype. Raises a WorldError
-    (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a program raises.
+    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. In a sum, what rank
+    r puts in counts ``counts[r]`` times, as if as many ranks had the same; by default once.
+    ``counts`` may be a function, which is given the tensor of rank 0. ``carry`` is given the
+    source, the receiver and the tensor of each message, and returns what arrives, of the same shape
+    and dtype. Raises a WorldError (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a
+    program raises.
     """
     return _Network(programs, rendezvous, latency, bandwidth, counts, carry).run()
 
