@@ -54,8 +54,8 @@ from utils.views import dropout_modes, module_tree, port_difference
 # Before a model is made, you can know how many parameters it will have. Write two functions:
 #
 # - `mlp_parameters(widths, bias=True)`: an MLP of linear layers, from `widths[0]` inputs by way of
-#   the hidden widths to `widths[-1]` outputs; two widths or more, which may be equal. Without `bias`,
-#   its layers have weights alone.
+#   the hidden widths to `widths[-1]` outputs; two widths or more, which may be equal, and so large that
+#   no machine could make the layers. Without `bias`, its layers have weights alone.
 # - `minigpt_parameters(config, tied=False)`: a model like MiniGPT, for any `MiniGPTConfig`. A word
 #   embedding and a position embedding; in each of the `n_layers` blocks two LayerNorms, four
 #   linear layers of width `d_model` for attention (query, key, value, output), and an MLP by way
@@ -106,6 +106,7 @@ widths = [5, 3, 2]
 expect_equal("no bias", mlp_parameters(widths, bias=False), 21)
 expect_equal("the widths are as they were", widths, [5, 3, 2])
 expect_equal("3-3-3-3", mlp_parameters([3, 3, 3, 3]), 36)
+expect_equal("larger than any machine", mlp_parameters([2**40, 2**40]), 2**80 + 2**40)
 expect_equal("MiniGPT", minigpt_parameters(MiniGPTConfig()), 179_544)
 
 # %% test="count_parameters" points=3
@@ -559,7 +560,7 @@ verify("Stack", Stack)
 # where you work. Write a class `MLP` in it, made by `MLP(inputs, hidden, outputs)`, three widths of
 # 1 or more: two linear layers with a relu between them, behind a step that measures the inputs and
 # brings each to mean 0 and deviation 1. `nn.Linear` and `nn.init` are yours, and so is what you have
-# written above; `nn.Sequential` does not count here.
+# written above; for the forward's point `nn.Sequential` does not count here.
 #
 # - **Registered.** What is trained is `hidden.weight`, `hidden.bias`, `output.weight` and
 #   `output.bias`, with the shapes that two `nn.Linear` have. Two tensors are saved and not trained,

@@ -313,7 +313,10 @@ class Check:
             raise LookupError(f"check {self.name!r} has no cases")
         cases = list(self._cases(kind(seed, self.name, **how)))
         asked = dict.fromkeys(c.part for c in cases)
+        ruled = self.by_hand.parts if self.by_hand else ()
         wrong = [
+            *(f"its rule for work by hand is about the part {part!r}, which it does not have"
+              for part in ruled if part not in self.parts),
             *(f"a case asks the part {part!r}, which its parts {list(self.parts)} do not name"
               for part in asked if part not in self.parts),
             *(f"no case asks its part {part!r}" for part in self.parts if part not in asked),

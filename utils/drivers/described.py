@@ -67,12 +67,14 @@ class Described:
     def as_strided(
         self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
     ) -> Described:
-        """Return another reading of the same storage; its offset is this one's, if none is given."""
+        """Return another reading of the storage; it begins where this one does, or at an offset."""
         offset = self._storage_offset if storage_offset is None else storage_offset
         return Described(size, stride, offset, self.dtype)
 
     @classmethod
-    def __torch_function__(cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         if func is not torch.as_strided:
             raise TypeError(f"a described tensor knows no `torch.{func.__name__}`, only as_strided")
         return args[0].as_strided(*args[1:], **(kwargs or {}))
@@ -82,8 +84,8 @@ class Described:
 def asked(function: Callable, layout: Sequence[Any], *args: Any) -> Any:
     """Return what a function returns for a described tensor and other arguments.
 
-    ``layout`` is sizes, strides, offset and dtype. Of a described tensor that comes back, it returns
-    sizes, strides and offset.
+    ``layout`` is sizes, strides, offset and dtype. Of a described tensor that comes back, sizes,
+    strides and offset are returned.
     """
     came = function(Described(*layout), *args)
     if isinstance(came, Described):

@@ -26,6 +26,7 @@ mlp = Check(
     by_hand=ByHand(
         "`nn.Sequential` does not count here: call the layers yourself, in `forward`",
         forbid_names=frozenset({"Sequential"}),
+        parts=frozenset({"forward"}),  # all else has to be written with it, too
     ),
 )
 mlp.reference(lab_solution(__name__, "MLP"))

@@ -135,6 +135,26 @@ def test_a_broken_rule_costs_only_the_function_that_broke_it():
     assert "`g` uses `sum`" in verdict.parts[1].problem
 
 
+@pytest.mark.parametrize(("parts", "earned"), [((), [0, 0]), (("large",), [1, 0])])
+def test_a_broken_rule_costs_the_parts_that_it_is_about(parts, earned):
+    rule = ByHand("write it out", forbid_names=frozenset({"sum"}), parts=frozenset(parts))
+    check = Check("total", parts={"small": 1, "large": 1}, reads="r", by_hand=rule)
+    check.reference(lambda x: x.sum())
+    check.cases(lambda draw: [case(part, draw.tensor((3,))) for part in check.parts])
+    written = LearnerSource(["def total(x): return x.sum()"])
+    verdict = judge(check, check.right, "s", source=written)
+    assert [part.earned for part in verdict.parts] == earned
+    assert verdict.parts[1].cause is Cause.RULE_BROKEN
+
+
+def test_a_rule_about_a_part_that_is_not_there_is_refused():
+    rule = ByHand("write it out", parts=frozenset({"lagre"}))
+    check = Check("total", parts={"large": 1}, reads="r", by_hand=rule)
+    check.cases(lambda draw: [case("large", 1)])
+    with pytest.raises(LookupError, match="about the part 'lagre', which it does not have"):
+        check.draw_cases("s")
+
+
 def many(*wrong, parts=2):
     """Numbers to double, in several parts; each misconception is a function of the number."""
     check = Check("doubled", parts={f"part {k}": 1 for k in range(parts)}, reads="r")

@@ -42,8 +42,18 @@ def make_check(claimed=(), **settings):
         ((), {"sharing": True}, Count(3, 3, 0, 3)),
         ((), {"by_hand": ByHand("by hand")}, Count(3, 0, 3, 3)),
         (("one",), {"by_hand": ByHand("by hand")}, Count(3, 1, 3, 3)),
+        (("one",), {"by_hand": ByHand("by hand", parts=frozenset({"two"}))}, Count(3, 1, 2, 3)),
+        (("two",), {"by_hand": ByHand("by hand", parts=frozenset({"two"}))}, Count(3, 2, 2, 2)),
     ],
-    ids=["values alone", "a claim in one part", "sharing", "a rule", "a rule and a claim"],
+    ids=[
+        "values alone",
+        "a claim in one part",
+        "sharing",
+        "a rule",
+        "a rule and a claim",
+        "a rule for one part, a claim in the other",
+        "a rule for one part, a claim in the same",
+    ],
 )
 def test_points_of_a_part_count_once(claimed, settings, expected):
     assert count(make_check(claimed, **settings), "seed") == expected
