@@ -45,8 +45,8 @@ ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `grader.work` and `grader.answers` need, JupyterLab's settings, and kernels that say what to run
-# after one died.
+# What `grader.work` and `grader.answers` need, JupyterLab's settings, and kernels that say what to
+# run after one died.
 COPIES = (
     "grader/__init__.py",
     "grader/answers.py",

@@ -324,9 +324,10 @@ def check_problems(
         if name not in tested:
             yield Problem(*where, f"no cell of {lab.path} uses check {name!r}")
         told = {check.reads, *check.reads_by_part.values()}
-        for reads in sorted(told - readable) if lesson else ():
-            message = f"check {name!r} reads {reads!r}, which is no heading of {lesson.path}"
-            yield Problem(*where, message)
+        if lesson:
+            for reads in sorted(told - readable):
+                message = f"check {name!r} reads {reads!r}, which is no heading of {lesson.path}"
+                yield Problem(*where, message)
         for part in check.reads_by_part.keys() - check.parts.keys():
             yield Problem(*where, f"check {name!r} has no part {part!r}, of reads_by_part")
 

@@ -812,8 +812,9 @@ def version(name, forward=rms, fake=fresh, formula=rms_norm_backward):
     if fake:
         made.register_fake(fake)
     if formula:
-        back = lambda ctx, g: formula(g, *ctx.saved_tensors)
-        made.register_autograd(back, setup_context=keep_inputs)
+        made.register_autograd(
+            lambda ctx, g: formula(g, *ctx.saved_tensors), setup_context=keep_inputs
+        )
     return made
 
 # %%
