@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from nbgrader.api import Gradebook
 from sqlalchemy import (
     Boolean,
     Column,
@@ -41,11 +42,14 @@ from sqlalchemy import (
     create_engine,
     false,
     func,
+    inspect,
     not_,
     or_,
     select,
 )
 from sqlalchemy.pool import NullPool
+
+from grader.course import find_version_here
 
 LATELY = 600.0  # seconds for which used time is held against a learner
 SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
@@ -127,6 +131,10 @@ class Queue:
         self._engine = create_engine(db_url, poolclass=NullPool, connect_args=waiting)
         self._workers = workers
         self._turn = threading.Lock()  # one thread of this process writes at a time
+        if not inspect(self._engine).get_table_names():
+            # nbgrader writes its version into a database without tables alone, and `grade` reads it
+            find_version_here()
+            Gradebook(db_url).close()
         JOBS.metadata.create_all(self._engine)
         with self._writing() as db:  # of a service that was killed
             again = JOBS.update().where(JOBS.c.state == State.RUNNING)

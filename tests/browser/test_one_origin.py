@@ -54,7 +54,10 @@ WAYS = {
           const found = other.document;
           if (found.readyState !== "complete" || other.location.href === "about:blank") throw 0;
           done(found.documentElement.innerHTML);
-        } catch (error) { tries++ < 30 ? setTimeout(look, 100) : failed(error); }
+        } catch (error) {
+          const parted = error.name === "SecurityError" || other.closed;
+          parted || tries++ > 300 ? failed(error) : setTimeout(look, 100);
+        }
       };
       let tries = 0;
       setTimeout(look, 300);

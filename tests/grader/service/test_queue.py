@@ -3,8 +3,10 @@
 import time
 
 import pytest
+from nbgrader.api import Gradebook
 from sqlalchemy import create_engine, text
 
+from grader.course import other_version
 from grader.service import queue as module
 from grader.service.queue import Queue, State
 
@@ -181,3 +183,10 @@ def test_a_verdict_that_is_being_made_counts_as_had(queue):
     assert queue.since("ana", "twice", 0.0) == 1
     end(queue, running)
     assert queue.since("ana", "twice", 0.0) == 1
+
+
+def test_a_gradebook_that_the_service_makes_is_one_of_this_nbgrader(tmp_path):
+    url = f"sqlite:///{tmp_path / 'gradebook.db'}"
+    Queue(url)
+    Gradebook(url).close()  # as whatever grades opens it
+    assert other_version(url) == ""
