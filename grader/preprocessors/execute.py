@@ -41,6 +41,7 @@ from grader.sandbox import (
     SandboxedKernel,
     TimeIsUp,
     UnsafeKernel,
+    ZygoteDied,
 )
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.sandbox.outputs import Outputs
@@ -147,6 +148,10 @@ class Execute(NbGraderExecute):
             try:
                 self._run_all(Path(path) if path else None)
                 return nb, resources
+            except ZygoteDied:
+                if self._in_turn:  # by the clock a short turn is soon over on a busy machine
+                    raise TurnIsOver from None
+                raise
             except KernelLost:
                 self.log.warning("the kernel died, and no limit was the reason: running once more")
                 nb.cells, nb.metadata = as_before.cells, as_before.metadata
