@@ -139,7 +139,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         if isinstance(step, Execute):
             nb, resources = _execute(step, nb, resources, job)
             if isinstance(step, SandboxedExecute):
-                ended, seconds = tuple(dict.fromkeys(step.ended)), step.seconds
+                ended, seconds = step.ended, step.seconds
         else:
             nb, resources = step(nb, resources)
     run, scores = RunRecord.of(nb.metadata), _scores(nb)

@@ -41,6 +41,7 @@ from grader.sandbox import (
     SandboxedKernel,
     TimeIsUp,
     UnsafeKernel,
+    ZygoteDied,
 )
 from grader.sandbox.compiled_headers import prepared_headers
 from grader.sandbox.outputs import Outputs
@@ -97,6 +98,8 @@ class Execute(NbGraderExecute):
     timeout: Any
     # Seconds of own time after which a sandbox's notebook raises TurnIsOver; 0 for no such limit
     turn = 0
+    ended: tuple[str, ...] = ()  # what was ended at a limit, in words
+    seconds = 0.0  # of the sandbox's own time
 
     unsafe_no_sandbox = Bool(
         False, help="Run submissions with the grader's own rights. Never use it on others' work."
@@ -111,9 +114,8 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Afterwards ``ended`` says what was ended at a limit, in words, and ``seconds`` is the own
-        time that it took. Raises CannotSandbox, or ZygoteDied if the kernel was lost and the
-        submission did not cause it; UserError if the notebook is not in Python; TurnIsOver.
+        Raises CannotSandbox, or ZygoteDied if the kernel was lost and the submission did not cause
+        it; UserError if the notebook is not in Python; TurnIsOver.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
@@ -142,10 +144,14 @@ class Execute(NbGraderExecute):
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             self._asking: Examiner | None = None
-            self.ended: list[str] = []
+            self.ended = ()
             try:
                 self._run_all(Path(path) if path else None)
                 return nb, resources
+            except ZygoteDied:
+                if self._in_turn:  # by the clock a short turn is soon over on a busy machine
+                    raise TurnIsOver from None
+                raise
             except KernelLost:
                 self.log.warning("the kernel died, and no limit was the reason: running once more")
                 nb.cells, nb.metadata = as_before.cells, as_before.metadata
@@ -325,7 +331,7 @@ class Execute(NbGraderExecute):
                     outputs.shown.append(_error(done["evalue"], self._raised, line))
         except TimeIsUp:
             self._raised, late = TIMED_OUT, f"stopped after {self.timeout} s"
-            self.ended.append(f"{self._named(cell)} was {late}")
+            self.ended += (f"{self._named(cell)} was {late}",)
             outputs.shown.append(_error(late, TIMED_OUT, f"{TIMED_OUT}: this cell was {late}"))
         except NotInterrupted:
             # the code ignored the interrupt
@@ -333,7 +339,7 @@ class Execute(NbGraderExecute):
             late = f"did not end within {self.timeout} s and could not be interrupted"
             stop = Stop(Cause.TIMEOUT, f"this cell {late}")
             self._stopped = f"{self._named(cell)} {late}"
-            self.ended.append(self._stopped)
+            self.ended += (self._stopped,)
         except KernelDied:
             why = self.kernel.why_stopped() or self._flooded
             self._end_turn()
@@ -342,7 +348,7 @@ class Execute(NbGraderExecute):
             why = f": {why}" if why else ""
             stop = Stop(Cause.KERNEL_DIED, f"the kernel died in this cell{why}")
             self._stopped = f"the kernel died in {self._named(cell)}{why}"
-            self.ended.append(self._stopped)
+            self.ended += (self._stopped,)
         except (BadMessage, RecursionError) as error:
             # A learner's code can send any message. An unreadable one ends this cell only.
             self.log.warning("An output of %s could not be read: %s", self._named(cell), error)

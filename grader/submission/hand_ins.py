@@ -13,6 +13,7 @@ it was killed meanwhile, and ``grade``, know what they have to finish.
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import logging
 import os
@@ -46,6 +47,9 @@ from grader.whole_file import read_once, replacing
 
 RECEIVED = "received"
 MOST_A_DAY = 20  # hand-ins of one learner to one lab by the service; they fill the disk
+# What the service takes of one learner in a day, in all labs together. It is half of what is kept
+# in one lab, so that what came today is counted before it has to make room.
+MOST_BYTES_A_DAY = 100_000_000
 # What is kept of one learner in one lab: of more hand-ins, those stay that may count.
 MOST, MOST_BYTES = 50, 200_000_000
 MOST_GIVEN = 10_000  # bytes of nbgrader's own files in each
@@ -218,8 +222,17 @@ class HandIns:
         folder = self._folder(learner, lab)
         self._make(folder)
         today = f"{now:%Y%m%d}T"
-        if sum(one.name.startswith(today) for one in folder.iterdir()) >= MOST_A_DAY:
+        said, labs = "", self._received.glob(f"*/{glob.escape(learner)}")
+        came = [one for each in labs for one in each.glob(f"{today}*")]
+        if sum(one.parent == folder for one in came) >= MOST_A_DAY:
             said = f"you have handed in {lab} {MOST_A_DAY} times today (by UTC), which is all"
+        elif (in_all := size + sum(HandIn(one).size for one in came)) > MOST_BYTES_A_DAY:
+            said = (
+                f"with this notebook of {size / 1e6:.1f} MB you would have handed in "
+                f"{in_all / 1e6:.1f} MB today (by UTC), and {MOST_BYTES_A_DAY / 1e6:g} MB are "
+                "taken in a day: clear its outputs, which makes it small, and hand it in again"
+            )
+        if said:
             tomorrow = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
             raise TooManyError(said, (tomorrow - now).total_seconds())
         self._keep(rules, learner, lab)

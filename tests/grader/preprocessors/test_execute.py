@@ -12,7 +12,8 @@ from grader.judging.examiner import read_call
 from grader.judging.graded_cell import read_verdicts
 from grader.phase_paths import ROOT, PhasePaths
 from grader.preprocessors import Execute
-from grader.sandbox import CannotSandbox, Limits
+from grader.preprocessors.execute import TurnIsOver
+from grader.sandbox import CannotSandbox, Limits, SandboxedKernel, ZygoteDied
 from grader.verdict import VERDICT_MIME, Cause, Verdict
 from tests.grader.judging.test_graded_cell import graded_cell
 from tests.grader.sandbox.inmate import descendants
@@ -455,3 +456,44 @@ def test_hidden_cases_that_code_kept_do_not_make_an_example_longer():
 def test_no_example_is_called_by_a_name_that_the_notebook_lacks():
     other = HIDDEN.replace(", twice)", ", lambda x: 2 * x + 1)")
     assert example(run("", other)) is None
+
+
+class Steps:
+    """Makes steps with a turn, and keeps them."""
+
+    def __init__(self, turn):
+        self.turn = turn
+
+    def __call__(self, **settings):
+        self.made = Execute(**settings)
+        self.made.turn = self.turn
+        return self.made
+
+
+@pytest.mark.parametrize("source", ["while True: pass", "import time; time.sleep(600)"])
+def test_a_notebook_whose_turn_is_over_has_no_verdict_yet(source):
+    with pytest.raises(TurnIsOver):
+        run(source, RIGHT, HIDDEN, execute=Steps(1))
+
+
+def test_in_a_turn_that_is_long_enough_all_is_as_ever():
+    steps = Steps(60)
+    assert grades(run(RIGHT, HIDDEN, execute=steps)) == [2.0]
+    assert steps.made.ended == ()
+    assert 0 < steps.made.seconds < 60
+
+
+def test_a_machine_that_is_too_busy_for_a_turn_ends_the_turn(monkeypatch):
+    def starved(self):
+        raise ZygoteDied("this machine is too busy")
+
+    monkeypatch.setattr(SandboxedKernel, "start", starved)
+    for turn, expected in [(1, TurnIsOver), (0, ZygoteDied)]:
+        with pytest.raises(expected):
+            run(RIGHT, HIDDEN, execute=Steps(turn))
+
+
+def test_what_was_ended_at_a_limit_is_said():
+    steps = Steps(0)
+    run("def twice(x):\n    while True: pass", "twice(1)", HIDDEN, seconds=1, execute=steps)
+    assert [said.rpartition(" was ")[2] for said in steps.made.ended] == ["stopped after 1 s"] * 2
