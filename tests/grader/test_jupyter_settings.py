@@ -3,8 +3,7 @@
 import os
 
 import pytest
-from jupyterlab_server.config import get_page_config
-from jupyterlab_server.settings_utils import _get_overrides
+from jupyter_server.services.config import ConfigManager
 
 from grader.phase_paths import ROOT
 
@@ -23,9 +22,10 @@ def test_both_have_links_to_sections_and_no_news_and_teachers_the_menus(
 ):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", os.pathsep.join(map(str, folders)))
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
-    assert get_page_config([], None)["disabledExtensions"] == without
-    settings, problem = _get_overrides(str(tmp_path))
-    assert not problem
+    read = ConfigManager(config_dir_name="labconfig")  # as JupyterLab reads them
+    disabled = read.get("page_config")["disabledExtensions"]
+    assert [name for name, is_disabled in disabled.items() if is_disabled] == without
+    settings = read.get("default_setting_overrides")
     # the others do not lead to a section of a notebook that is being opened
     assert settings[TRACKER] == {"windowingMode": "full"}
     assert settings[NEWS] == {"fetchNews": "false", "checkForUpdates": False}
