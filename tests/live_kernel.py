@@ -24,12 +24,15 @@ def live_kernel() -> Iterator[tuple[KernelManager, KernelClient]]:
 def run_cell(
     client: KernelClient, code: str, after: Callable[[Any], object] | None = None
 ) -> tuple[list[dict[str, Any]], str]:
-    """Run a cell; return what it displayed and what it ended with. `after`: called on a display."""
+    """Run a cell; return what it displayed and what it ended with. `after`: called on a display.
+
+    Outputs without data, which show nothing, are left out.
+    """
     shown: list[dict[str, Any]] = []
 
     def hook(message: dict[str, Any]) -> None:
         content = message["content"]
-        if message["msg_type"] in ("display_data", "update_display_data"):
+        if message["msg_type"] in ("display_data", "update_display_data") and content["data"]:
             shown.append(content["data"])
             if after:
                 after(content["data"])

@@ -130,10 +130,9 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
 
 
 def form(drill: re.Match[str]) -> str:
-    """Return a drill's form. A script shows its fields, and says what stands in its answers.
+    """Return a drill's form, in which a script says what stands in its answers.
 
-    The answers are folded, as on paper; the script takes them away, so that nobody reads one before
-    answering, and without it they are what the reader has.
+    Without scripts the answers take the place of the form's fields, folded, as on paper.
     """
     judged: dict[str, Any] = json.loads(base64.b64decode(drill[1]))
     if "answer" in judged:
@@ -147,8 +146,8 @@ def form(drill: re.Match[str]) -> str:
         controls = "".join(f'<button type="button">{option}</button>' for option in options)
     return (
         f'<form class="drill" data-drill="{drill[1]}"><p class="question">{drill[2]}</p>'
-        f'<div class="answers" hidden>{controls}</div><output></output>'
-        f'<div class="folded">{drill[3]}</div></form>'
+        f'<div class="answers">{controls}</div><output></output>'
+        f"<noscript>{drill[3]}</noscript></form>"
     )
 
 

@@ -289,8 +289,11 @@ def test_contents_next_previous_and_search_lead_through_the_site(reader):
     expect(heading).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("words", ["gradcheck", "broadcasting", "saved tensors", "mask"])
-def test_what_the_search_finds_is_a_section_or_shows_the_word(reader, words):
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [("gradcheck", "gradcheck"), ("broadcasting", "broadcast"), ("saved tensors", "save")],
+)
+def test_what_the_search_finds_is_a_section_or_shows_the_word(reader, words, stem):
     page = reader.open(f"search.html?q={words}")
     links = page.locator("#search-results li a").all()
     assert links
@@ -300,7 +303,7 @@ def test_what_the_search_finds_is_a_section_or_shows_the_word(reader, words):
         if lead.fragment:
             section = page.locator(f"[id='{lead.fragment}']")
             expect(section.get_by_role("heading").first).to_be_in_viewport()
-            assert words.split()[0] in section.inner_text().lower()
+            assert stem in section.inner_text().lower()
         else:
             expect(page.locator("article span.highlighted").first).to_be_attached()
             page.wait_for_function(SEEN)

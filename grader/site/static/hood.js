@@ -20,12 +20,12 @@ const decode = (text) =>
 
 function answerDrill(form) {
   const drill = decode(form.dataset.drill);
-  // Folded, for readers without this script: of a number, its reason and then those of mistakes; of
-  // a choice, those of its options.
-  const folded = form.querySelector(".folded");
-  const reasons = [...folded.querySelectorAll("details > div")].map((words) => words.innerHTML);
-  folded.remove();
-  form.querySelector(".answers").hidden = false;
+  // What readers without scripts can unfold, which is text here: of a number, its reason and then those
+  // of mistakes; of a choice, those of its options.
+  const folded = document.createElement("template");
+  folded.innerHTML = form.querySelector("noscript").textContent;
+  const words = folded.content.querySelectorAll("details > div");
+  const reasons = [...words].map((each) => each.innerHTML);
   const output = form.querySelector("output");
   const tell = (tone, ...words) => {
     const card = document.createElement("div");
