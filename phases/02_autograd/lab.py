@@ -11,7 +11,7 @@
 # [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
 # the gradients of a trained language model's last layer.
 #
-# The rule of this lab: where a gradient is asked for, you derive it yourself. Your answers use
+# The rule of this lab: where a gradient is asked for, you derive it yourself, and your answers use
 # neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
 # nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
 # There are two exceptions: exercises 10 and 11 are about autograd itself, and may use it. (In
@@ -34,7 +34,7 @@
 #
 # The rule holds for an answer and for all that it calls. Classes and functions of your own may have
 # any name, `backward` and `grad` too. What an answer uses is read from your cells, and observed while
-# they run. Code that hides it (`exec`, `globals()`, an import of a file of your own) earns nothing
+# they run, so code that hides it (`exec`, `globals()`, an import of a file of your own) earns nothing
 # where the rule holds.
 #
 # Parts of an exercise earn their points separately. You may call a function of an earlier exercise
@@ -669,12 +669,12 @@ verify("layer_norm_vjp", layer_norm_vjp)
 #
 # - The function f is torch's own of that name, such as `torch.tanh`, `torch.inverse` or `torch.det`.
 #   Look it up in `numeric_vjp` itself, with `getattr(torch, name)`.
-# - `x` may have any shape. The output f(x) may have any shape, too; `grad_output` has the same. The
+# - `x` may have any shape. The output f(x) may have any shape, too, which is that of `grad_output`. The
 #   output may be a view of the input, as with `torch.t`.
 # - The result has the shape of `x` and is **float64**, and so is all the arithmetic. `x` and
 #   `grad_output` may be float32, one of them or both: turn what comes in to float64 before you do
 #   anything else.
-# - `x` must be left as it was. (The `double()` of a float64 tensor is that same tensor, no copy.)
+# - `x` must be left as it was, and the `double()` of a float64 tensor is that same tensor, no copy.
 # - `h` is the step, as it came.
 #
 # <details><summary>How do I nudge one entry of a tensor of any shape?</summary>
@@ -743,7 +743,7 @@ verify("numeric_vjp", numeric_vjp)
 # Now teach autograd your softmax. Complete `Softmax`: its `forward` computes the softmax over the
 # last dimension of `x` (…, n) and keeps what backward will need; its `backward` returns the gradient
 # for `x`. Keep it with `ctx.save_for_backward`: this notes the version of each tensor, so that
-# autograd refuses one that was written to later. (No point depends on where you keep it.)
+# autograd refuses one that was written to later; but no point depends on where you keep it.
 #
 # The numbers of a row may reach ±1,000, and each row may lie on a level of its own; no row may
 # overflow or vanish. Neither method may use torch's own softmax, nor its log-softmax, nor what has

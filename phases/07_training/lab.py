@@ -494,7 +494,7 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 #   in the last step, `steps - 1`. There are at least two steps after the warm-up.
 # - After the last step it is `floor`.
 #
-# `clip(grads, max_norm)` gets a list of float32 gradients of any shapes. Some of them may be `None`; if
+# `clip(grads, max_norm)` gets a list of float32 gradients of any shapes, of which some may be `None`; if
 # all are, the norm is 0. It returns `(norm, clipped)`:
 #
 # - `norm`, a float, is the norm of all their numbers together, as if they were one long vector;
@@ -873,13 +873,13 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 # - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. The rate of the run's t-th
 #   step is `lr * min(1, t / warmup)`. Steps are counted from 1, through all epochs, and one that is
 #   left out counts as well. `"rates"` has the rate of each step. `warmup` is 1 or more.
-# - **Held out.** `held_out` is a list of parts. After each epoch `"held out"` gets the mean
-#   cross-entropy over all its rows that count: one call for each part, in evaluation mode, without a
-#   graph, without autocast.
+# - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows that count in
+#   `held_out`, a list of parts: one call for each part, in evaluation mode, without a graph, without
+#   autocast.
 #
-# The last model is a MiniGPT. Its x are lines of tokens, (B, T), and N is B · T. Its losses in parts,
-# and under bfloat16 or float16, must stay close to those of whole batches in float32: in the *band*
-# around them that [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
+# The last model is a MiniGPT, whose x are lines of tokens, (B, T), so that N is B · T. Its losses in
+# parts, and under bfloat16 or float16, must lie in the *band* around those of whole batches in float32
+# that [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
 #
 # All numbers in the lists are floats. The mode of the model at the end, and what is left in `.grad`, are
 # up to you.
@@ -924,8 +924,9 @@ def fit(
             optimizer.zero_grad()
             total = 0.0
             for x, targets in parts:
-                # shown
-                with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+                with torch.autocast(  # shown
+                    "cpu", dtype=dtype, enabled=dtype is not torch.float32
+                ):
                     logits = model(x)
                 loss = F.cross_entropy(logits.float(), targets, reduction="sum") / counted
                 scaler.scale(loss).backward()
