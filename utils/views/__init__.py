@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 
 from utils.notebook import cell_clock as cell_clock
-from utils.notebook import journal as journal
 
 __all__ = sorted(file.stem for file in Path(__file__).parent.glob("[!_]*.py"))
 # A view is the one function of its module that has the module's name.
