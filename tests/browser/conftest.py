@@ -158,6 +158,8 @@ def environment(folder: Path) -> dict[str, str]:
         **places,
         "PATH": os.pathsep.join([bin_folder, os.environ["PATH"]]),
         "PYTHONPATH": str(folder / "course"),
+        # as grader/jupyter has it, which would leave out nbgrader's menu, too
+        "PYTHONSTARTUP": str(folder / "course" / "utils" / "notebook" / "startup.py"),
         "OMP_NUM_THREADS": "1",
     }
 

@@ -1,6 +1,7 @@
 """What a learner and an instructor do in JupyterLab, done in a real browser."""
 
 import argparse
+import itertools
 import re
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from grader import work
 from grader.bring_in import Given, hash_of_outputs
+from utils.notebook import journal
 from utils.notebook.course import PHASES, ROOT
-from utils.notebook.progress import read_lab
+from utils.notebook.lab_file import read_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(100)]
 
@@ -47,7 +49,7 @@ def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_
     expect(notebook.get_by_role("link", name="Begin: lesson 00")).to_be_visible()
 
     choose(page, "Run", "Run All Cells")
-    exercises = len(read_lab(TENSORS, ROOT / RELEASE).exercises)
+    exercises = len(read_lab(TENSORS, ROOT / RELEASE).judged)
     progress = (
         notebook.get_by_role("row")
         .filter(has_text=TENSORS.title)
@@ -177,6 +179,46 @@ def test_the_verdict_stands_below_the_graded_cell_and_leads_to_the_lesson(desk, 
     link.click()
     expect(heading).to_be_in_viewport()
     tab(page, NOTEBOOK).click()
+
+
+def test_below_a_verdict_stands_what_to_do_now(desk, lab, mine):
+    page, notebook = desk, show(desk, mine)
+    stub, _, graded = (
+        notebook.locator(".jp-Cell").nth(number)
+        for number in exercise(lab.course / mine, "byte_offset")
+    )
+    run(page, graded)
+    expect(graded).to_contain_text("your answer as it ran at")
+    graded.get_by_text("Copy for a tutor").click()
+    text = graded.locator("pre").filter(has_text="What its check said:")
+    expect(text).to_contain_text("def byte_offset")
+    expect(text).to_contain_text("2 of 3 points")
+    graded.get_by_role("button", name="Show the solution").click()
+    expect(graded.get_by_text("A worked solution of byte_offset")).to_be_visible()
+    assert list(journal.read(TENSORS.name, lab.course).shown) == ["byte_offset"]
+
+    write(page, stub, solution("byte_offset"))
+    for cell in (stub, graded):
+        run(page, cell)
+    exercises = read_lab(TENSORS, lab.course / mine).exercises
+    [after] = [b for a, b in itertools.pairwise(exercises) if a.name == "byte_offset"]
+    graded.get_by_role("link", name=after.title).click()
+    expect(notebook.get_by_role("heading", name=after.title)).to_be_in_viewport()
+    page.keyboard.press("Control+s")
+    expect(tab(page, NOTEBOOK)).not_to_have_class(re.compile("jp-mod-dirty"))
+    saved = read_lab(TENSORS, lab.course / mine)
+    assert [one.passing for one in saved.exercises if one.name == "byte_offset"] == [True]
+
+
+def test_a_kernel_that_has_run_nothing_says_what_to_run(desk, lab, mine):
+    page, notebook = desk, show(desk, mine)
+    graded = notebook.locator(".jp-Cell").nth(exercise(lab.course / mine, "byte_offset")[2])
+    page.evaluate("() => { jupyterapp.commands.execute('kernelmenu:restart') }")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    opened(page, NOTEBOOK)
+    run(page, graded)
+    expect(graded).to_contain_text("`check` is not defined: the cell above that defines it")
+    expect(graded).not_to_contain_text("Traceback")
 
 
 def test_validate_names_a_cell_that_fails(desk, mine):

@@ -7,14 +7,13 @@ and not how it came about.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from IPython import get_ipython
 
-STAMP = "open_the_hood"  # in an output's metadata
+from utils.notebook.lab_file import STAMP, mark
 
 
 @dataclass
@@ -40,11 +39,6 @@ def cells() -> dict[str, Ran]:
 def running() -> str:
     """Return the text of the cell that runs, or ran last; empty if none is known."""
     return next(reversed(_cells.values())).source if _cells else ""
-
-
-def mark(source: str) -> str:
-    """Return what stands for a cell's text in a stamp."""
-    return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def stamp() -> dict[str, Any]:

@@ -23,6 +23,8 @@ from utils.notebook.course import ROOT, WORK, own_notebook
 
 FOLDER = ".progress"
 MOST = 1_000_000  # bytes of a file that are read
+MOST_KEPT = 2000  # entries of a kind; the oldest go
+MOST_KEY = 200  # characters of a drill's question, by which it is known
 
 
 @dataclass
@@ -75,7 +77,7 @@ def ran(cell: str) -> None:
 
 def drill(question: str, right: bool) -> None:
     """Remember that a drill was answered, and whether it was ever answered rightly."""
-    _note("drills", question, right)
+    _note("drills", question[:MOST_KEY], right)
 
 
 def right(exercise: str) -> None:
@@ -103,6 +105,8 @@ def _note(kind: str, key: str, value: float) -> None:
     elif key in kept or (kind == "shown" and key in known.right):
         return
     kept[key] = value
+    for old in list(kept)[:-MOST_KEPT]:
+        del kept[old]
     with suppress(OSError):  # a full disk or a closed folder is no reason to stop a cell
         file = _file(name_of(path), ROOT)
         file.parent.mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ every check below the answer ran after it and none ended in an error.
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from utils.notebook.course import FURTHER, Phase
-from utils.notebook.history import STAMP, mark
 
 # The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
@@ -25,6 +25,7 @@ UNTRIED = "not attempted"
 HEADING = re.compile(r"##\s+(.+)")
 # What stands where a question in words waits for its answer.
 UNANSWERED = ("", "*Your answer goes here.*", "*Write your answer here.*")
+STAMP = "open_the_hood"  # in a verdict's metadata, what it is of; see utils/notebook/history.py
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 Cell = dict[str, Any]
 
@@ -270,6 +271,11 @@ def _ran_well(check: Cell, after: list[Cell]) -> bool:
     """Whether the check's saved run came after its stubs' and ended well."""
     failed = any(output.get("output_type") == "error" for output in check.get("outputs", []))
     return not failed and _ran_after(check, after)
+
+
+def mark(source: str) -> str:
+    """Return what stands for a cell's text in a stamp."""
+    return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def text_of(cell: Cell) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from utils.notebook.course import ROOT, WORK, copy_of
@@ -22,7 +23,7 @@ def looks_like(original: Path, root: Path = ROOT) -> Path | None:
     places = (copy_of(one.relative_to(root)) for one in _originals(root))
     taken = {root / place for place in places if place}
     others = [path for path in _notebooks(root / WORK) if path not in taken]
-    wanted = _names(original) if others else set()
+    wanted = _names(original) if others else frozenset()
     found = []
     for path in others if wanted else ():
         share = len(wanted & _names(path)) / len(wanted)
@@ -61,11 +62,20 @@ def _notebooks(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _names(path: Path) -> set[str]:
+def _names(path: Path) -> frozenset[str]:
     """Return what a notebook's cells are known by; nothing of a file that is no notebook."""
+    try:
+        return _names_at(path, path.stat().st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=MOST_FILES)  # each lab that is not begun asks about the same files
+def _names_at(path: Path, changed: int) -> frozenset[str]:
+    """Return the names of the cells of a file that was changed last at this time."""
     try:
         cells = json.loads(path.read_bytes())["cells"]
         marked = [(c.get("metadata", {}).get("nbgrader", {}), c.get("id", "")) for c in cells]
-        return {str(marks.get("grade_id") or cell) for marks, cell in marked} - {""}
+        return frozenset(str(marks.get("grade_id") or cell) for marks, cell in marked) - {""}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return set()
+        return frozenset()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from utils.notebook import bounded_traceback as bounded_traceback
 from utils.notebook import cell_clock as cell_clock
-from utils.notebook import journal as journal
 
 __all__ = sorted(file.stem for file in Path(__file__).parent.glob("[!_]*.py"))
 # A view is the one function of its module that has the module's name.

@@ -80,6 +80,16 @@ def test_a_live_drill_notes_each_answer(root, monkeypatch):
     assert journal.read("01_tensors", root).drills["True or false? It is late."] is True
 
 
+def test_it_does_not_grow_without_end(root, monkeypatch):
+    monkeypatch.setattr(journal, "MOST_KEPT", 2)
+    for cell in "abc":
+        journal.ran(cell)
+    journal.drill("long " * 1000, True)
+    found = journal.read("01_tensors", root)
+    assert list(found.cells) == ["b", "c"]
+    assert [len(question) for question in found.drills] == [journal.MOST_KEY]
+
+
 NOWHERE = {
     "built": lambda patch, root: patch.setenv(audience.BUILD, "1"),
     "graded": lambda patch, root: patch.setenv(audience.NBGRADER, "autograde"),

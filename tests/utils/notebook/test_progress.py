@@ -12,8 +12,7 @@ from grader.judging.report import VerdictReport
 from grader.verdict import FULL, VERDICT_MIME, Cause, PartResult, Status, Verdict
 from utils.notebook import audience, journal, lab_file
 from utils.notebook.course import PHASES
-from utils.notebook.history import STAMP, mark
-from utils.notebook.lab_file import Exercise, read_lab
+from utils.notebook.lab_file import STAMP, Exercise, mark, read_lab
 from utils.notebook.progress import Progress, next_step, progress, show_next, show_progress
 
 TENSORS = PHASES[1]

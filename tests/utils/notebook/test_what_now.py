@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from utils.notebook import history, journal, what_now
-from utils.notebook.lab_file import VERDICT
+from utils.notebook import history, journal, service, what_now
+from utils.notebook.lab_file import STAMP, VERDICT, mark
 
 ANSWER = "def f(x):\n    return x"
 
@@ -137,3 +137,19 @@ def test_a_course_that_was_brought_up_to_date_asks_for_a_new_kernel(notebook, mo
 def test_a_notebook_that_cannot_be_read_costs_nothing(notebook, cells):
     assert "Judged on" in notebook.show("right", cells)
     assert "f: 1 of 2 points" in notebook.show("wrong", cells)
+
+
+def test_below_a_services_card_no_solution_is_offered_and_the_card_is_stamped(
+    notebook, monkeypatch
+):
+    card = {VERDICT: {"status": "wrong"}, "text/plain": "f: 0 of 2 points"}
+    shown, below = [], []
+    done = {"state": "done", "card": card, "id": "1"}
+    monkeypatch.setattr(service, "_json", lambda *_: done)
+    monkeypatch.setattr(service, "display", lambda data, **more: shown.append((data, more)))
+    monkeypatch.setattr(what_now, "show", lambda *said: below.append(said))
+    service.show_verdict("f")
+    [(data, more)] = shown
+    assert data == card
+    assert mark(ANSWER) in more["metadata"][STAMP]["ran"]
+    assert below == [("f", card)]
