@@ -324,7 +324,7 @@ class Told(dict):
     def __eq__(self, other: object) -> bool:
         return dict(self) == other
 
-    __hash__ = None  # type: ignore[assignment]  # as of every dict
+    __hash__ = None  # as of every dict
 
 
 def read_whole(value: Any) -> Any:
