@@ -230,8 +230,8 @@ def stopped(
 
 @driver(WHOLE)
 def saved(functions: Mapping[str, Callable], settings: Settings, before: int) -> Any:
-    """The checkpoint of a run of so many steps, by value."""
-    return functions["checkpoint"](stopped_run(settings, before))
+    """The checkpoint of a run of so many steps, by value; a file in it is opened."""
+    return _opened(functions["checkpoint"](stopped_run(settings, before)))
 
 
 def stopped_run(settings: Settings, before: int) -> Trainer:
@@ -249,13 +249,42 @@ def resumed(
 ) -> dict[str, Any]:
     """What so many steps give after another trainer has resumed from a checkpoint.
 
-    It has begun with another seed, and made a step of its own. ``losses``, and ``weights`` in the
-    end.
+    The other one has begun with another seed, and made a step of its own. ``kept`` is as
+    :func:`saved` gives it. Returns ``losses``, and ``weights`` in the end.
     """
     other = Trainer(**{**settings, "seed": settings["seed"] + 1})
     other.step()
-    functions["resume"](other, copy.deepcopy(kept))
+    functions["resume"](other, _closed(kept))
     return _go_on(other, after)
+
+
+FILE = "in a file"  # the only key of a dict that stands for a file of torch's
+
+
+def _opened(value: Any) -> Any:
+    """A copy of a checkpoint in which each tensor that holds a file of torch's is what it has."""
+    if isinstance(value, dict):
+        return {key: _opened(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_opened, value))
+    if isinstance(value, Tensor) and value.dtype == torch.uint8 and value.dim() == 1:
+        content = value.numpy().tobytes()
+        if content.startswith(b"PK"):
+            return {FILE: _opened(torch.load(io.BytesIO(content), weights_only=True))}
+    return copy.deepcopy(value)
+
+
+def _closed(value: Any) -> Any:
+    """A copy in which each of these files is a tensor again."""
+    if isinstance(value, dict) and value.keys() == {FILE}:
+        file = io.BytesIO()
+        torch.save(_closed(value[FILE]), file)
+        return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+    if isinstance(value, dict):
+        return {key: _closed(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_closed, value))
+    return copy.deepcopy(value)
 
 
 def _go_on(trainer: Trainer, steps: int) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _(draw):
         def play(subject):
             layers = [weights[0] * torch.tensor([[by], [1.0], [1.0]]), weights[1] * up]
             came = subject.drive("training:fitted", layers, dropout, settings, seed)
-            if of not in (bits, held):  # their values tell what the calls of the model would
+            if of not in (parts, bits, held):  # the values tell what the calls of the model would
                 came = {"returned": came["returned"], "weights": came["weights"]}
             norms = came["returned"]["norms"]
             if len(norms) != sum(map(len, epochs)):

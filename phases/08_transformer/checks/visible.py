@@ -50,7 +50,9 @@ def _(draw):
     for causal in (True, False):
         yield asked(past, n, n, causal)
         yield asked(past, 1, 1, causal)
-        yield asked(late, draw.integer(2, 4), draw.integer(5, 8), causal)
+        size = draw.integer(8, 99)
+        yield asked(past, size, size, causal)
+        yield asked(late, draw.integer(2, 9), draw.integer(10, 60), causal)
         yield asked(late, 1, draw.integer(3, 6), causal)
         yield asked(padding, 3, 3, causal, torch.tensor([[False, True, True], [True, True, False]]))
         yield asked(padding, n, n, causal, real(draw.integer(2, 3), n))

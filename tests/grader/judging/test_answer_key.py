@@ -12,7 +12,7 @@ from grader.judging.outcome import CaseOutcome
 from grader.judging.subject import SubjectRaised
 from tests.grader.one_part import one_part
 from utils.checks.exercise import Case, Check, case
-from utils.drivers import INPUTS_KEPT, NoDriver
+from utils.drivers import NoDriver
 from utils.instruments.world import connect
 
 
@@ -236,7 +236,11 @@ def test_a_case_that_asks_for_no_driver_is_an_error_of_the_check(name):
 def test_what_the_reference_claims_is_known_where_it_raises():
     check = Check("raises", parts={"p": 1}, reads="r")
     check.reference(lambda widths: widths["nothing"])
-    play = lambda subject: subject.drive("functions:keeping", {})  # noqa: E731
+
+    def play(subject):
+        subject.claim("how warm it was")
+        return subject.drive("functions:keeping", {})
+
     check.cases(lambda draw: [Case("p", play, raises="KeyError")])
     (c,) = (key := AnswerKey(check, "s")).cases
-    assert key.right(c).claims == (INPUTS_KEPT,)
+    assert key.right(c).claims == ("how warm it was",)

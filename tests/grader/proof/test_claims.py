@@ -39,7 +39,6 @@ def make_check(claimed=(), **settings):
     [
         ((), {}, Count(3)),
         (("two",), {}, Count(3, 2, 0, 2)),
-        ((), {"sharing": True}, Count(3, 3, 0, 3)),
         ((), {"by_hand": ByHand("by hand")}, Count(3, 0, 3, 3)),
         (("one",), {"by_hand": ByHand("by hand")}, Count(3, 1, 3, 3)),
         (("one",), {"by_hand": ByHand("by hand", parts=frozenset({"two"}))}, Count(3, 1, 2, 3)),
@@ -48,7 +47,6 @@ def make_check(claimed=(), **settings):
     ids=[
         "values alone",
         "a claim in one part",
-        "sharing",
         "a rule",
         "a rule and a claim",
         "a rule for one part, a claim in the other",
@@ -57,6 +55,13 @@ def make_check(claimed=(), **settings):
 )
 def test_points_of_a_part_count_once(claimed, settings, expected):
     assert count(make_check(claimed, **settings), "seed") == expected
+
+
+def test_sharing_is_claimed_where_tensors_come_back():
+    check = Check("same", parts={"one": 1, "two": 2}, reads="r", sharing=True)
+    check.reference(lambda x: x)
+    check.cases(lambda draw: [case("one", draw.tensor((2,))), case("two", 3)])
+    assert count(check, "seed") == Count(3, 1, 0, 1)
 
 
 @pytest.mark.parametrize(("words", "claims"), [("that it was quick", 1), (INPUTS_KEPT, 0)])
