@@ -493,7 +493,8 @@ verify("linear_vjp", linear_vjp)
 #
 # `relu_vjp(grad_output, x)`: the gradient for `x` of any shape, where the output was `relu(x)`. At
 # exactly 0, and at −0, relu has no derivative; PyTorch decided for one value, and so should you.
-# Find out which.
+# Find out which. What arrives passes as it is, or not at all, and is not reckoned with: an int64
+# `grad_output`, whose numbers may be too large for a float, gives an int64 result, whatever dtype `x` has.
 #
 # `softmax_vjp(grad_output, y)`: the gradient for the input of `softmax` over the last dimension,
 # where `y` (…, n) is its **output**. The input is not there, and you won't miss it. (Nor could you
@@ -550,6 +551,8 @@ x, upstream = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
 y = torch.softmax(x, -1)
 theirs = torch.autograd.grad(y, x, upstream)[0]
 expect_close("softmax of a batch of sequences", softmax_vjp(upstream, y.detach()), theirs)
+passed = relu_vjp(torch.tensor([2**60 + 1, 3]), torch.tensor([0.5, -0.5]))
+expect_equal("relu, whole numbers", passed.tolist(), [2**60 + 1, 0])
 large = torch.tensor([2**53 + 1, 0, 1])  # float64 does not have the first number
 expect_equal("the formula of whole numbers", softmax_vjp(large, torch.tensor([1, 2, 0])).tolist(), [0, -(2**54) - 2, 0])
 
