@@ -34,7 +34,3 @@ ASKS_WHERE = frozenset(
         "numpy.lib.*",
     }
 )
-# A tensor's bytes in the hands of a library whose views nobody watches.
-BY_WAY_OF_NUMPY = frozenset(
-    {"numpy", "asarray", "from_numpy", "*dlpack*", "numpy.asarray", "numpy.array", "numpy.lib.*"}
-)

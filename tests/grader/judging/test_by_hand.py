@@ -29,14 +29,12 @@ from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forwar
 """
 NOTHING = Surroundings()
 HEADS = {
-    "linear_vjp": "grad_output, x, weight",
+    "layer_norm_vjp": "grad_output, x, weight, *eps",
     "run_softmax": "x, grad_output, direction=None",
-    "scalar_adjoints": "a, b",
     "row_major_strides": "shape",
     "minigpt_logits": "weights, tokens, config, device='cpu', dtype=torch.float32",
     "numeric_vjp": "name, x, grad_output, h=1e-6",
     "broadcast": "shape_a, strides_a, shape_b, strides_b",
-    "byte_offset": "t, index",
     "result_dtype": "a, b",
 }
 
@@ -101,11 +99,10 @@ class Node:
 
 RIGHT = [
     # a class of one's own in the style of the lesson
-    ("scalar_adjoints", NODE, "[n := Node(a), (n + n * Node(b)).backward(), n.grad]"),
-    ("linear_vjp", NODE, "[n := Node(x), (n + n * Node(weight)).backward(), n.grad]"),
-    ("linear_vjp", NODE, "sum([n.grad for n in [Node(x), Node(weight)]])"),
+    ("layer_norm_vjp", NODE, "[n := Node(x), (n + n * Node(weight)).backward(), n.grad]"),
+    ("layer_norm_vjp", NODE, "sum([n.grad for n in [Node(x), Node(weight)]])"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         """
         from dataclasses import dataclass
         @dataclass
@@ -116,39 +113,43 @@ RIGHT = [
         "[s.grad for s in [Step(x), Step(weight)]]",
     ),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "from typing import NamedTuple\nclass Pair(NamedTuple):\n    x: int\n    grad: int",
         "Pair(x, weight).grad",
     ),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "from collections import namedtuple\nPair = namedtuple('Pair', 'x grad')",
         "Pair(x, 1).grad",
     ),
-    ("linear_vjp", "from types import SimpleNamespace", "SimpleNamespace(grad=x).grad"),
-    ("linear_vjp", "def backward(g, w): return g @ w", "backward(grad_output, weight)"),
-    ("linear_vjp", "def helper(g):\n    grad = g.sum(0)\n    return grad", "helper(grad_output)"),
-    ("linear_vjp", "def vjp(*args): return args", "vjp(grad_output, x)"),
-    ("linear_vjp", "grad = lambda g, w: g @ w", "grad(grad_output, weight)"),
-    ("linear_vjp", "(grad := grad_output @ weight)"),
-    ("linear_vjp", "[grad for grad in (x, weight)]"),
-    ("linear_vjp", "torch.no_grad and x"),
-    ("linear_vjp", "x.detach().clone()"),
-    ("linear_vjp", "torch.einsum('no,ni->oi', grad_output, x)"),
-    ("linear_vjp", "np.gradient(x.numpy())"),
-    ("linear_vjp", "import math as m", "m.sqrt(2) * x"),
-    ("linear_vjp", "getattr(torch, 'matmul')(grad_output, weight)"),
-    ("linear_vjp", "import functools", "functools.reduce(torch.add, [x, weight])"),
-    ("linear_vjp", "from functools import partial", "partial(torch.sum, dim=0)(grad_output)"),
-    ("linear_vjp", "y = torch.autograd.grad(torch.ones(1, requires_grad=True).sum(), [])", "x"),
-    ("linear_vjp", "def other(x): return x.backward()", "x"),
-    ("linear_vjp", "def linear_vjp(g, x, w): return x.backward()", "x"),
-    ("linear_vjp", "%matplotlib inline\n!nvidia-smi", "x"),
-    ("linear_vjp", "%load_ext autoreload\n%autoreload 2\n%pdb on", "x"),
-    ("linear_vjp", "%%time\nprint(1)", "x"),
-    ("linear_vjp", "import einops, sys, gc\nsys.path.append('..')\ngc.collect()", "x"),
-    ("linear_vjp", "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)", "x"),
-    ("linear_vjp", "x = torch.ones(2)\nx.grad = None\nmodel = nn.Linear(1, 1).eval()", "x"),
+    ("layer_norm_vjp", "from types import SimpleNamespace", "SimpleNamespace(grad=x).grad"),
+    ("layer_norm_vjp", "def backward(g, w): return g @ w", "backward(grad_output, weight)"),
+    (
+        "layer_norm_vjp",
+        "def helper(g):\n    grad = g.sum(0)\n    return grad",
+        "helper(grad_output)",
+    ),
+    ("layer_norm_vjp", "def vjp(*args): return args", "vjp(grad_output, x)"),
+    ("layer_norm_vjp", "grad = lambda g, w: g @ w", "grad(grad_output, weight)"),
+    ("layer_norm_vjp", "(grad := grad_output @ weight)"),
+    ("layer_norm_vjp", "[grad for grad in (x, weight)]"),
+    ("layer_norm_vjp", "torch.no_grad and x"),
+    ("layer_norm_vjp", "x.detach().clone()"),
+    ("layer_norm_vjp", "torch.einsum('no,ni->oi', grad_output, x)"),
+    ("layer_norm_vjp", "np.gradient(x.numpy())"),
+    ("layer_norm_vjp", "import math as m", "m.sqrt(2) * x"),
+    ("layer_norm_vjp", "getattr(torch, 'matmul')(grad_output, weight)"),
+    ("layer_norm_vjp", "import functools", "functools.reduce(torch.add, [x, weight])"),
+    ("layer_norm_vjp", "from functools import partial", "partial(torch.sum, dim=0)(grad_output)"),
+    ("layer_norm_vjp", "y = torch.autograd.grad(torch.ones(1, requires_grad=True).sum(), [])", "x"),
+    ("layer_norm_vjp", "def other(x): return x.backward()", "x"),
+    ("layer_norm_vjp", "def layer_norm_vjp(g, x, w): return x.backward()", "x"),
+    ("layer_norm_vjp", "%matplotlib inline\n!nvidia-smi", "x"),
+    ("layer_norm_vjp", "%load_ext autoreload\n%autoreload 2\n%pdb on", "x"),
+    ("layer_norm_vjp", "%%time\nprint(1)", "x"),
+    ("layer_norm_vjp", "import einops, sys, gc\nsys.path.append('..')\ngc.collect()", "x"),
+    ("layer_norm_vjp", "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)", "x"),
+    ("layer_norm_vjp", "x = torch.ones(2)\nx.grad = None\nmodel = nn.Linear(1, 1).eval()", "x"),
     # a function of one's own that is called like torch's
     (
         "run_softmax",
@@ -187,7 +188,6 @@ RIGHT = [
     ("row_major_strides", "[stride for stride in shape]"),
     ("broadcast", "np.maximum(np.ones(3), np.zeros(3))"),
     ("broadcast", "class Shape:\n    def expand(self, n): return n", "Shape().expand(3)"),
-    ("byte_offset", "t.storage_offset() + sum(i * s for i, s in zip(index, t.stride()))"),
     ("result_dtype", "torch.promote_types(a.dtype, torch.tensor(b).dtype)"),
     ("numeric_vjp", "getattr(torch, name)(x + h)"),
     ("numeric_vjp", "(lambda z: getattr(torch, name)(z))(x)"),
@@ -218,71 +218,85 @@ RIGHT = [
 
 WRONG = [
     # spelled out, under other names, by way of other values
-    ("linear_vjp", "torch.autograd.grad(x.sum(), x)", "uses `grad`"),
-    ("linear_vjp", "x.backward()", "uses `backward`"),
-    ("linear_vjp", "x.requires_grad_().sum().backward(), x.grad", "uses `requires_grad_`"),
-    ("linear_vjp", "torch.func.vjp(lambda x: x, x)", "uses `vjp`"),
-    ("linear_vjp", "torch.ops.aten.linear_backward(x, grad_output, weight)", "`linear_backward`"),
+    ("layer_norm_vjp", "torch.autograd.grad(x.sum(), x)", "uses `grad`"),
+    ("layer_norm_vjp", "x.backward()", "uses `backward`"),
+    ("layer_norm_vjp", "x.requires_grad_().sum().backward(), x.grad", "uses `requires_grad_`"),
+    ("layer_norm_vjp", "torch.func.vjp(lambda x: x, x)", "uses `vjp`"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
+        "torch.ops.aten.linear_backward(x, grad_output, weight)",
+        "`linear_backward`",
+    ),
+    (
+        "layer_norm_vjp",
         "torch.ops.aten.threshold_backward.default(x, x, 0)",
         "uses `threshold_backward`",
     ),
-    ("linear_vjp", "torch.autograd.functional.jacobian(torch.exp, x)", "uses `jacobian`"),
-    ("linear_vjp", "from torch.autograd import grad as g", "g(x.sum(), x)", "uses `grad`"),
-    ("linear_vjp", "import torch.autograd as a", "a.grad(x.sum(), x)", "uses `grad`"),
-    ("linear_vjp", "a = torch.autograd", "a.grad(x.sum(), x)", "uses `grad`"),
-    ("linear_vjp", "t = torch", "t.autograd.grad(x.sum(), x)", "uses `grad`"),
-    ("linear_vjp", "getattr(torch, 'autograd').grad(x.sum(), x)", "uses `grad`"),
-    ("linear_vjp", "getattr(x, 'backward')()", "uses `backward`"),
-    ("linear_vjp", "torch.Tensor.backward(x)", "uses `backward`"),
-    ("linear_vjp", "type(x).backward(x)", "uses `backward`"),
-    ("linear_vjp", "x.sum().cos().backward()", "uses `backward`"),
-    ("linear_vjp", "[f(x) for f in [torch.func.grad]]", "uses `grad`"),
-    ("linear_vjp", "(lambda f=torch.func.grad: f(x))()", "uses `grad`"),
-    ("linear_vjp", "import functools", "functools.partial(torch.func.grad, x)()", "uses `grad`"),
-    ("linear_vjp", "import operator", "operator.methodcaller('backward')(x)", "uses `backward`"),
-    ("linear_vjp", "import operator", "operator.attrgetter('func.grad')(torch)", "uses `grad`"),
-    ("linear_vjp", "def help(f=torch.func.grad): return f", "help()(x)", "uses `grad`"),
-    ("linear_vjp", "for f in [torch.func.grad]: pass", "f(x)", "uses `grad`"),
+    ("layer_norm_vjp", "torch.autograd.functional.jacobian(torch.exp, x)", "uses `jacobian`"),
+    ("layer_norm_vjp", "from torch.autograd import grad as g", "g(x.sum(), x)", "uses `grad`"),
+    ("layer_norm_vjp", "import torch.autograd as a", "a.grad(x.sum(), x)", "uses `grad`"),
+    ("layer_norm_vjp", "a = torch.autograd", "a.grad(x.sum(), x)", "uses `grad`"),
+    ("layer_norm_vjp", "t = torch", "t.autograd.grad(x.sum(), x)", "uses `grad`"),
+    ("layer_norm_vjp", "getattr(torch, 'autograd').grad(x.sum(), x)", "uses `grad`"),
+    ("layer_norm_vjp", "getattr(x, 'backward')()", "uses `backward`"),
+    ("layer_norm_vjp", "torch.Tensor.backward(x)", "uses `backward`"),
+    ("layer_norm_vjp", "type(x).backward(x)", "uses `backward`"),
+    ("layer_norm_vjp", "x.sum().cos().backward()", "uses `backward`"),
+    ("layer_norm_vjp", "[f(x) for f in [torch.func.grad]]", "uses `grad`"),
+    ("layer_norm_vjp", "(lambda f=torch.func.grad: f(x))()", "uses `grad`"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
+        "import functools",
+        "functools.partial(torch.func.grad, x)()",
+        "uses `grad`",
+    ),
+    (
+        "layer_norm_vjp",
+        "import operator",
+        "operator.methodcaller('backward')(x)",
+        "uses `backward`",
+    ),
+    ("layer_norm_vjp", "import operator", "operator.attrgetter('func.grad')(torch)", "uses `grad`"),
+    ("layer_norm_vjp", "def help(f=torch.func.grad): return f", "help()(x)", "uses `grad`"),
+    ("layer_norm_vjp", "for f in [torch.func.grad]: pass", "f(x)", "uses `grad`"),
+    (
+        "layer_norm_vjp",
         "import contextlib\nwith contextlib.nullcontext(torch.func.grad) as f: pass",
         "f(x)",
         "uses `grad`",
     ),
-    ("linear_vjp", "def use(f): return torch.func.grad\n@use\ndef g(): pass", "g(x)", "`grad`"),
+    ("layer_norm_vjp", "def use(f): return torch.func.grad\n@use\ndef g(): pass", "g(x)", "`grad`"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "def g(x): pass\nif False:\n    pass\nelse:\n    g = torch.func.grad",
         "g(x)",
         "`grad`",
     ),
-    ("linear_vjp", "g = torch.func.grad\ndel torch", "g(x)", "uses `grad`"),
-    ("linear_vjp", "from torch.func import *", "grad(x)", "uses `grad`"),
+    ("layer_norm_vjp", "g = torch.func.grad\ndel torch", "g(x)", "uses `grad`"),
+    ("layer_norm_vjp", "from torch.func import *", "grad(x)", "uses `grad`"),
     (
-        "linear_vjp",
-        "def linear_vjp(g):\n    from torch.func import grad\n    grad(g)",
+        "layer_norm_vjp",
+        "def layer_norm_vjp(g):\n    from torch.func import grad\n    grad(g)",
         "uses `grad`",
     ),
-    ("linear_vjp", "KEPT = {}", "KEPT['f'] = torch.func.grad", "KEPT['f'](x)", "`grad`"),
+    ("layer_norm_vjp", "KEPT = {}", "KEPT['f'] = torch.func.grad", "KEPT['f'](x)", "`grad`"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "KEPT = []",
         "KEPT.append(torch.func.grad(torch.exp)(torch.ones(1)))",
         "KEPT[0]",
         "uses `grad`",
     ),
-    ("linear_vjp", "J = torch.func.jacrev(torch.exp)(torch.ones(3))", "J @ x", "uses `jacrev`"),
+    ("layer_norm_vjp", "J = torch.func.jacrev(torch.exp)(torch.ones(3))", "J @ x", "uses `jacrev`"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "class Box: pass\nbox = Box()",
         "box.tool = torch.func.grad",
         "box.tool(x)",
         "`grad`",
     ),
-    ("linear_vjp", "class D:\n    def backward(self): pass", "x.backward()", "uses `backward`"),
-    ("linear_vjp", "class D(torch.Tensor): pass", "D(x).backward()", "uses `backward`"),
+    ("layer_norm_vjp", "class D:\n    def backward(self): pass", "x.backward()", "uses `backward`"),
+    ("layer_norm_vjp", "class D(torch.Tensor): pass", "D(x).backward()", "uses `backward`"),
     # the other exercises
     ("run_softmax", "torch.softmax(x, -1)", "uses `softmax`"),
     ("run_softmax", "x.softmax(-1)", "uses `softmax`"),
@@ -294,10 +308,9 @@ WRONG = [
     ("row_major_strides", "torch.empty(shape).stride()", "uses `stride`"),
     ("row_major_strides", "np.ones(shape).strides", "uses `strides`"),
     ("row_major_strides", "torch._prims_common.make_contiguous_strides_for(shape)", "strides_for"),
-    ("scalar_adjoints", "torch.tensor(a, requires_grad=True).backward()", "uses `backward`"),
+    ("layer_norm_vjp", "torch.tensor(x, requires_grad=True).backward()", "uses `backward`"),
     ("broadcast", "torch.broadcast_shapes(shape_a, shape_b)", "uses `broadcast_shapes`"),
     ("broadcast", "np.broadcast_shapes(shape_a, shape_b)", "uses `broadcast_shapes`"),
-    ("byte_offset", "t.numpy()[index]", "uses `numpy`"),
     ("result_dtype", "torch.result_type(a, b)", "uses `result_type`"),
     ("numeric_vjp", "getattr(torch, 'func').grad(name)", "uses `grad`"),
     ("numeric_vjp", "getattr(torch, 'auto' + 'grad')", "a name that is only known when it runs"),
@@ -414,20 +427,20 @@ def test_what_a_rule_forbids_is_found_under_any_name(case):
 # What only the record finds, by whatever it is called.
 HEARD = [
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "w = torch.ones(1, requires_grad=True)",
         "getattr(w, 'back' + 'ward')()",
         "backward",
     ),
-    ("linear_vjp", "getattr(x, 'gr' + 'ad')", "grad"),
+    ("layer_norm_vjp", "getattr(x, 'gr' + 'ad')", "grad"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "KEPT, w = [], torch.ones(2, requires_grad=True)",
         "also = KEPT\nalso.append(torch.autograd.grad)",
         "KEPT[0](w.sum(), w)",
         "grad",
     ),
-    ("linear_vjp", "list(map(getattr, [x], ['grad' + '_fn']))", "grad_fn"),
+    ("layer_norm_vjp", "list(map(getattr, [x], ['grad' + '_fn']))", "grad_fn"),
     ("run_softmax", "{'f': torch.softmax}['f'](x, -1)", "softmax"),
     ("run_softmax", "getattr(nn.functional, 'soft' + 'max')(x, -1)", "softmax"),
     (
@@ -438,7 +451,7 @@ HEARD = [
     ),
     ("row_major_strides", "getattr(torch.zeros(shape), 'str' + 'ide')()", "stride"),
     (
-        "linear_vjp",
+        "layer_norm_vjp",
         "getattr(torch.ops.aten, 'threshold_' + 'backward')(x, x, 0)",
         "threshold_backward",
     ),
@@ -458,10 +471,10 @@ def test_what_an_answer_calls_is_heard_by_any_name(case):
     [
         ("run_softmax", "class Tools:\n    softmax = staticmethod(torch.exp)", "Tools.softmax(x)"),
         ("run_softmax", "def softmax(x): return x.exp()", "softmax(x)"),
-        ("linear_vjp", NODE, "[n := Node(x), (n + n * Node(1.0)).grad, n.backward]"),
-        ("linear_vjp", "from types import SimpleNamespace", "SimpleNamespace(grad=x).grad"),
-        ("linear_vjp", "def unused(x): return x.backward()", "x if len(x) else x.backward()"),
-        ("linear_vjp", "n = nn.Linear(2, 2)", "(repr(n), repr(x), n.zero_grad(), x)[-1]"),
+        ("layer_norm_vjp", NODE, "[n := Node(x), (n + n * Node(1.0)).grad, n.backward]"),
+        ("layer_norm_vjp", "from types import SimpleNamespace", "SimpleNamespace(grad=x).grad"),
+        ("layer_norm_vjp", "def unused(x): return x.backward()", "x if len(x) else x.backward()"),
+        ("layer_norm_vjp", "n = nn.Linear(2, 2)", "(repr(n), repr(x), n.zero_grad(), x)[-1]"),
     ],
 )
 def test_what_is_not_torchs_own_or_never_runs_breaks_no_rule_by_the_record(exercise, cell, call):
@@ -470,19 +483,18 @@ def test_what_is_not_torchs_own_or_never_runs_breaks_no_rule_by_the_record(exerc
 
 @pytest.mark.parametrize(("code", "words"), HIDDEN)
 def test_code_that_hides_what_it_uses_earns_nothing(code, words):
-    assert words in said("linear_vjp", code)
+    assert words in said("layer_norm_vjp", code)
 
 
 @pytest.mark.parametrize(("before", "code", "words"), REACHES)
 def test_what_reaches_an_answer_is_judged(before, code, words):
-    assert words in said("linear_vjp", before, code)
+    assert words in said("layer_norm_vjp", before, code)
 
 
 @pytest.mark.parametrize(
     ("exercise", "library", "call"),
     [
         ("row_major_strides", "utils.views.stride_explorer", "geometry(torch.ones(shape))"),
-        ("byte_offset", "utils.views.stride_explorer", "geometry(t)"),
         ("winning_key", "utils.instruments.dispatch", "call_keys(torch.add, shape)"),
         ("count_graphs", "utils.instruments.compiling", "replay(shape)"),
     ],
@@ -496,12 +508,12 @@ def test_the_courses_own_library_solves_no_exercise_by_hand(exercise, library, c
 @pytest.mark.parametrize("cell", ELSEWHERE)
 def test_what_stands_elsewhere_costs_nothing(cell):
     """Before the answer and after it, whatever it made."""
-    answer = "def linear_vjp(g, x, w):\n    return torch.exp(g) @ w"
+    answer = "def layer_norm_vjp(g, x, w):\n    return torch.exp(g) @ w"
     for cells in ([cell, answer], [answer, cell]):
         written = LearnerSource([SETUP])
         for one in cells:
-            written.add(one, bound={1: ["made", "_"]} if one is cell else {1: ["linear_vjp"]})
-        assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == "", cells
+            written.add(one, bound={1: ["made", "_"]} if one is cell else {1: ["layer_norm_vjp"]})
+        assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == "", cells
 
 
 @pytest.mark.parametrize(
@@ -522,15 +534,15 @@ def test_what_stands_elsewhere_costs_nothing(cell):
 )
 def test_an_answer_may_be_debugged(line):
     imports = "import inspect, logging, sys, time, warnings\nimport IPython, tqdm"
-    code = f"def linear_vjp(g, x, w):\n    {line}\n    return g @ w"
-    assert said("linear_vjp", imports, code) == ""
+    code = f"def layer_norm_vjp(g, x, w):\n    {line}\n    return g @ w"
+    assert said("layer_norm_vjp", imports, code) == ""
 
 
 @pytest.mark.parametrize(
     "hides",
     [
         "exec(TEXT)",
-        "globals()['linear_vjp'] = TEXT",
+        "globals()['layer_norm_vjp'] = TEXT",
         "%run other.py",
         "run -mcheat",
         "!echo {exec(TEXT)}",
@@ -539,11 +551,13 @@ def test_an_answer_may_be_debugged(line):
     ],
 )
 def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
-    check = find_check("linear_vjp")[1]
-    for name in ("linear_vjp", "tool"):
+    check = find_check("layer_norm_vjp")[1]
+    for name in ("layer_norm_vjp", "tool"):
         written = LearnerSource([SETUP])
         written.add("def tool(g, w):\n    return g @ w", bound={1: ["tool"]})
-        written.add("def linear_vjp(g, x, w):\n    return tool(g, w)", bound={1: ["linear_vjp"]})
+        written.add(
+            "def layer_norm_vjp(g, x, w):\n    return tool(g, w)", bound={1: ["layer_norm_vjp"]}
+        )
         assert RuleReader(check, written).refusal(None) == ""
         written.add(f"y = 1\n{hides}", bound={1: ["y"], 2: [name]})
         told = RuleReader(check, written).refusal(None)
@@ -556,50 +570,50 @@ def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
 
 @pytest.mark.parametrize("module", ["utils.notebook.service", "helper"])
 def test_import_of_all_names_gives_no_builtin_that_the_module_does_not_have(module):
-    answer = "def linear_vjp(g, x, w):\n    return sum(reversed([g @ w]))"
+    answer = "def layer_norm_vjp(g, x, w):\n    return sum(reversed([g @ w]))"
     written = LearnerSource([SETUP, f"from {module} import *", answer])
-    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
+    assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == ""
     given = LearnerSource([SETUP, answer])
     given.add(f"from {module} import *", bound={1: ["reversed"]})
-    assert "`reversed`" in RuleReader(find_check("linear_vjp")[1], given).refusal(None)
+    assert "`reversed`" in RuleReader(find_check("layer_norm_vjp")[1], given).refusal(None)
 
 
 def test_what_a_cell_binds_by_a_call_that_declares_it_is_named():
     written = LearnerSource(["def set_up():\n    global tool\n    tool = len", GOOD])
     written.add("set_up()", bound={1: ["tool"]})
-    written.add("def linear_vjp(g, x, w):\n    return tool(g)", bound={1: ["linear_vjp"]})
-    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
+    written.add("def layer_norm_vjp(g, x, w):\n    return tool(g)", bound={1: ["layer_norm_vjp"]})
+    assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == ""
 
 
 def test_a_cell_whose_text_binds_a_name_in_another_line_does_not_cover_for_it():
-    cell = "def linear_vjp(g, x, w):\n    return g @ w\n\nexec('...')"
+    cell = "def layer_norm_vjp(g, x, w):\n    return g @ w\n\nexec('...')"
     for line, words in ((1, ""), (2, ""), (4, "without naming it")):
         written = LearnerSource()
-        written.add(cell, bound={1: ["linear_vjp"], line: ["linear_vjp"]})
-        assert words in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
+        written.add(cell, bound={1: ["layer_norm_vjp"], line: ["layer_norm_vjp"]})
+        assert words in RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None)
 
 
 def test_names_without_number_are_refused():
     written = LearnerSource()
     written.add("import torch\nfrom torch import *", bound={2: ["*"]})
     written.add(GOOD)
-    assert "too many names" in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
+    assert "too many names" in RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None)
 
 
 def test_what_replaced_a_librarys_own_is_refused_where_the_answer_uses_it():
     around = Surroundings(frozenset({"torch.exp", "torch.nn.Linear.forward", "math.prod"}))
     for code in ("torch.exp(x)", "x.exp()", "nn.Linear(2, 2)(x)", "nn.modules.linear.Linear"):
-        assert "something replaced it" in said("linear_vjp", code, around=around), code
+        assert "something replaced it" in said("layer_norm_vjp", code, around=around), code
     for code in ("torch.sum(x)", "nn.LayerNorm(2)(x)", "math.sqrt(2)"):
-        assert said("linear_vjp", code, around=around) == "", code
-    read = said("linear_vjp", "torch.exp = lambda x: x", "torch.exp(x)", around=around)
+        assert said("layer_norm_vjp", code, around=around) == "", code
+    read = said("layer_norm_vjp", "torch.exp = lambda x: x", "torch.exp(x)", around=around)
     assert read == ""  # a cell replaced it, and was read
     operators = Surroundings(frozenset({"torch.Tensor.__matmul__"}))
-    assert "`torch.Tensor.__matmul__`" in said("linear_vjp", "x @ x", around=operators)
+    assert "`torch.Tensor.__matmul__`" in said("layer_norm_vjp", "x @ x", around=operators)
     shown = Surroundings(frozenset({"torch.Tensor.__repr__"}))
-    assert said("linear_vjp", "x @ x", around=shown) == ""
+    assert said("layer_norm_vjp", "x @ x", around=shown) == ""
     record = Surroundings(frozenset({"grader.inside.rpc_server.OpRecorder.__torch_dispatch__"}))
-    assert "something replaced it" in said("linear_vjp", "x", around=record)
+    assert "something replaced it" in said("layer_norm_vjp", "x", around=record)
 
 
 MANY = " + ".join(f"g{n}" for n in range(200))
@@ -620,20 +634,20 @@ MANY = " + ".join(f"g{n}" for n in range(200))
 )
 def test_a_reader_of_much_ends_soon(cell):
     begun = time.process_time()
-    said("linear_vjp", "h = 1", cell, "(torch.a0, v599, t.exp)(x)")
+    said("layer_norm_vjp", "h = 1", cell, "(torch.a0, v599, t.exp)(x)")
     assert time.process_time() - begun < 10
 
 
 def test_a_reader_of_many_paths_gives_up_soon():
     lines = [f"if h: t = t.a{n}\nelse: t = t.b{n}" for n in range(40)]
     begun = time.process_time()
-    told = said("linear_vjp", "t = torch", "h = 1\n" + "\n".join(lines), "t.exp(x)")
+    told = said("layer_norm_vjp", "t = torch", "h = 1\n" + "\n".join(lines), "t.exp(x)")
     assert "which is defined in too many steps" in told
     assert time.process_time() - begun < 2
 
 
-WORK = "def linear_vjp(g, x, w): return x.backward()"
-GOOD = "def linear_vjp(g, x, w): return g @ w"
+WORK = "def layer_norm_vjp(g, x, w): return x.backward()"
+GOOD = "def layer_norm_vjp(g, x, w): return g @ w"
 
 
 @pytest.mark.parametrize(
@@ -645,37 +659,40 @@ GOOD = "def linear_vjp(g, x, w): return g @ w"
         f"for _ in []:\n    {GOOD}",
         f"import contextlib\nwith contextlib.suppress(Exception):\n    1 / 0\n    {GOOD}",
         f"match 1:\n    case 2:\n        {GOOD}",
-        f"def later():\n    global linear_vjp\n    {GOOD}",
+        f"def later():\n    global layer_norm_vjp\n    {GOOD}",
     ],
 )
 def test_a_decoy_that_did_not_run_replaces_nothing(decoy):
-    assert "uses `backward`" in said("linear_vjp", WORK, decoy)
-    assert "uses `backward`" in said("linear_vjp", f"{WORK}\n{decoy}")
+    assert "uses `backward`" in said("layer_norm_vjp", WORK, decoy)
+    assert "uses `backward`" in said("layer_norm_vjp", f"{WORK}\n{decoy}")
 
 
 def test_a_cell_that_did_not_end_may_not_have_defined_anything():
     written = LearnerSource([WORK])
     written.add(f"1 / 0\n{GOOD}", finished=False)
-    look = RuleReader(find_check("linear_vjp")[1], written)
+    look = RuleReader(find_check("layer_norm_vjp")[1], written)
     assert "uses `backward`" in look.refusal(None)
 
 
 def test_a_function_may_be_bound_anew_inside_another():
-    cells = [GOOD, "def sneak():\n    global linear_vjp\n    linear_vjp = torch.func.grad\nsneak()"]
-    assert "uses `grad`" in said("linear_vjp", *cells)
+    cells = [
+        GOOD,
+        "def sneak():\n    global layer_norm_vjp\n    layer_norm_vjp = torch.func.grad\nsneak()",
+    ]
+    assert "uses `grad`" in said("layer_norm_vjp", *cells)
 
 
 def test_one_line_for_ipython_does_not_hide_a_cell():
     for line in ("!ls", "%time 1", "files = !ls", "?print", "%timeit -n 1 print(1)"):
-        assert "uses `backward`" in said("linear_vjp", f"{line}\n{WORK}"), line
+        assert "uses `backward`" in said("layer_norm_vjp", f"{line}\n{WORK}"), line
     for line in ("%%time", "%%capture out", "%%timeit -n 1"):
-        assert "uses `backward`" in said("linear_vjp", f"{line}\n{WORK}"), line
-    assert "uses `grad`" in said("linear_vjp", GOOD, "%time linear_vjp = torch.func.grad")
+        assert "uses `backward`" in said("layer_norm_vjp", f"{line}\n{WORK}"), line
+    assert "uses `grad`" in said("layer_norm_vjp", GOOD, "%time layer_norm_vjp = torch.func.grad")
 
 
 def test_values_are_taken_when_the_cells_ran():
     kept = ["def tool(x): return torch.func.grad(x)", "J = tool(torch.exp)"]
-    assert "uses `grad`" in said("linear_vjp", *kept, "def tool(x): return x", "J @ x")
+    assert "uses `grad`" in said("layer_norm_vjp", *kept, "def tool(x): return x", "J @ x")
 
 
 # Forms of right answers that could be taken for something else: a name that stands for a tensor
@@ -729,22 +746,22 @@ BESIDE = {
 @pytest.mark.parametrize("body", HONEST.values(), ids=HONEST)
 def test_honest_answers_of_many_forms_keep_the_rules(body):
     lines = textwrap.indent(body, "    ")
-    cells = [NODE, f"def linear_vjp(grad_output, x, weight):\n{lines}"]
-    assert said("linear_vjp", *cells) == heard("linear_vjp", *cells) == ""
+    cells = [NODE, f"def layer_norm_vjp(grad_output, x, weight):\n{lines}"]
+    assert said("layer_norm_vjp", *cells) == heard("layer_norm_vjp", *cells) == ""
 
 
 @pytest.mark.parametrize("cell", BESIDE.values(), ids=BESIDE)
 def test_honest_cells_beside_an_answer_keep_the_rules(cell):
-    assert said("linear_vjp", cell, "(x, torch.exp(weight))") == ""
+    assert said("layer_norm_vjp", cell, "(x, torch.exp(weight))") == ""
 
 
 def test_a_chain_of_definitions_is_followed_to_its_end():
     steps = [f"def g{i}(x): return g{i + 1}(x)" for i in range(60)]
     chain = "\n".join([*steps, "def g60(x): return torch.func.grad(x)"])
-    assert "uses `grad`, in line 61: `torch.func.grad`" in said("linear_vjp", chain, "g0(x)")
+    assert "uses `grad`, in line 61: `torch.func.grad`" in said("layer_norm_vjp", chain, "g0(x)")
     depth = sys.getrecursionlimit()
     aliases = "\n".join(["g0 = torch", *(f"g{i + 1} = g{i}" for i in range(depth))])
-    told = said("linear_vjp", aliases, f"g{depth}.exp(x)")
+    told = said("layer_norm_vjp", aliases, f"g{depth}.exp(x)")
     assert "which is defined in too many steps" in told
 
 
@@ -752,14 +769,14 @@ def test_a_file_beside_the_notebook_is_not_read_where_an_answer_uses_it():
     around = Surroundings(own_files=frozenset({"helper", "colorsys"}))
     cells = "import helper, colorsys", "colorsys.rgb_to_hls(1, 1, 1)"
     assert "`colorsys.rgb_to_hls`, which is a file beside" in said(
-        "linear_vjp", *cells, around=around
+        "layer_norm_vjp", *cells, around=around
     )
-    assert said("linear_vjp", *cells) == ""
-    assert said("linear_vjp", cells[0], "x", around=around) == ""
+    assert said("layer_norm_vjp", *cells) == ""
+    assert said("layer_norm_vjp", cells[0], "x", around=around) == ""
 
 
 def test_an_answer_that_no_cell_defines_is_not_read():
-    told = said("linear_vjp", "y = 'linear_vjp'")
+    told = said("layer_norm_vjp", "y = 'layer_norm_vjp'")
     assert "no cell defines" in told
 
 
@@ -785,13 +802,13 @@ def test_what_comes_with_the_lab_is_trusted():
     written = LearnerSource()
     written.add("exec('x = 1')", given=True)
     written.add(GOOD)
-    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
+    assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == ""
     written = LearnerSource()
-    tool, answer = "tool = eval('len')", "def linear_vjp(g, x, w): return tool(g)"
+    tool, answer = "tool = eval('len')", "def layer_norm_vjp(g, x, w): return tool(g)"
     for given, words in ((True, ""), (False, "text as code")):
         written.add(tool, given=given)
         written.add(answer)
-        assert words in RuleReader(find_check("linear_vjp")[1], written).refusal(None)
+        assert words in RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None)
 
 
 @pytest.fixture
@@ -818,13 +835,13 @@ def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
 @pytest.mark.usefixtures("_pythons_own_depth")
 def test_what_is_too_deep_to_read_is_said():
     deep = "y = " + "not " * 100_000 + "x"
-    assert "a cell that is nested too deeply" in said("linear_vjp", deep, GOOD)
+    assert "a cell that is nested too deeply" in said("layer_norm_vjp", deep, GOOD)
     # from Python 3.13 on this much is read; then what it hides is told
-    assert said("linear_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", "y")
-    assert "nested too deeply" in said("linear_vjp", "not " * 2000 + "x")
+    assert said("layer_norm_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", "y")
+    assert "nested too deeply" in said("layer_norm_vjp", "not " * 2000 + "x")
     written = LearnerSource([GOOD])
     written.add(deep, finished=False)  # it could not be run either
-    assert RuleReader(find_check("linear_vjp")[1], written).refusal(None) == ""
+    assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == ""
 
 
 def names_refused(rule, source, name="Dropout"):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from utils.drivers.described import Described, asked
+from utils.views import stride_explorer
 
 FAR = 2**70
 
@@ -37,6 +38,10 @@ def test_as_strided_makes_another(wide, make):
         (lambda t: t[0], TypeError),
         (lambda t: t.numpy(), AttributeError),
         (lambda t: t.data_ptr(), AttributeError),
+        (
+            lambda t: stride_explorer(t, index=(0, 0)),
+            TypeError,
+        ),  # the course's own has tensors alone
         (lambda t: torch.empty_strided(t.shape, t.stride(), device="meta"), TypeError),
     ],
 )
