@@ -566,8 +566,6 @@ x, upstream = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
 y = torch.softmax(x, -1)
 theirs = torch.autograd.grad(y, x, upstream)[0]
 expect_close("softmax of a batch of sequences", softmax_vjp(upstream, y.detach()), theirs)
-passed = relu_vjp(torch.tensor([2**60 + 1, 3]), torch.tensor([0.5, -0.5]))
-expect_equal("relu, whole numbers", passed.tolist(), [2**60 + 1, 0])
 large = torch.tensor([2**53 + 1, 0, 1])  # float64 does not have the first number
 expect_equal("the formula of whole numbers", softmax_vjp(large, torch.tensor([1, 2, 0])).tolist(), [0, -(2**54) - 2, 0])
 

@@ -1,15 +1,19 @@
 """Lab 02, exercise 7: Two activations"""
 
+from dataclasses import replace
+
 import torch
 
 from utils.checks.exercise import Check, case
 
-from .shared import KINDS, SUMS, laid_out, whole
+from .shared import BY_HAND, KINDS, SUMS, laid_out, whole
 
 activations = Check(
     "activations",
     parts={"relu": 1, "relu at zero": 1, "softmax": 2},
     reads="Softmax: a Jacobian that nobody makes",
+    # of whole numbers autograd knows no softmax, so that part needs no rule
+    by_hand=replace(BY_HAND, parts=frozenset({"relu", "relu at zero"})),
     tolerance=SUMS,
 )
 
@@ -17,7 +21,8 @@ activations = Check(
 @activations.reference
 class _:
     def relu_vjp(grad_output, x):
-        return torch.where(x > 0, grad_output, torch.zeros_like(grad_output))
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(x.relu(), x, grad_output)[0]
 
     def softmax_vjp(grad_output, y):
         jacobian = torch.diag_embed(y) - y.unsqueeze(-1) * y.unsqueeze(-2)
@@ -36,11 +41,6 @@ def _(draw):
         yield case("relu at zero", upstream, zeros, of="relu_vjp", shown="x with 0 and -0 in it")
         y = torch.softmax(2 * x, -1)
         yield case("softmax", upstream, y, of="softmax_vjp")
-        # autograd and torch's own way back make floats of what arrives
-        upstream = draw.tensor(shape, torch.int64) * 2**58 + draw.tensor(shape, torch.int64)
-        yield case("relu", upstream, x, of="relu_vjp", shown="int64 gradients")
-        words = "int64 gradients, x with 0 and -0 in it"
-        yield case("relu at zero", upstream, zeros, of="relu_vjp", shown=words)
     tiny = torch.tensor([1e-30, -1e-30, 1e-7, -1e-7, 1e30, -1e30])
     yield case("relu", draw.tensor((6,)), tiny, of="relu_vjp", shown="x near 0, and far from it")
     for shape in ((), (9,), (0, 3), (2, 3, 4, 5)):
