@@ -10,7 +10,8 @@ The batch process, trusted, one at a time in a course folder
  2. submission.files         reads submitted/ within limits (.matching, .names: what is whose)
  3. batch.job                describes the work (Job) and what comes back (Result); what is graded
                              and unchanged is skipped
-    batch.pool, .cluster     send jobs to workers here, or through Dask
+    batch.pool, .cluster     send jobs to workers here, or through Dask; by batch.turns what takes
+                             long is graded after the others
 A worker, trusted, one job at a time
  4. batch.worker, .grading   grade a job within submission.bounds, by steps 5 and 6
     sandbox.warm_process     starts this worker's zygote; sandbox.stage says what sandboxes see

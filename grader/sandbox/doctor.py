@@ -21,6 +21,7 @@ from grader.phase_paths import ROOT
 from grader.sandbox.kernel import SandboxedKernel
 from grader.sandbox.limits import MIB, Limits
 from grader.sandbox.remedies import UNGROUPED, Obstacle, missing
+from grader.sandbox.scope import DELEGATE, in_scope, try_scope
 from grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 from utils.instruments.toolchain import cxx, inductor_lacks
 
@@ -143,8 +144,18 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     if cgroup.enter():
         print("memory: Linux itself keeps each sandbox to its limit, in a cgroup of its own")
     else:
-        print(f"memory: warning: {UNGROUPED.what}\n  what to do: {UNGROUPED.how}")
+        print(f"memory: warning: {UNGROUPED.what}\n  what to do: {_how_to_be_grouped()}")
     return 0 if kept else 1
+
+
+def _how_to_be_grouped() -> str:
+    """Try whether systemd makes a delegated cgroup here, and return how to grade in one."""
+    why = try_scope()
+    if not why:
+        grade = in_scope("python -m grader grade LAB")
+        return f"systemd makes such a group here, as was tried just now. Grade with: {grade}"
+    delegate = f" Where your systemd may not limit memory: {DELEGATE}." if os.geteuid() else ""
+    return f"{UNGROUPED.how}{delegate} It was tried just now: {why}"
 
 
 def install() -> None:

@@ -41,8 +41,9 @@ class Obstacle:
 UNGROUPED = Obstacle(
     "it is watched ten times a second, and Linux keeps no sandbox to its limit meanwhile, because "
     "the grader may not make cgroups (version 2) for memory",
-    "On a machine with systemd: systemd-run --user --scope -p Delegate=yes python -m grader grade "
-    "... (as root without --user). In a container, let it write to its own cgroup.",
+    "On a machine with systemd, grade in a scope: systemd-run --user --scope -p Delegate=yes "
+    "python -m grader grade LAB (as root without --user). In a container, let it write to its own "
+    "cgroup.",
 )
 
 

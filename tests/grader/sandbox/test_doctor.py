@@ -325,3 +325,62 @@ def test_files_that_cannot_be_written_are_said_and_none_is_left(
     with pytest.raises(CannotSandbox, match="too large.*run the same command again"):
         Warm()
     assert list(tmp_path.iterdir()) == []
+
+
+SYSTEMD = """#!{python}
+import os, sys
+open({log!r}, "a").write(" ".join(sys.argv[1:]) + "\\n")
+program = sys.argv[sys.argv.index("Delegate=yes") + 1:]
+{does}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "uid", "said"),
+    [
+        (
+            "sys.exit(0)",
+            1000,
+            "Grade with: systemd-run --user --scope --quiet --collect -p ",
+        ),
+        ("sys.exit(0)", 0, "Grade with: systemd-run --scope --quiet --collect -p Delegate=yes py"),
+        ("sys.exit('Failed to connect to bus')", 1000, "tried just now: Failed to connect to bus"),
+        ("sys.exit('Access denied')", 1000, "user@.service.d/delegate.conf"),
+        (
+            "os.execv(program[0], ['python', '-c', 'exit(1)'])",
+            0,
+            "a scope that may not limit memory",
+        ),
+    ],
+)
+def test_it_has_systemd_make_a_group_and_says_how_to_grade_in_one(
+    does: str,
+    uid: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a systemd-run that is made up; the last one runs the test, as the real one does."""
+    log, made = tmp_path / "log", tmp_path / "systemd-run"
+    made.write_text(SYSTEMD.format(python=sys.executable, log=str(log), does=does))
+    made.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(doctor, "problems", list)
+    monkeypatch.setattr(doctor.cgroup, "enter", lambda: None)
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    assert command.main(["doctor"]) == 0
+    assert said in capsys.readouterr().out
+    [asked] = log.read_text().splitlines()
+    assert asked.split()[: 1 + (uid > 0)] == (["--user"] if uid else []) + ["--scope"]
+    assert "-p Delegate=yes" in asked
+
+
+def test_without_systemd_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor, "problems", list)
+    monkeypatch.setattr(doctor.cgroup, "enter", lambda: None)
+    command.main(["doctor"])
+    assert "there is no systemd-run here" in capsys.readouterr().out
