@@ -37,7 +37,7 @@ def faults(check: Check, thing: Any, verdict: Verdict) -> list[str]:
                 if not right:
                     found.append(f"{part.name}: no case of its seed gives: {one.said}")
                 continue
-            cases = list(_cases(check, one, part.name))
+            cases = _cases(check, one, part.name)
             outcomes = [(c, play(check, InProcess(thing), c)) for c in cases]
             said = [
                 in_case(c, differing)
@@ -57,21 +57,22 @@ def faults(check: Check, thing: Any, verdict: Verdict) -> list[str]:
     return found
 
 
-def _cases(check: Check, one: Example, part: str) -> Iterator[Any]:
-    """Yield the cases whose lines an example has."""
+def _cases(check: Check, one: Example, part: str) -> list[Any]:
+    """Return the cases whose lines an example has, of the smallest size that has some."""
     code = _plain("\n".join((*one.before, one.call)))
-    for small in _small(check, one.seed):
-        if small.case.part == part and any(_plain(asked) in code for asked in small.asked):
-            yield small.case
+    for k in range(len(examples.REACHES)):
+        drawn = _small(check, one.seed, part, k)
+        if found := [c for c, asked in drawn if any(line in code for line in asked)]:
+            return found
+    return []
 
 
-@lru_cache(maxsize=4)
-def _small(check: Check, seed: str) -> list[Any]:
-    return [
-        small
-        for k, reach in enumerate(examples.REACHES)
-        for small in examples._shown(check, examples._small_cases(check, f"{seed}/{k}", reach))
-    ]
+@lru_cache(maxsize=64)
+def _small(check: Check, seed: str, part: str, k: int) -> list[Any]:
+    """Return the small cases of a part, of one size, each with its lines."""
+    drawn = examples._small_cases(check, f"{seed}/{k}", examples.REACHES[k])
+    shown = examples._shown(check, (c for c in drawn if c.part == part))
+    return [(small.case, list(map(_plain, small.asked))) for small in shown]
 
 
 def _in_words(check: Check, seed: str, part: str) -> Iterator[tuple[Any, Any]]:
