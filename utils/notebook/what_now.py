@@ -119,7 +119,7 @@ def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
     elif found:
         last = max(found, key=lambda one: one.at)
         which = f"your answer as it ran at {_moment(last.at).partition(', ')[2]}{_number(last)}"
-        said = f"Judged on {now}: {which}. After a change run its cell, then this one."
+        said = f"Judged on {now}: {which}. After a change, run both again."
         saved_anew = (
             _saved_anew(ran[one], answers[one], notebook) for one in answers if one in ran
         )

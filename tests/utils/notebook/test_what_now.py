@@ -68,7 +68,7 @@ def test_a_verdict_says_of_which_answer_it_is_and_when(notebook):
     assert re.search(
         r"Judged on \d+ \w+, [\d:]{8}: your answer as it ran at [\d:]{8} in \[7\]\.", said
     )
-    assert "After a change run its cell" in said
+    assert "After a change, run both again" in said
 
 
 def test_an_answer_that_was_saved_and_not_run_is_said(notebook):
