@@ -42,6 +42,8 @@ c.JupyterHub.services.append({{
     "command": {command!r},
     "cwd": {course!r},
 }})
+for service in c.JupyterHub.services:
+    service["timeout"] = {patience}  # seconds for its start, on a busy machine
 c.JupyterHub.load_roles[0]["scopes"].append("access:services!service=second")
 c.Spawner.server_token_scopes.append("access:services!service=second")
 c.JupyterHub.hub_port = {hub_port}
@@ -78,6 +80,7 @@ class Hub:
         self.of_second = f"http://127.0.0.1:{second}/services/second/"
         text = SECOND.format(
             sample=str(CONFIG),
+            patience=PATIENCE,
             port=second,
             command=serve,
             course=str(self.second),
