@@ -68,7 +68,8 @@ def show_verdict(name: str) -> None:
             raise
         print(
             f"{name} is a question in words, which no program judges. When you have written your "
-            f"answer, solution({name!r}) shows one to compare it with."
+            "answer, this shows one to compare it with:\n\n"
+            f"from utils.notebook.verdict import solution; solution({name!r})"
         )
         return
     shell = get_ipython()

@@ -72,7 +72,7 @@ show_check_command("01_tensors")
 # %% [markdown] tags=["needs-kernel"]
 # ## How far you are
 #
-# This reads your labs as you last saved them. What a notebook doesn't keep (which cells of a lesson you ran last, which drills you answered, which solutions you looked at) lies in `work/.progress`, on this machine alone; delete that folder, and it is forgotten. Nothing is sent. All points in a verdict are not a grade yet, but they are a good sign.
+# This reads your labs as you last saved them. What a notebook doesn't keep (which cells of a lesson you ran last, which drills you answered, which solutions you looked at) lies in `work/.progress`, on this machine alone; delete that folder, and it is forgotten. Nothing is sent. The points are those of verdicts; a person gives those of questions in words. All points in a verdict are not a grade yet, but they are a good sign.
 
 # %% tags=["needs-kernel"]
 show_progress()

@@ -20,7 +20,7 @@
 #
 # Some exercises say what your answer may not use. That holds for your function and all that it
 # calls; elsewhere in the notebook everything is allowed. What an answer uses is read from your
-# cells, and heard as they run, so code that hides it (`exec`, `globals()`, a file of your own that
+# cells, and observed as they run, so code that hides it (`exec`, `globals()`, a file of your own that
 # is imported) earns nothing there.
 #
 # Stuck? Each exercise holds two hints, folded away. The second says more than the first.

@@ -14,10 +14,9 @@
 # The rule of this lab: where a gradient is asked for, you derive it yourself, and your answers use
 # neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
 # nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
-# There are two exceptions: exercises 10 and 11 are about autograd itself, and may use it. (In
-# exercise 4 the rule is not asked, because autograd would save nothing there.) In the visible checks,
-# and in cells of your own, autograd tells you whether you derived a gradient right. All else of torch
-# is yours, unless an exercise says otherwise.
+# The rule does not hold in three exercises: 10 and 11 are about autograd itself, and in 4 autograd
+# would save you nothing. In the visible checks, and in cells of your own, autograd tells you whether
+# you derived a gradient right. All else of torch is yours, unless an exercise says otherwise.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would give, on new
 # cases each time. Your functions then meet shapes, memory layouts and *incoming gradients* that you
@@ -61,9 +60,9 @@ from utils.views import autograd_graph, backward_stepper, finite_difference_erro
 # derivative of L with respect to it: by how much L grows, for each unit that this node grows.
 #
 # Write `scalar_adjoints(a, b)`. It takes two numbers, of any sign, 0 too, and returns a dict with the
-# adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers. Plain arithmetic is enough, and
-# it is all that there is: some calls bring `Exact` numbers, which know `+`, `-`, `*`, `/` and `**`, and
-# have more digits than a float.
+# adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers. Plain arithmetic is enough.
+# Some calls bring `Exact` numbers: they have more digits than a float, and know only `+`, `-`, `*`,
+# `/` and `**`.
 #
 # <details><summary>Where do I begin?</summary>
 #
@@ -120,12 +119,13 @@ verify("scalar_adjoints", scalar_adjoints)
 # - `leaf(value)`, `add(i, j)`, `mul(i, j)` and `power(i, n)` (node `i` to a constant whole power `n`
 #   of 1 or more) each record a new node and return its number, an int;
 # - `value(i)` is the value of node `i`;
-# - `gradients(i)` is a list of numbers, one for **every** node recorded so far: the derivative of
-#   node `i` with respect to it, and 0.0 for a node that node `i` does not depend on.
+# - `gradients(i)` is a list with a float, or an `Exact` number, for **every** node recorded so far:
+#   the derivative of node `i` with respect to that one, and 0.0 where node `i` does not depend on it.
 #
-# The values are floats, or `Exact` numbers as in exercise 1; record them as they come, for `float(value)`
-# would lose digits. Values may be 0. Asking twice must give the same answer twice, and asking about another node that
-# node's own answer. More may be recorded after a question, and two tapes know nothing of each other.
+# The values are floats, or `Exact` numbers as in exercise 1; record them as they come, and calculate
+# with them as they are. A float would lose digits, and so would an array or a tensor of floats. Values
+# may be 0. Asking twice must give the same answer twice, and a question about another node must give
+# that node's own answer. More may be recorded after a question, and two tapes know nothing of each other.
 # The tapes here have a dozen nodes or so: don't worry about speed or depth.
 #
 # <details><summary>What must be written down for each node?</summary>
@@ -515,9 +515,9 @@ verify("linear_vjp", linear_vjp)
 # $$\frac{\partial y_i}{\partial x_j} = y_i\,(\delta_{ij} - y_j)$$
 #
 # so the Jacobian of a row of 600 has 360,000 entries. You don't need to build it: multiply the formula
-# by the incoming gradient, sum over i, and look at what is left. Only products and sums are left, so
-# your function is also asked with whole numbers: for an int64 `y`, which is no probability, and an
-# int64 `grad_output`, return the int64 tensor that the formula gives, exactly.
+# by the incoming gradient, sum over i, and look at what is left. Only products and sums are left, and
+# those exist for whole numbers, too. Some calls have an int64 `y` and an int64 `grad_output`: then
+# return the int64 tensor that the formula gives, exactly.
 #
 # <details><summary>How do I find out what PyTorch does at 0?</summary>
 #

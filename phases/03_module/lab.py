@@ -23,7 +23,7 @@
 # comes in may be transposed, sliced or expanded, of size 1 or empty; nothing of yours may change it.
 #
 # Where an exercise says what does not count, that holds for your answer and all that it calls. It
-# is read from your cells, and heard as they run, so code that hides it (`exec`, `globals()`, a file
+# is read from your cells, and observed as they run, so code that hides it (`exec`, `globals()`, a file
 # of your own that is imported) earns nothing there.
 #
 # Parts of an exercise earn their points separately. Each exercise holds two hints, folded away; the

@@ -453,8 +453,8 @@ def run_rows(kernel, out, *inputs):
     rows, columns = out.shape
     strides = [step for tensor in inputs for step in tensor.stride()]
     wide = tl.float64 if out.dtype == torch.float64 else tl.float32
-    block = triton.next_power_of_2(columns)
-    launch(kernel, (rows,), *inputs, out, columns, *strides, EPS, wide, block)
+    padded = triton.next_power_of_2(columns)
+    launch(kernel, (rows,), *inputs, out, columns, *strides, EPS, wide, padded)
     return out
 
 # %%

@@ -113,7 +113,9 @@ def test_what_to_do_now_stands_below_a_verdict_and_may_show_the_solution_opened(
 def test_a_question_in_words_is_not_judged_and_has_a_model_answer(notebook, capsys):
     show_verdict("why_scalar")
     assert notebook.shown == []
-    assert "solution('why_scalar') shows one to compare it with" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "which no program judges" in said
+    assert "from utils.notebook.verdict import solution; solution('why_scalar')" in said
     show_solution("why_scalar")
     assert "A model answer to <code>why_scalar</code>" in notebook.folded[0]
     with pytest.raises(LookupError, match="no check is named"):

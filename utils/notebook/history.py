@@ -55,8 +55,7 @@ def begin(info: Any) -> None:
     """Keep the text of a cell; IPython calls this before each cell."""
     cell = info.cell_id or f"without-id-{len(_cells)}"
     _cells.pop(cell, None)
-    count = getattr(get_ipython(), "execution_count", 0)
-    _cells[cell] = Ran(info.raw_cell, count=count, at=time.time())
+    _cells[cell] = Ran(info.raw_cell, at=time.time())
 
 
 def end(result: Any) -> None:
@@ -66,6 +65,7 @@ def end(result: Any) -> None:
     ids = _ids_in(get_ipython())
     ran = next(reversed(_cells.values()))
     ran.finished = bool(result.success)
+    ran.count = result.execution_count or 0
     ran.bound = frozenset(name for name, now in ids.items() if _ids.get(name) != now)
     _ids.clear()
     _ids.update(ids)

@@ -186,8 +186,8 @@ def _in_words(one: Exercise) -> str:
     if not one.words:
         return ""
     return (
-        f", a question in words. When you have written your answer, <code>solution({one.name!r})"
-        "</code> in a cell of your own shows one to compare it with"
+        f", a question in words. When you have written your answer, <code>{_call(one.name)}</code>"
+        " in a cell of your own shows one to compare it with."
     )
 
 
@@ -218,10 +218,14 @@ def _fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text.strip()}\n{fence}"
 
 
+def _call(name: str) -> str:
+    return f"from utils.notebook.verdict import solution; solution({name!r})"
+
+
 def _by_hand(name: str) -> str:
     return (
-        f"<code>solution({name!r})</code> in a cell of your own shows the worked solution, and "
-        "your progress says so."
+        f"<code>{_call(name)}</code> in a cell of your own shows the worked solution, and your "
+        "progress says so."
     )
 
 

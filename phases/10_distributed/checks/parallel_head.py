@@ -136,6 +136,8 @@ def _(draw):
     yield columns(large, [2, 1], scale=1500.0, tokens=1, targets=[0])
     yield columns(large, [3], scale=2000.0)
     yield columns(large, [2, 2, n], scale=1000.0, targets=[0, 1, 0])
+    # far from 0, and near each other: how often a rank counts shows in the loss
+    yield columns(large, [2, 3, n], scale=2.0, shift=-4000.0, targets=[0, 1, 0])
     yield columns(few, [30, 20], tokens=4, width=3, targets=[0, 29, 30, 49])
     yield columns(few, [8, 9, 10], tokens=2, width=n, targets=[8, 26])
     yield columns(few, [25, 25], tokens=1, width=2)

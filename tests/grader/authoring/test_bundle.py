@@ -41,18 +41,20 @@ def released(project):
 
 
 def test_the_list_of_files(released):
-    assert sorted(learner_files(released.root)) == [
-        "LICENSE",
-        "README.md",
-        "benchmarks/records/nvidia-h200/clocks.json",
-        "environment.yml",
-        *COPIES,
-        "lock/packages.txt",
-        "notebooks/01_rows.ipynb",
-        "pyproject.toml",
-        RELEASE,
-        "utils/__init__.py",
-    ]
+    assert sorted(learner_files(released.root)) == sorted(
+        [
+            "LICENSE",
+            "README.md",
+            "benchmarks/records/nvidia-h200/clocks.json",
+            "environment.yml",
+            *COPIES,
+            "lock/packages.txt",
+            "notebooks/01_rows.ipynb",
+            "pyproject.toml",
+            RELEASE,
+            "utils/__init__.py",
+        ]
+    )
 
 
 def test_no_answer_is_inside(released):

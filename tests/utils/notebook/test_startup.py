@@ -9,6 +9,7 @@ import pytest
 
 from grader.phase_paths import ROOT
 from tests.live_kernel import live_kernel, run_cell
+from utils.notebook.audience import NBGRADER
 from utils.notebook.course import NOTEBOOK
 
 CONFIG = ROOT / "grader" / "jupyter" / "jupyter_server_config.py"
@@ -29,6 +30,7 @@ def test_a_kernel_that_has_run_nothing_says_what_to_run(monkeypatch):
     notebook = ROOT / "release" / "02_autograd" / "02_autograd.ipynb"
     monkeypatch.setenv("PYTHONSTARTUP", str(STARTUP))
     monkeypatch.setenv(NOTEBOOK, str(notebook))
+    monkeypatch.delenv(NBGRADER, raising=False)  # a test that grades may have left it behind
     with live_kernel() as (_, client):
         shown, ended = run_cell(client, 'check("unbroadcast")')
         assert shown == []
