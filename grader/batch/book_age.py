@@ -19,7 +19,6 @@ from sqlalchemy.orm import Session
 from grader.course import Course
 from grader.run_record import RunRecord
 from grader.submission.names import printable
-from grader.whole_file import write_whole
 
 FILE = ".recorded"
 MOST_NAMED = 5
@@ -80,8 +79,12 @@ def write_count(course: Course, count: Count) -> None:
 
     Where that fails, the file has a smaller count, which accuses no gradebook.
     """
+    # always the same name, as one run records at a time: what a killed one left is overwritten
+    fresh = _file(course).with_name(f"{FILE}.new")
     with suppress(OSError):
-        write_whole(_file(course), f"{count.book} {count.recorded}\n".encode())
+        fresh.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(f"{count.book} {count.recorded}\n", encoding="ascii")
+        fresh.replace(_file(course))
         course.share(_file(course))
 
 
