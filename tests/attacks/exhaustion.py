@@ -362,7 +362,7 @@ def names_a_socket_in_lines(work: Work) -> None:
     )
 
 
-@attack(costs=ALL, tells="could not be measured", dangerous=True, cell_seconds=60)
+@attack(costs=ALL, tells="could not be measured|MiB of memory", dangerous=True, cell_seconds=60)
 def hides_its_memory_behind_windows(work: Work) -> None:
     """Maps the same pages over and over, so that nobody can add up in time what is its own."""
     work.first(

@@ -12,6 +12,7 @@ import pytest
 from grader.inside import linux, zygote
 from grader.inside.bubblewrap import SandboxLost
 from grader.inside.zygote import Zygote
+from tests.grader.sandbox.inmate import descriptors
 
 
 @pytest.fixture
@@ -46,10 +47,10 @@ def test_a_kernel_that_reports_no_json_is_ended(word, ours, buries, monkeypatch,
         os._exit(0)
 
     monkeypatch.setattr(ours, "_join", joins)
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = descriptors()
     with pytest.raises(SandboxLost):
         ours._fork(None, {})
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert descriptors() == before
     assert not Path("/proc", kernels.read_text()).exists()
 
 

@@ -18,7 +18,7 @@ from grader.phase_paths import ROOT
 from grader.sandbox import Limits
 from grader.sandbox.stage import SHOWN, environment_folders
 from grader.sandbox.warm_process import environment, own_users, warm
-from tests.grader.sandbox.inmate import Inmate, build_at
+from tests.grader.sandbox.inmate import Inmate, build_at, descriptors
 
 pytestmark = pytest.mark.slow(6)
 
@@ -493,7 +493,7 @@ def test_a_keeper_that_says_nothing_of_use_leaves_nothing(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(bubblewrap, "SECONDS_TO_BUILD", 3)
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = descriptors()
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # as the zygote is, which must bury what it left
     try:
         with pytest.raises(SandboxError, match=why) as found:
@@ -501,7 +501,7 @@ def test_a_keeper_that_says_nothing_of_use_leaves_nothing(
     finally:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 0)
     assert not isinstance(found.value, SandboxLost)
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert descriptors() == before
     for name in ("keeper", "child"):
         assert not Path("/proc", (tmp_path / name).read_text()).exists(), name
 
