@@ -1,6 +1,6 @@
 # Two images. The first is for learners on a JupyterHub, with the archive and nothing of the project; TEACHING.md
 # ("On a JupyterHub: two installs") says how it is used. JUPYTERHUB is the hub's own version.
-#     python -m grader bundle
+#     python -m hood bundle
 #     docker build --target learner --build-arg JUPYTERHUB=6.1.1 --tag open-the-hood-learner --file Dockerfile dist
 # Not tried with Docker yet: its steps were run in a fresh folder, up to a server without a hub.
 FROM debian:trixie-slim AS learner
@@ -14,13 +14,13 @@ RUN cd /opt && python3 -m venv learner && python3 -m zipfile -e open-the-hood.zi
     && learner/bin/pip install --no-cache-dir \
         -r open-the-hood/lock/torch-cpu.txt -r open-the-hood/lock/packages.txt \
     && learner/bin/pip install --no-cache-dir "jupyterhub==$JUPYTERHUB" \
-    && cd open-the-hood && ../learner/bin/python -m grader.answers
+    && cd open-the-hood && ../learner/bin/python -m hood.learner.answers
 USER learner
 ENV PATH=/opt/learner/bin:$PATH PYTHONPATH=/home/learner/open-the-hood
-ENV JUPYTER_CONFIG_PATH=/home/learner/open-the-hood/grader/jupyter
+ENV JUPYTER_CONFIG_PATH=/home/learner/open-the-hood/hood/learner/jupyter
 WORKDIR /home/learner
 # What is new in the archive comes into the learner's copies; their answers stay.
-CMD ["sh", "-c", "python -m zipfile -e /opt/open-the-hood.zip . && (cd open-the-hood && python -m grader.work); exec jupyterhub-singleuser"]
+CMD ["sh", "-c", "python -m zipfile -e /opt/open-the-hood.zip . && (cd open-the-hood && python -m hood.learner.work); exec jupyterhub-singleuser"]
 
 # The second is a machine for learning and grading: Debian with what `make` does not install by itself. The course is not in it;
 # it is mounted, so that work, grades and .venv stay in its folder:
@@ -29,7 +29,7 @@ CMD ["sh", "-c", "python -m zipfile -e /opt/open-the-hood.zip . && (cd open-the-
 #         --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined \
 #         open-the-hood make lab
 # The three options let bubblewrap make sandboxes, in which grading runs learners' code; `make lab` needs none.
-# `python -m grader doctor` says whether they suffice. Not tried with Docker yet: these steps, `make demo`, `doctor`
+# `python -m hood doctor` says whether they suffice. Not tried with Docker yet: these steps, `make demo`, `doctor`
 # and `make lab` were run on a fresh Debian 13, as this user.
 FROM debian:trixie-slim AS course
 RUN apt-get update \

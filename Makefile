@@ -66,13 +66,13 @@ help:
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
 
 demo: build tools
-	@$(RUN) python -m grader demo $(LAB)
+	@$(RUN) python -m hood demo $(LAB)
 
 # Learners' code runs in sandboxes that bubblewrap builds, and torch.compile needs a C++ compiler and
 # Python.h; where apt may install them, it does. Without a compiler the rest goes on, and that is said.
 tools: $(STAMP)
 	@{ command -v bwrap && $(RUN) python -m utils.instruments.toolchain; } >/dev/null || \
-	  $(RUN) python -m grader doctor --install
+	  $(RUN) python -m hood doctor --install
 
 check: WORKERS = $(CORES)
 # Whole classes take longer than any test should that hangs. At its end both commands, on fresh machines.
@@ -90,35 +90,35 @@ types: $(STAMP)
 	@$(RUN) mypy
 
 built: $(STAMP)
-	@$(RUN) python -m grader build --check
+	@$(RUN) python -m hood build --check
 
-# Learners have no use for nbgrader's menu, its Validate button and its sidebar: grader/jupyter leaves
+# Learners have no use for nbgrader's menu, its Validate button and its sidebar: hood/learner/jupyter leaves
 # them out.
 # JupyterLab drops the style of outputs that nobody has trusted; figures would be white in its dark theme.
 # It opens, too, where a copy could not be brought up to date: that was told.
 lab: $(STAMP)
-	@$(RUN) python -m grader work || true
+	@$(RUN) python -m hood work || true
 	@$(RUN) jupyter trust work/start.ipynb work/lesson_*.ipynb >/dev/null
 	@$(OPEN_LOG)
-	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/jupyter:$$JUPYTER_CONFIG_PATH" \
+	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/hood/learner/jupyter:$$JUPYTER_CONFIG_PATH" \
 	  $(JUPYTERLAB) --LabApp.default_url=/lab/tree/work/start.ipynb
 
 # The pages for marking answers in words, in its menu and below /marking, are for those who teach alone.
 # Otherwise they have what learners have, and nbgrader's menu back.
 teach: $(STAMP)
 	@$(OPEN_LOG)
-	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/grader/marking/jupyter:$(CURDIR)/grader/jupyter:$$JUPYTER_CONFIG_PATH" \
+	@$(RUN) JUPYTER_CONFIG_PATH="$(CURDIR)/hood/classroom/marking/jupyter:$(CURDIR)/hood/learner/jupyter:$$JUPYTER_CONFIG_PATH" \
 	  $(JUPYTERLAB)
 
 # A JupyterHub with the service that gives verdicts, and learners' servers without checks, to try.
 hub: $(STAMP)
-	@$(RUN) python -m grader.service.hub
+	@$(RUN) python -m hood.classroom.service.hub
 
 build: $(STAMP)
-	@$(RUN) python -m grader build
+	@$(RUN) python -m hood build
 
 site: $(STAMP)
-	@$(RUN) python -m grader site
+	@$(RUN) python -m hood site
 
 bench: $(STAMP)
 	@$(RUN) python -m benchmarks.grading
@@ -127,7 +127,7 @@ bench: $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	find phases utils grader tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find phases utils hood tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # CONTRIBUTING.md says what to run then.
 lock:

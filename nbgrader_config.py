@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-# `grader` is imported from here, installed or not.
+# `hood` is imported from here, installed or not.
 sys.path.insert(0, str(ROOT))
 # `nbgrader db upgrade` calls `alembic` by name, and an environment that was not activated is not on
 # PATH.
@@ -29,16 +29,19 @@ c.Exchange.root = str(exchange)
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
 try:
-    from grader.course import find_version_here
-    from grader.results.coursefile.reading import course_id
-    from grader.submission.nbgrader_guard import guard
+    from hood.classroom.collecting.nbgrader_guard import guard
+    from hood.classroom.rules.reading import course_id
+    from hood.grader.course import find_version_here
 
     find_version_here()
     guard()
     of_class = course_id(ROOT)  # `course: {id: ...}` in course.yml
 except Exception as error:
     # Any other exception would be logged, and nbgrader would go on without these settings.
-    if not isinstance(error, ModuleNotFoundError) or error.name not in ("grader", "grader.course"):
+    if not isinstance(error, ModuleNotFoundError) or error.name not in (
+        "hood",
+        "hood.grader.course",
+    ):
         raise SystemExit(
             f"nbgrader stops, because the grader in {ROOT} can't be used by {sys.executable}: "
             f"{type(error).__name__}: {error}. Without the grader, nbgrader's own commands would "
@@ -48,12 +51,12 @@ except Exception as error:
 else:
     if of_class:
         c.CourseDirectory.course_id = of_class
-    c.ExchangeFactory.collect = "grader.exchange.Collect"
-    c.ExchangeFactory.release_assignment = "grader.exchange.ReleaseAssignment"
-    c.ExchangeFactory.release_feedback = "grader.exchange.ReleaseFeedback"
-    c.ExportApp.plugin_class = "grader.results.export.Export"
-    c.ZipCollectApp.extractor_plugin = "grader.submission.zip_collect.CarefulExtractor"
-    c.ZipCollectApp.collector_plugin = "grader.submission.zip_collect.CarefulCollector"
+    c.ExchangeFactory.collect = "hood.classroom.collecting.exchange.Collect"
+    c.ExchangeFactory.release_assignment = "hood.classroom.collecting.exchange.ReleaseAssignment"
+    c.ExchangeFactory.release_feedback = "hood.classroom.collecting.exchange.ReleaseFeedback"
+    c.ExportApp.plugin_class = "hood.classroom.export.Export"
+    c.ZipCollectApp.extractor_plugin = "hood.classroom.collecting.zip_collect.CarefulExtractor"
+    c.ZipCollectApp.collector_plugin = "hood.classroom.collecting.zip_collect.CarefulCollector"
 
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
@@ -73,26 +76,27 @@ c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.ClearMarkScheme",
     "nbgrader.preprocessors.ComputeChecksums",
     "nbgrader.preprocessors.CheckCellMetadata",
-    "grader.preprocessors.Release",
+    "hood.authoring.release_step.Release",
 ]
 
 # The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission,
 # so that a copied, deleted or damaged cell costs its learner a clear message and the class nothing,
 # and it writes to the gradebook. So nbgrader's own steps for that are not among these.
-c.Autograde.exporter_class = "grader.preprocessors.SubmissionExporter"
-c.Autograde.sanitize_preprocessors = ["grader.preprocessors.Sanitize"]
+c.Autograde.exporter_class = "hood.classroom.recording.exporter.SubmissionExporter"
+c.Autograde.sanitize_preprocessors = ["hood.grader.cleaning.sanitize.Sanitize"]
 c.Autograde.autograde_preprocessors = [
-    "grader.preprocessors.Execute",  # seed, time limits, verdicts; stderr costs nothing
+    "hood.grader.execution.execute.Execute",  # seed, time limits, verdicts; stderr costs nothing
     "nbgrader.preprocessors.LimitOutput",
-    "grader.preprocessors.Sanitize",  # formgrader and feedback show what learners' code displays
+    # formgrader and feedback show what learners' code displays
+    "hood.grader.cleaning.sanitize.Sanitize",
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 
 # Seconds for a cell, in `validate` and where a lab says nothing: a first torch.compile takes ten.
 c.Execute.timeout = 120
 
-c.GenerateFeedback.exporter_class = "grader.preprocessors.FeedbackExporter"
+c.GenerateFeedback.exporter_class = "hood.classroom.feedback.exporter.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
-    "grader.preprocessors.GetGrades",  # says what has no mark yet, and what came late
-    "grader.preprocessors.CleanFeedback",  # no hidden test, rubric or path
+    "hood.classroom.feedback.grades.GetGrades",  # says what has no mark yet, and what came late
+    "hood.classroom.feedback.feedback.CleanFeedback",  # no hidden test, rubric or path
 ]

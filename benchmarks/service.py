@@ -32,8 +32,8 @@ from typing import Any
 
 import nbformat
 
-from grader.phase_paths import ROOT, environment_with
-from grader.service.people import OfFile
+from hood.classroom.service.people import OfFile
+from hood.phase_paths import ROOT, environment_with
 
 LAB = "01_tensors"
 MINUTE = 60.0
@@ -146,13 +146,13 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
         root = Path(folder, "course")
         root.mkdir()
-        for name in ("source", "release", "phases", "grader", "utils", "nbgrader_config.py"):
+        for name in ("source", "release", "phases", "hood", "utils", "nbgrader_config.py"):
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
             copy(ROOT / name, root / name)
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.close()
-        serve = [sys.executable, "-m", "grader", "serve", "--port", str(port)]
+        serve = [sys.executable, "-m", "hood", "serve", "--port", str(port)]
         service = subprocess.Popen(
             [*serve, "--workers", str(args.workers), "--teachers", TEACHER],
             cwd=root,

@@ -31,9 +31,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Inductor would start a pool of processes in each worker that compiles, and compile in one of them.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
-import grader  # before nbformat, which then imports a second faster, see grader  # noqa: F401
-from grader.inside.long_lived import long_lived
-from grader.phase_paths import ROOT
+import hood  # before nbformat, which then imports a second faster, see hood  # noqa: F401
+from hood.grader.inside.long_lived import long_lived
+from hood.phase_paths import ROOT
 from utils.instruments.toolchain import inductor_lacks
 
 MANY_SEEDS = 20

@@ -7,7 +7,7 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient as KernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from grader.phase_paths import ROOT
+from hood.phase_paths import ROOT
 
 
 @contextmanager

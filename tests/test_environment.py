@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "lock").glob("*.txt")}
-OURS = ("utils", "grader", "phases", "tests", "benchmarks", "lock")
+OURS = ("utils", "hood", "phases", "tests", "benchmarks", "lock")
 SHARED = ("packages", "extras")
 BUILDS = ("torch-cuda", "torch-cpu")
 SYSTEMS = (

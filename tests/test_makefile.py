@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from grader.phase_paths import ROOT
+from hood.phase_paths import ROOT
 
 WHEEL = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 CPU, CUDA = "-r lock/torch-cpu.txt", "-r lock/torch-cuda.txt"

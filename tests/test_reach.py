@@ -11,8 +11,8 @@ from mypy.main import process_options
 from setuptools import Distribution
 from setuptools.config.pyprojecttoml import apply_configuration
 
-from grader.authoring.bundle import learner_files
-from grader.phase_paths import ROOT
+from hood.authoring.bundle import learner_files
+from hood.phase_paths import ROOT
 
 # Of the text of notebooks and of answers the format is their author's.
 UNFORMATTED = re.compile(r"phases/|tests/phases/bank_")
@@ -56,7 +56,7 @@ def test_ruff_reads_every_python_file(tmp_path):
 def test_mypy_reads_every_file_of_the_grader_and_of_utils(monkeypatch):
     monkeypatch.chdir(ROOT)
     sources, _ = process_options([])
-    assert {source.path for source in sources} == python(tracked("grader", "utils"))
+    assert {source.path for source in sources} == python(tracked("hood", "utils"))
 
 
 def test_no_test_stands_where_pytest_does_not_look():
@@ -83,7 +83,7 @@ def test_an_installed_copy_has_every_module_and_all_data(monkeypatch):
     found |= {
         Path(folder, name).as_posix() for _, folder, _, names in build.data_files for name in names
     }
-    assert tracked("grader", "utils", "benchmarks") - found == set()
+    assert tracked("hood", "utils", "benchmarks") - found == set()
 
 
 @pytest.mark.slow(2)

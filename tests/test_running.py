@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 
 import pytest
 
-from grader.phase_paths import ROOT
+from hood.phase_paths import ROOT
 from tests.conftest import ByGroup, nearness
 
 
@@ -26,9 +26,15 @@ def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
 @pytest.mark.parametrize(
     ("path", "nearest"),
     [
-        ("grader/batch/command.py", "tests/grader/batch/test_command.py::test_a"),
-        ("tests/grader/batch/test_command.py", "tests/grader/batch/test_command.py::test_a"),
-        ("grader/batch/job.py", "tests/grader/batch/test_command.py::test_a"),
+        (
+            "hood/classroom/recording/command.py",
+            "tests/hood/classroom/recording/test_command.py::test_a",
+        ),
+        (
+            "tests/hood/classroom/recording/test_command.py",
+            "tests/hood/classroom/recording/test_command.py::test_a",
+        ),
+        ("hood/grader/batch/job.py", "tests/hood/classroom/recording/test_command.py::test_a"),
         ("phases/07_training/answers/fit.toml", "tests/phases/test_checks.py::t[07_training: fit]"),
         ("release/07_training/07_training.ipynb", "tests/phases/test_checks.py::t[07_training: x]"),
         ("utils/notebook/course.py", "tests/utils/notebook/test_course.py::test_a"),
@@ -36,9 +42,9 @@ def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
 )
 def test_check_begins_with_what_is_nearest_to_a_change(path, nearest):
     tests = [
-        "tests/grader/test_course.py::test_a",
-        "tests/grader/batch/test_command.py::test_a",
-        "tests/grader/judging/test_judge.py::test_a",
+        "tests/hood/grader/test_course.py::test_a",
+        "tests/hood/classroom/recording/test_command.py::test_a",
+        "tests/hood/judge/test_judge.py::test_a",
         "tests/utils/notebook/test_course.py::test_a",
         "tests/phases/test_checks.py::t[01_tensors: byte_offset]",
         "tests/phases/test_checks.py::t[07_training: x]",

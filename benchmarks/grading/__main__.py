@@ -26,8 +26,8 @@ from rich.console import Console
 
 from benchmarks.grading.measure import Plan, lab_figures, large_classes
 from benchmarks.grading.show import show
-from grader import UserError
-from grader.phase_paths import ROOT, choose
+from hood import UserError
+from hood.phase_paths import ROOT, choose
 
 LABS = ["00_hello", "01_tensors"]  # a lab of two exercises, and one of ten
 COMPILED = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"

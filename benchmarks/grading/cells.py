@@ -13,9 +13,9 @@ import nbformat
 from jupyter_client.asynchronous import AsyncKernelClient
 
 from benchmarks.grading.course import Course
-from grader.authoring.execute import this_python
-from grader.submission.rebuild import rebuild
-from grader.verify import SEED_VARIABLE
+from hood.authoring.execute import this_python
+from hood.grader.submission.rebuild import rebuild
+from hood.judge.verify import SEED_VARIABLE
 from utils.notebook.audience import TEXT_ONLY
 
 CPU = "__import__('time').process_time()"

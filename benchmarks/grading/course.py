@@ -10,13 +10,13 @@ from pathlib import Path
 
 import nbformat
 
-from grader.authoring.notebook import to_notebook
-from grader.authoring.text import parse
-from grader.course import enter_lab
-from grader.phase_paths import ROOT
-from grader.proof.sample_class import load_lab, make_class
+from hood.authoring.notebook import to_notebook
+from hood.authoring.proof.sample_class import load_lab, make_class
+from hood.authoring.text import parse
+from hood.grader.course import enter_lab
+from hood.phase_paths import ROOT
 
-PACKAGES = ("grader", "utils", "benchmarks")
+PACKAGES = ("hood", "utils", "benchmarks")
 # Nothing of ours but `verify`, which the hidden cells call in the learner's own kernel. The time
 # limit is not stock: torch.compile may take longer than nbgrader's 30 s.
 STOCK = """\

@@ -23,7 +23,7 @@ class Plan:
     """How many submissions a run has; from the first and the second, both from a cold start, the
     cost of one more follows.
 
-    plain: stock nbgrader; nbgrader: with our settings; batch: `python -m grader grade` with one
+    plain: stock nbgrader; nbgrader: with our settings; batch: `python -m hood grade` with one
     worker; two: with two;
     alone: submissions whose cells are timed alone; kernels: how many are kept at once
     """
@@ -58,8 +58,8 @@ def lab_figures(where: Path, phase: Path, plan: Plan, console: Console) -> dict[
 
     measure("plain nbgrader", stock, autograde, plan.plain)
     measure("nbgrader, our settings", ours, autograde, plan.nbgrader)
-    measure("grader grade, 1 worker", ours, grade, plan.batch)
-    measure("grader grade, 2 workers", ours, lambda course, n: grade(course, n, 2), plan.two)
+    measure("hood grade, 1 worker", ours, grade, plan.batch)
+    measure("hood grade, 2 workers", ours, lambda course, n: grade(course, n, 2), plan.two)
     with console.status(f"{phase.name}: the cells alone, and memory"):
         pure = pure_time(ours, work[: plan.alone], pictures=False)
         drawn = pure_time(ours, work[: plan.alone], pictures=True)

@@ -9,9 +9,9 @@ from statistics import mean
 
 import nbformat
 
-from grader.judging.graded_cell import split_hidden
-from grader.sandbox import SandboxedKernel
-from grader.sandbox.warm_process import shut_down, warm
+from hood.grader.execution.graded_cell import split_hidden
+from hood.grader.sandbox import SandboxedKernel
+from hood.grader.sandbox.warm_process import shut_down, warm
 
 
 def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:

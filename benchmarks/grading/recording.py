@@ -25,7 +25,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from benchmarks.grading.course import Course
-from grader.preprocessors import Execute
+from hood.grader.execution.execute import Execute
 
 RECORDED = "OPEN_THE_HOOD_RECORDED"  # where the graded notebook lies
 CONFIG = """
@@ -121,8 +121,8 @@ def recording(course: Course, size: int, letter: str, recorded: Path, count: int
 
 def main(lab: str, letter: str) -> None:
     """Grade the new ones with the real command; print what each step cost, in seconds, as JSON."""
-    from grader.__main__ import main as grader
-    from grader.batch.writer import Writer
+    from hood.__main__ import main as grader
+    from hood.classroom.recording.writer import Writer
 
     took: list[float] = []
     really = Writer.record

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.grading.course import Course
-from grader.inside import linux
+from hood.grader.inside import linux
 
 PATIENCE = 30.0  # seconds for what a command left behind to end
 
@@ -49,8 +49,8 @@ def autograde(course: Course, count: int) -> Run:
 
 
 def grade(course: Course, count: int, workers: int = 1) -> Run:
-    """`python -m grader grade` on the same."""
-    return _run(course, ["-m", "grader", "grade", course.lab, f"--workers={workers}"], count)
+    """`python -m hood grade` on the same."""
+    return _run(course, ["-m", "hood", "grade", course.lab, f"--workers={workers}"], count)
 
 
 def _run(course: Course, words: list[str], count: int) -> Run:

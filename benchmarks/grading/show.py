@@ -72,7 +72,7 @@ def _aims(console: Console, lab: dict[str, Any]) -> None:
         f"{1e3 * drawn['seconds']:.0f} / {1e3 * drawn['cpu']:.0f}",
         "",
     )
-    for name, found in ((PLAIN, more), ("grader grade", batch)):
+    for name, found in ((PLAIN, more), ("hood grade", batch)):
         own = drawn if name == PLAIN else pure
         over = 1e3 * (found.seconds / found.count - own["seconds"])
         over_cpu = 1e3 * (found.cpu / found.count - own["cpu"])

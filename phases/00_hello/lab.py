@@ -145,7 +145,7 @@ verify("masked_block", masked_block)
 # run
 #
 # ```
-# python -m grader check 00_hello
+# python -m hood check 00_hello
 # ```
 #
 # The report tells you, part by part, what earned its point. Where something did not, it tells you

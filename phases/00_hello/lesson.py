@@ -386,7 +386,7 @@ except NameError as error:
 # So before you hand anything in: *Kernel → Restart Kernel and Run All Cells*. What passes there will pass anywhere. In a lab, the *Validate* button at the top does it for you in a kernel of its own, and lists the graded cells whose own example fails. (The checks above them it runs and doesn't list: look at those yourself.) Then save, and submit the way your class does. Where you have the checks, a terminal in the course's folder grades the whole lab as your class would:
 #
 # ```
-# python -m grader check 00_hello
+# python -m hood check 00_hello
 # ```
 #
 # Handing in half a lab is fine. Each part earns its points separately, and a stub that still raises `NotImplementedError` costs its own points and nobody else's.

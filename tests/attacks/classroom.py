@@ -1,4 +1,4 @@
-"""Grade a class of honest and hostile learners together, with ``python -m grader grade``."""
+"""Grade a class of honest and hostile learners together, with ``python -m hood grade``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell
 
-from grader.batch import command
-from grader.course import open_course
+from hood.classroom.recording import command
+from hood.grader.course import open_course
 from tests.attacks.catalogue import FAMILIES, Attack, every_attack
 from tests.attacks.ground import COURSE, LAB, MARK, judging, released, source_notebook
 from tests.attacks.work import Host, Work, lazy
-from tests.grader.batch.running import grade, marks, rows, run
-from tests.grader.batch.small import Here, enter
-from tests.grader.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
+from tests.hood.classroom.recording.running import grade, marks, rows, run
+from tests.hood.classroom.recording.small import Here, enter
+from tests.hood.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
 
 RIGHT = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 # Part of the class has only the first exercise right.

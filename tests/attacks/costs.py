@@ -43,7 +43,8 @@ LISTS = "'[' + '[],' * ((1 << 24) // 3 - 100) + '[]]'"
 OBJECTS = "'[' + '{\"\":0},' * ((1 << 24) // 7 - 100) + '0]'"
 DIGITS = "'[' + ','.join(['9' * 4300] * 3800) + ']'"
 CONFIG = (
-    '\'{"config": ["utils.checks.compare", "Tolerance", {"rtol": [[]], "atol": 0, "reason": ""}]}\''
+    '\'{"config": ["hood.judge.checks.compare", "Tolerance", '
+    '{"rtol": [[]], "atol": 0, "reason": ""}]}\''
 )
 
 
@@ -101,7 +102,7 @@ def sends_millions_of_empty_lists(work: Work) -> None:
     """Sends 8 MiB of empty lists past the kernel, as a message about a display."""
     work.first(
         """
-        from grader.inside import messages
+        from hood.grader.inside import messages
         head = b'{"kind": "display_data", "cell": "", "metadata": {}, "data": {"a": ['
         for packet in messages.packets(head + b"[]," * 2_700_000 + b"0]}}"):
             get_ipython().sender.end.send(packet)

@@ -214,8 +214,8 @@ def writes_to_the_machine(work: Work) -> None:
     """Writes to the Python environment, to /proc/sys, to cgroups, to the grader's files."""
     work.first(
         f"""
-        import os, sys, torch, grader.inside.rpc_server, utils
-        for path in (torch.__file__, grader.inside.rpc_server.__file__, utils.__file__,
+        import os, sys, torch, hood.judge.connection.rpc_server, utils
+        for path in (torch.__file__, hood.judge.connection.rpc_server.__file__, utils.__file__,
                      sys.executable,
                      "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/fs/cgroup/x",
                      "/usr/bin/hood-loot", "/etc/passwd", "{work.host.course}/gradebook.db",

@@ -19,10 +19,10 @@ TRACE = "open('/tmp/hood-loot', 'w').write('ran')\n"
 
 @attack()
 def has_modules_of_the_same_name(work: Work) -> None:
-    """Brings torch.py, numpy.py, utils.py and a package grader, to be imported instead."""
+    """Brings torch.py, numpy.py, utils.py and a package hood, to be imported instead."""
     for name in ("torch.py", "numpy.py", "utils.py", "IPython.py", "json.py", "ast.py"):
         (work.folder / name).write_text(TRACE)
-    package = work.folder / "grader"
+    package = work.folder / "hood"
     package.mkdir()
     for name in ("__init__.py", "remote.py", "verify.py", "judge.py", "catalogue.py"):
         (package / name).write_text(TRACE + "def verify(*a, **k): return 3.0\nserve = verify")

@@ -32,20 +32,23 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
-from grader.authoring.notebook import to_notebook
-from grader.authoring.text import parse
-from grader.course import nbgrader_config
-from grader.judging import examiner
-from grader.judging.catalogue import find_check
-from grader.judging.graded_cell import is_verified, read_verdicts
-from grader.phase_paths import ROOT
-from grader.preprocessors import CleanFeedback, Execute, FeedbackExporter, Sanitize, execute
-from grader.results.feedback.page import ABOUT, About
-from grader.sandbox import Limits
-from grader.sandbox.warm_process import warm
-from grader.submission.files import read_notebooks
-from grader.submission.rebuild import as_recorded, rebuild
-from grader.verdict import VERDICT_MIME, Verdict
+from hood.authoring.notebook import to_notebook
+from hood.authoring.text import parse
+from hood.classroom.feedback.exporter import FeedbackExporter
+from hood.classroom.feedback.feedback import CleanFeedback
+from hood.classroom.feedback.page import ABOUT, About
+from hood.grader.cleaning.sanitize import Sanitize
+from hood.grader.course import nbgrader_config
+from hood.grader.execution import examiner, execute
+from hood.grader.execution.execute import Execute
+from hood.grader.execution.graded_cell import is_verified, read_verdicts
+from hood.grader.sandbox import Limits
+from hood.grader.sandbox.warm_process import warm
+from hood.grader.submission.files import read_notebooks
+from hood.grader.submission.rebuild import as_recorded, rebuild
+from hood.judge.catalogue import find_check
+from hood.phase_paths import ROOT
+from hood.verdict import VERDICT_MIME, Verdict
 from tests.attacks.work import Host
 
 COURSE = Path(__file__).parent / "course"

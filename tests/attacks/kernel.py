@@ -78,7 +78,7 @@ def skips_what_verifies(work: Work) -> None:
         from IPython.core.interactiveshell import InteractiveShell
         run = InteractiveShell.run_cell_async
         async def run_cell_async(self, code, **options):
-            if "grader" in code:
+            if "hood" in code:
                 code = options["transformed_cell"] = "3.0"
             return await run(self, code, **options)
         InteractiveShell.run_cell_async = run_cell_async
@@ -92,7 +92,7 @@ def rewrites_the_source(work: Work) -> None:
     work.first(
         """
         def rewrite(lines):
-            return ["3.0"] if any("grader" in line for line in lines) else lines
+            return ["3.0"] if any("hood" in line for line in lines) else lines
         get_ipython().input_transformers_cleanup.append(rewrite)
         """
     )
@@ -106,7 +106,7 @@ def rewrites_the_tree(work: Work) -> None:
         import ast
         class Rewrite(ast.NodeTransformer):
             def visit_Module(self, tree):
-                if "grader" in ast.unparse(tree):
+                if "hood" in ast.unparse(tree):
                     tree.body = ast.parse("3.0").body
                 return tree
         get_ipython().ast_transformers.append(Rewrite())
@@ -212,11 +212,12 @@ def ends_its_own_judgement(work: Work) -> None:
     work.answer_all()
     work.before(
         "row_sums",
-        "import grader.inside.rpc_server as a; a.serve_ = a.serve\na.serve = lambda thing: None",
+        "import hood.judge.connection.rpc_server as a; a.serve_ = a.serve\n"
+        "a.serve = lambda thing: None",
     )
     work.last("")
     work.cell("corner_solution").source = (
-        "import grader.inside.rpc_server as a; a.serve = a.serve_\n"
+        "import hood.judge.connection.rpc_server as a; a.serve = a.serve_\n"
         + work.cell("corner_solution").source
     )
 

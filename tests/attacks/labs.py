@@ -351,7 +351,7 @@ forge(
     """
     torch.autograd.grad = lambda y, wanted, *a, **k: tuple(torch.ones_like(w) for w in wanted)
     torch.autograd.backward = torch.Tensor.backward = lambda *a, **k: None
-    from grader.inside import rpc_server
+    from hood.grader.inside import rpc_server
     rpc_server.gradients = lambda module, args, upstream: {
         "output": upstream, "arguments": [upstream], "parameters": {"weight": module.weight}}
     """,
@@ -380,8 +380,8 @@ forge(
     """
     torch.Tensor.nbytes = torch.Tensor.numel = property(lambda self: 0)
     torch.Tensor.element_size = lambda self: 0
-    import utils.drivers.module_spec, utils.checks.compare
-    utils.checks.compare.compare = utils.checks.compare.agree = lambda *a, **k: None
+    import utils.drivers.module_spec, hood.judge.checks.compare
+    hood.judge.checks.compare.compare = hood.judge.checks.compare.agree = lambda *a, **k: None
     """,
 )
 forge(

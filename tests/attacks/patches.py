@@ -70,26 +70,26 @@ def replaces_utils(work: Work) -> None:
     work.first(
         """
         import sys, types
-        import utils.checks.compare, utils.checks.exercise, utils.checks.draw
-        utils.checks.compare.compare = lambda *args, **kwargs: None
-        utils.checks.exercise.Check.points = 0
-        utils.checks.draw.Draw.tensor = lambda *args, **kwargs: torch.zeros(2, 2)
-        sys.modules["utils.checks.guess"] = types.ModuleType("utils.checks.guess")
+        import hood.judge.checks.compare, hood.judge.checks.exercise, hood.judge.checks.draw
+        hood.judge.checks.compare.compare = lambda *args, **kwargs: None
+        hood.judge.checks.exercise.Check.points = 0
+        hood.judge.checks.draw.Draw.tensor = lambda *args, **kwargs: torch.zeros(2, 2)
+        sys.modules["hood.judge.checks.guess"] = types.ModuleType("hood.judge.checks.guess")
         """
     )
 
 
 @attack()
 def defines_verify(work: Work) -> None:
-    """Defines verify itself, in the notebook and in grader.verify, to return full points."""
+    """Defines verify itself, in the notebook and in hood.judge.verify, to return full points."""
     work.first(
         """
         import builtins, sys, types
         def verify(*args, **kwargs): return 3.0
         builtins.verify = verify
-        fake = types.ModuleType("grader.verify")
+        fake = types.ModuleType("hood.judge.verify")
         fake.verify = verify
-        sys.modules["grader.verify"] = sys.modules["grader.judging.judge"] = fake
+        sys.modules["hood.judge.verify"] = sys.modules["hood.judge.judge"] = fake
         """
     )
 
@@ -113,7 +113,7 @@ def answers_for_the_client(work: Work) -> None:
     """Replaces the verify client's answerer by one that claims full points for every request."""
     work.first(
         """
-        from grader.inside import rpc_server, codec
+        from hood.grader.inside import rpc_server, codec
         def lie(self, request):
             return codec.pack({"id": request["id"], "earned": 3.0, "status": "right",
                               "value": None, "after": [[], {}], "ops": []})
@@ -128,7 +128,7 @@ def packs_a_lie(work: Work) -> None:
     work.before(
         "row_sums",
         """
-        from grader.inside import codec
+        from hood.grader.inside import codec
         pack = codec.pack
         def lie(value):
             if isinstance(value, dict):
@@ -145,7 +145,7 @@ def says_not_interrupted(work: Work) -> None:
     work.answer(
         "row_sums",
         """
-        from grader.inside import rpc_server
+        from hood.grader.inside import rpc_server
         kinds = ["InfrastructureError"]
         rpc_server.describe = lambda error: {"kinds": kinds, "message": "retry me"}
         def row_sums(x):
@@ -196,7 +196,7 @@ def claims_that_it_is_a_view(work: Work) -> None:
     work.answer(
         "corner",
         """
-        from grader.inside import rpc_server
+        from hood.grader.inside import rpc_server
         told = rpc_server.Answerer._answer
         def lie(self, request):
             reply = told(self, request)

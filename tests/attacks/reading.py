@@ -159,7 +159,7 @@ def reads_the_seed(work: Work) -> None:
     work.first(
         """
         import os
-        from grader.inside import rpc_server
+        from hood.grader.inside import rpc_server
         heard = []
         plain = rpc_server.Answerer.answer
         def listen(self, request):
@@ -181,13 +181,13 @@ def imports_the_grader(work: Work) -> None:
     work.first(
         """
         import importlib, inspect, pkgutil
-        import grader
-        for found in pkgutil.walk_packages(grader.__path__, "grader."):
+        import hood
+        for found in pkgutil.walk_packages(hood.__path__, "hood."):
             try:
                 print(found.name, inspect.getsource(importlib.import_module(found.name))[:20000])
             except Exception as error:
                 print(found.name, error)
-        for name in ("grader.judging.catalogue", "grader.judging.judge", "checks_98_attacked",
+        for name in ("hood.judge.catalogue", "hood.judge.judge", "checks_98_attacked",
                      "phases"):
             try:
                 print(importlib.import_module(name))

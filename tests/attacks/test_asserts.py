@@ -6,10 +6,10 @@ the number out, the two pages are the same.
 
 import pytest
 
-from grader.preprocessors.self_judged import NOTE
+from hood.grader.execution.self_judged import NOTE
 from tests.attacks.asserts import ATTEMPTS, RIGHT_F, attempt, handed_in, source_notebook
 from tests.attacks.ground import LAB, graded, page_of, released
-from tests.grader.tiny import CONFIG
+from tests.hood.tiny import CONFIG
 
 pytestmark = pytest.mark.slow(15)
 NUMBERS = (481516, 916253)
@@ -73,7 +73,7 @@ def test_what_ran_before_hidden_tests_stays(tmp_path):
 
 
 def test_a_message_is_matched_in_time_linear_in_its_length():
-    from grader.preprocessors.self_judged import _fits
+    from hood.grader.execution.self_judged import _fits
 
     texts = ["a", *["aa"] * 30, "b"]
     assert not _fits("a" * 100_000, texts)

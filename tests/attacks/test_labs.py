@@ -8,11 +8,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from grader.judging.graded_cell import read_verdicts
-from grader.phase_paths import ROOT
-from grader.preprocessors import Execute
+from hood.grader.execution.execute import Execute
+from hood.grader.execution.graded_cell import read_verdicts
+from hood.phase_paths import ROOT
 from tests.attacks.labs import ATTEMPTS, AUTOGRAD, CLAIMED, MODULE
-from tests.grader.tiny import CONFIG
+from tests.hood.tiny import CONFIG
 
 pytestmark = pytest.mark.slow(15)
 SETUP = "setup"

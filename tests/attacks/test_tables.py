@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from grader.inside import codec
-from grader.inside.settings import usual_settings
-from grader.judging.answer_key import AnswerKey
-from grader.judging.catalogue import load_checks
-from grader.judging.difference import differs
-from grader.judging.judge import ask
-from grader.judging.rpc_client import InProcess
-from grader.phase_paths import phases
+from hood.judge.answer_key import AnswerKey
+from hood.judge.catalogue import load_checks
+from hood.judge.connection import codec
+from hood.judge.connection.rpc_client import InProcess
+from hood.judge.connection.settings import usual_settings
+from hood.judge.difference import differs
+from hood.judge.judge import ask
+from hood.phase_paths import phases
 from tests.phases.dear import TRAINS
 
 PHASES = [phase for phase in phases() if load_checks(phase.folder)]

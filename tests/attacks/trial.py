@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from nbformat.notebooknode import NotebookNode
 
-from grader.run_record import RunRecord
-from grader.submission.notes import NoteKind
-from grader.untrusted import UNSEEN
-from grader.verdict import VERDICT_MIME
+from hood.grader.run_record import RunRecord
+from hood.grader.submission.notes import NoteKind
+from hood.untrusted import UNSEEN
+from hood.verdict import VERDICT_MIME
 from tests.attacks.browser import dangers, leads_away
 from tests.attacks.catalogue import Attack, every_attack
 from tests.attacks.commit import commit

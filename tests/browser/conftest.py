@@ -26,7 +26,7 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("notebooks", "source", "release", "utils", "grader", "phases", "nbgrader_config.py")
+COPIED = ("notebooks", "source", "release", "utils", "hood", "phases", "nbgrader_config.py")
 MILLISECONDS = 1000 * PATIENCE
 expect.set_options(timeout=MILLISECONDS)
 CHROMIUM = next(
@@ -100,7 +100,7 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
 def learners(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab with the settings of `make lab`, over a copy of the course."""
     folder = tmp_path_factory.mktemp("learners")
-    ours = {"JUPYTER_CONFIG_PATH": str(folder / "course" / "grader" / "jupyter")}
+    ours = {"JUPYTER_CONFIG_PATH": str(folder / "course" / "hood" / "jupyter")}
     with serving(folder, environment(folder) | ours) as found:
         yield found
 
@@ -158,7 +158,7 @@ def environment(folder: Path) -> dict[str, str]:
         **places,
         "PATH": os.pathsep.join([bin_folder, os.environ["PATH"]]),
         "PYTHONPATH": str(folder / "course"),
-        # as grader/jupyter has it, which would leave out nbgrader's menu, too
+        # as hood/learner/jupyter has it, which would leave out nbgrader's menu, too
         "PYTHONSTARTUP": str(folder / "course" / "utils" / "notebook" / "startup.py"),
         "OMP_NUM_THREADS": "1",
     }

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from playwright.sync_api import Page, expect
 
-from tests.grader.tiny import environment
+from tests.hood.tiny import environment
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(45)]
 

@@ -15,11 +15,11 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from grader import UserError
-from grader.sandbox import doctor
-from grader.service.hub.__main__ import CONFIG, find_proxy, prepare
+from hood import UserError
+from hood.classroom.service.hub.__main__ import CONFIG, find_proxy, prepare
+from hood.grader.sandbox import doctor
 from tests.browser.conftest import COPIED, MILLISECONDS, ROOT, environment
-from tests.grader.conftest import demand_sandboxes
+from tests.hood.conftest import demand_sandboxes
 from tests.patience import PATIENCE, eventually
 
 # npm and its registry are needed, for the hub's proxy
@@ -75,7 +75,7 @@ class Hub:
         self.address = f"http://localhost:{port}"
         self.service = f"http://open-the-hood--service.localhost:{port}/services/open-the-hood/"
         settings = folder / "config.py"
-        serve = [sys.executable, "-m", "grader", "serve", "--hub", "--workers", "1"]
+        serve = [sys.executable, "-m", "hood", "serve", "--hub", "--workers", "1"]
         second, own = free_port(), free_port()
         self.of_second = f"http://127.0.0.1:{second}/services/second/"
         text = SECOND.format(
@@ -286,7 +286,7 @@ def test_three_learners_and_an_instructor(hub, log_in):
             "while said['status'] is None: time.sleep(1); said = service._json('grading')",
             "print(said)",
             "import os, subprocess",
-            "print(os.getcwd(), subprocess.getoutput('python -m grader grade --help')[:200])",
+            "print(os.getcwd(), subprocess.getoutput('python -m hood grade --help')[:200])",
         )
     ]
     done = runs(hub, teacher, "teacher", nb, "work/teach.ipynb")
@@ -300,7 +300,7 @@ def test_three_learners_and_an_instructor(hub, log_in):
     expect(teacher.get_by_role("heading", name="You are teacher")).to_be_visible()
     expect(teacher.get_by_role("listitem").filter(has_text=LAB)).to_contain_text("1 handed in")
     made = subprocess.run(
-        [sys.executable, "-m", "grader.nbgrader", "generate_feedback", LAB],
+        [sys.executable, "-m", "hood.grader.nbgrader", "generate_feedback", LAB],
         cwd=hub.course,
         env={**environment_of(hub), "PYTHONPATH": str(hub.course)},
         capture_output=True,

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from grader import work
-from grader.bring_in import Given, hash_of_outputs
+from hood.learner import work
+from hood.learner.bring_in import Given, hash_of_outputs
 from utils.notebook import journal
 from utils.notebook.course import PHASES, ROOT
 from utils.notebook.lab_file import read_lab

@@ -11,10 +11,10 @@ import uvicorn
 from nbgrader.api import Gradebook
 from playwright.sync_api import Page, expect
 
-from grader.service.app import make_app
-from grader.service.dispatcher import Dispatcher
-from grader.service.people import OfFile
-from tests.grader.marking.classroom import (
+from hood.classroom.service.app import make_app
+from hood.classroom.service.dispatcher import Dispatcher
+from hood.classroom.service.people import OfFile
+from tests.hood.classroom.marking.classroom import (
     LAB,
     STUB,
     hand_in,
@@ -22,7 +22,7 @@ from tests.grader.marking.classroom import (
     recorded,
     regraded,
 )
-from tests.grader.marking.server import TOKEN, Server
+from tests.hood.classroom.marking.server import TOKEN, Server
 from tests.patience import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]

@@ -9,12 +9,12 @@ from nbgrader.api import Gradebook
 from playwright.sync_api import Page, expect
 from starlette.responses import HTMLResponse, Response
 
-from grader.marking import origin, page
-from grader.service.app import make_app
-from grader.service.dispatcher import Dispatcher
-from grader.service.login import TOKEN
-from tests.grader.marking.classroom import LAB, make_classroom, recorded
-from tests.grader.service.fake_hub import PREFIX, fake_hub
+from hood.classroom.marking import origin, page
+from hood.classroom.service.app import make_app
+from hood.classroom.service.dispatcher import Dispatcher
+from hood.classroom.service.login import TOKEN
+from tests.hood.classroom.marking.classroom import LAB, make_classroom, recorded
+from tests.hood.classroom.service.fake_hub import PREFIX, fake_hub
 from tests.patience import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(20)]

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Error, Page, expect
 
-from grader import work
+from hood.learner import work
 from tests.browser.test_journeys import grade_id, opened, put_away
 from tests.patience import PATIENCE, eventually
 

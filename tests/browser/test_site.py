@@ -13,12 +13,12 @@ import nbformat.v4
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from grader.authoring.digest import lesson_digest
-from grader.authoring.notebook import read
-from grader.authoring.steps import read_texts
-from grader.phase_paths import ROOT, phases
-from grader.site.frames import keep
-from grader.site.pages import slug
+from hood.authoring.digest import lesson_digest
+from hood.authoring.notebook import read
+from hood.authoring.site.frames import keep
+from hood.authoring.site.pages import slug
+from hood.authoring.steps import read_texts
+from hood.phase_paths import ROOT, phases
 from tests.browser.conftest import MILLISECONDS
 from utils.notebook import audience
 from utils.notebook.drills import read_number
@@ -35,7 +35,7 @@ AUTOGRAD = next(phase for phase in phases(ROOT) if phase.number == "02")
 # In a process of its own: Sphinx registers what it knows of a process once, and warns of a second.
 BUILD = """
 import pathlib, sys
-from grader.site.build import build
+from hood.authoring.site.build import build
 build(pathlib.Path.cwd(), pathlib.Path(sys.argv[1]), print, moving=sys.argv[2:])
 """
 RUN = "article a[href$='run.html']"

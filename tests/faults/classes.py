@@ -13,13 +13,13 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from grader.batch.grading import grade
-from grader.batch.writer import Writer
-from grader.course import enter_lab
+from hood.classroom.recording.writer import Writer
+from hood.grader.batch.grading import grade
+from hood.grader.course import enter_lab
 from tests.faults import processes
 from tests.faults.state import State, look
-from tests.grader.batch.small import CONFIG, HW, hand_in, job_of, make_small
-from tests.grader.tiny import (
+from tests.hood.classroom.recording.small import CONFIG, HW, hand_in, job_of, make_small
+from tests.hood.tiny import (
     ANSWERS,
     LAB,
     ROOT,
@@ -65,7 +65,7 @@ class Class:
 
 def words(lab: str, *more: str) -> list[str]:
     """The command as it is typed."""
-    return [sys.executable, "-m", "grader", "grade", lab, *more]
+    return [sys.executable, "-m", "hood", "grade", lab, *more]
 
 
 def variables(root: Path, tmp: Path) -> dict[str, str]:
@@ -81,15 +81,15 @@ def variables(root: Path, tmp: Path) -> dict[str, str]:
 def make_quick(folder: Path) -> Class:
     """Twenty-six submissions: new ones, resubmitted ones, some with marks by hand, damaged ones.
 
-    Its grading is a pretence (:class:`tests.grader.batch.small.Pretend`) in real processes, the
-    warm ones idle (:mod:`tests.faults.idle`).
+    Its grading is a pretence (:class:`tests.hood.classroom.recording.small.Pretend`) in real
+    processes, the warm ones idle (:mod:`tests.faults.idle`).
     """
     root = folder / "quick"
     root.mkdir()
     course = make_small(root)
-    for package in ("grader", "utils", "benchmarks/records"):
+    for package in ("hood", "utils", "benchmarks/records"):
         shutil.copytree(ROOT / package, root / package, dirs_exist_ok=True)
-    worker = root / "grader" / "batch" / "worker.py"
+    worker = root / "hood" / "grader" / "batch" / "worker.py"
     program = worker.read_text()
     start = 'if __name__ == "__main__":'
     assert start in program
@@ -167,7 +167,7 @@ def _with_reference(root: Path, lab: str, folder: Path, same_seeds: bool) -> Cla
     if left := processes.after_a_while(lambda: os.listdir(tmp)):
         raise RuntimeError(f"a run that nothing disturbed leaves {left} in the temporary folder")
     # what it compiled, each round need not compile again
-    for package in ("grader", "utils"):
+    for package in ("hood", "utils"):
         shutil.copytree(calm / package, root / package, dirs_exist_ok=True)
     return Class(root, lab, before, look(calm, lab), same_seeds)
 

@@ -1,4 +1,4 @@
-"""``python -m grader`` with a death planned at one point of its writer, or less patience.
+"""``python -m hood`` with a death planned at one point of its writer, or less patience.
 
 ``python -m tests.faults.patched SPEC grade LAB ...``. SPEC is JSON: ``patience`` in seconds for a
 locked gradebook; ``point``, one of :data:`POINTS`, at which the process kills itself; ``at``, in
@@ -18,10 +18,10 @@ from typing import Any
 
 from sqlalchemy import event
 
-from grader.__main__ import main
-from grader.batch import command
-from grader.batch import writer as module
-from grader.batch.writer import Writer
+from hood.__main__ import main
+from hood.classroom.recording import command
+from hood.classroom.recording import writer as module
+from hood.classroom.recording.writer import Writer
 
 POINTS = {
     "preparing": "while it adds its table and indexes",

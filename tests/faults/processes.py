@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.patience import PATIENCE
 
-WORKER = b"grader.batch.worker"
-ZYGOTE = b"from grader.inside.zygote import main"
+WORKER = b"hood.grader.batch.worker"
+ZYGOTE = b"from hood.grader.inside.zygote import main"
 
 
 def below(pid: int) -> list[int]:

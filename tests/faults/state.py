@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.verdict import VERDICT_MIME
+from hood.verdict import VERDICT_MIME
 
 OUR_TABLE = "open_the_hood_graded"
 # By student: every row that says something of a submission, duplicates included.

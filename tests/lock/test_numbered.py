@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-from grader.phase_paths import ROOT
+from hood.phase_paths import ROOT
 
 SCRIPT = ROOT / "lock" / "numbered.py"
 SAID = """Looking in links: /opt/wheels

@@ -7,8 +7,8 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
 
-from grader.sandbox import Limits, SandboxedKernel, TimeIsUp
-from grader.sandbox.outputs import Outputs
+from hood.grader.sandbox import Limits, SandboxedKernel, TimeIsUp
+from hood.grader.sandbox.outputs import Outputs
 
 
 def pytest_configure() -> None:

@@ -1,9 +1,9 @@
 """Banks of answers to a lab, as learners write them: what is right, and what only looks so.
 
 ``answers/NN/<exercise>.toml`` has the form of the files beside the checks
-(:mod:`utils.checks.answers`). An answer is a whole solution cell, and ``edits`` change the text of
-the lab's own. What a wrong answer ``breaks``, and what a right one ``uses``, is quoted from the
-exercise's text. Most were written blind, from the lesson and the learner's notebook alone.
+(:mod:`hood.judge.checks.answers`). An answer is a whole solution cell, and ``edits`` change the
+text of the lab's own. What a wrong answer ``breaks``, and what a right one ``uses``, is quoted from
+the exercise's text. Most were written blind, from the lesson and the learner's notebook alone.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from grader.inside.settings import usual_settings
-from grader.judging.answer_key import answer_key
-from grader.judging.catalogue import load_checks
-from grader.judging.judge import Verdict, exemplify, first_failure, judge
-from grader.judging.learner_source import LearnerSource
-from grader.judging.rpc_client import InProcess
-from grader.judging.watched import Alarm, WatchedConnection
-from grader.phase_paths import PhasePaths, phases
-from grader.proof.selftest import LabCode
-from grader.verdict import Cause, Status
-from grader.verify import EXAMPLE_SECONDS
-from utils.checks.answers import with_edits
-from utils.checks.answers_form import form_faults
-from utils.checks.exercise import Check
+from hood.authoring.proof.selftest import LabCode
+from hood.judge.answer_key import answer_key
+from hood.judge.catalogue import load_checks
+from hood.judge.checks.answers import with_edits
+from hood.judge.checks.answers_form import form_faults
+from hood.judge.checks.exercise import Check
+from hood.judge.connection.rpc_client import InProcess
+from hood.judge.connection.settings import usual_settings
+from hood.judge.judge import Verdict, exemplify, first_failure, judge
+from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verify import EXAMPLE_SECONDS
+from hood.judge.watched import Alarm, WatchedConnection
+from hood.phase_paths import PhasePaths, phases
+from hood.verdict import Cause, Status
 
 ANSWERS = Path(__file__).with_name("answers")
 

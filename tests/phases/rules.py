@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from grader.authoring import quotes
-from grader.authoring.text import Text, parse
-from grader.phase_paths import PhasePaths
+from hood.authoring import quotes
+from hood.authoring.text import Text, parse
+from hood.phase_paths import PhasePaths
 from tests.phases.bank import BANKS, quotations, read
 
 ENDS = re.compile(r"(?<=[.?;])\)?\s+(?=[A-Z`*(0-9_])")

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from grader.inside.settings import usual_settings
-from grader.judging import example as examples
-from grader.judging.difference import difference, in_case
-from grader.judging.in_words import behaves_like, told
-from grader.judging.outcome import play
-from grader.judging.rpc_client import InProcess
-from grader.verdict import Example, Verdict
-from utils.checks.exercise import Check
+from hood.judge.checks.exercise import Check
+from hood.judge.connection.rpc_client import InProcess
+from hood.judge.connection.settings import usual_settings
+from hood.judge.difference import difference, in_case
+from hood.judge.examples import example as examples
+from hood.judge.examples.in_words import behaves_like, told
+from hood.judge.outcome import play
+from hood.verdict import Example, Verdict
 
 
 def faults(check: Check, thing: Any, verdict: Verdict) -> list[str]:

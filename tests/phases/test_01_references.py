@@ -3,7 +3,7 @@
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from grader.judging.catalogue import find_check
+from hood.judge.catalogue import find_check
 from utils.minigpt import MiniGPTConfig
 
 

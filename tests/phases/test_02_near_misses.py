@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from grader.judging.catalogue import find_check
-from grader.judging.judge import judge
+from hood.judge.catalogue import find_check
+from hood.judge.judge import judge
 
 ONCE = torch.autograd.function.once_differentiable
 

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from grader.judging.catalogue import find_check
+from hood.judge.catalogue import find_check
 from utils.drivers import compiling
 
 pytestmark = pytest.mark.slow(6)

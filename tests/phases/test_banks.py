@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from grader.proof.selftest import drawn, stops, unseen
+from hood.authoring.proof.selftest import drawn, stops, unseen
 from tests.phases import dear, shown_words
 from tests.phases.bank import BANKS, points_at_it
 

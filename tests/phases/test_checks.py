@@ -4,12 +4,12 @@ import contextlib
 
 import pytest
 
-from grader.judging.catalogue import load_checks
-from grader.judging.example import REACHES
-from grader.phase_paths import phases
-from grader.proof.selftest import LabCode, prove
+from hood.authoring.proof.selftest import LabCode, prove
+from hood.judge.catalogue import load_checks
+from hood.judge.checks.draw import SmallDraw
+from hood.judge.examples.example import REACHES
+from hood.phase_paths import phases
 from tests.phases import dear
-from utils.checks.draw import SmallDraw
 
 CHECKS = [(phase, check) for phase in phases() for check in load_checks(phase.folder).values()]
 

@@ -8,11 +8,11 @@ import collections
 
 import pytest
 
-from grader.judging.answer_key import AnswerKey
-from grader.judging.catalogue import load_checks
-from grader.judging.judge import claims_of
-from grader.judging.subject import Subject
-from grader.phase_paths import phases
+from hood.judge.answer_key import AnswerKey
+from hood.judge.catalogue import load_checks
+from hood.judge.judge import claims_of
+from hood.judge.subject import Subject
+from hood.phase_paths import phases
 from utils.drivers import WHOLE, Declared
 
 PHASES = [phase for phase in phases() if load_checks(phase.folder)]

@@ -1,6 +1,6 @@
 """An answer has one verdict, whoever asks for it.
 
-``check`` in a notebook, ``python -m grader check``, the service and grading judge every alternate
+``check`` in a notebook, ``python -m hood check``, the service and grading judge every alternate
 of every lab, below cells that any learner may write. All of it must earn all points. A proof hands
 in everything; else one column of alternates is drawn, and the service is asked for the exercises
 by hand, whose verdicts hang on more than values.
@@ -14,16 +14,16 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, output_from_msg
 
-from grader.batch.grading import grade
-from grader.batch.intake import read_lab
-from grader.batch.job import Job, LabFiles, Submission
-from grader.check import graded_here
-from grader.course import open_course
-from grader.judging.graded_cell import is_verified, read_verdicts
-from grader.phase_paths import ROOT
-from grader.proof.sample_class import lab as sample
-from grader.proof.sample_class import right
-from grader.service.alone import exercise_alone, handed_in, verdict_of
+from hood.authoring.proof.sample_class import lab as sample
+from hood.authoring.proof.sample_class import right
+from hood.classroom.service.alone import exercise_alone, handed_in, verdict_of
+from hood.grader.batch.grading import grade
+from hood.grader.batch.intake import read_lab
+from hood.grader.batch.job import Job, LabFiles, Submission
+from hood.grader.check import graded_here
+from hood.grader.course import open_course
+from hood.grader.execution.graded_cell import is_verified, read_verdicts
+from hood.phase_paths import ROOT
 from tests.live_kernel import live_kernel
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]

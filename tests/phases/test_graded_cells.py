@@ -2,9 +2,9 @@
 
 import pytest
 
-from grader.phase_paths import phases
-from grader.proof.selftest import LabCode
-from grader.proof.visible_cells import refusal
+from hood.authoring.proof.selftest import LabCode
+from hood.authoring.proof.visible_cells import refusal
+from hood.phase_paths import phases
 
 LABS = [phase for phase in phases() if phase.lab.exists()]
 

@@ -9,9 +9,9 @@ import jupytext
 import nbformat
 import pytest
 
-from grader.authoring.folds import OPEN, fold_answers
-from grader.authoring.notebook import read
-from grader.phase_paths import phases
+from hood.authoring.folds import OPEN, fold_answers
+from hood.authoring.notebook import read
+from hood.phase_paths import phases
 from utils import views
 
 OPENING = ["Where we are", "Resumen en español", "The question"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grader.judging.catalogue import load_checks
-from grader.phase_paths import phases
-from grader.proof.mutants import survey
+from hood.authoring.proof.mutants import survey
+from hood.judge.catalogue import load_checks
+from hood.phase_paths import phases
 from tests.phases import dear
 
 SAMPLE = 40  # mutants of an exercise, drawn by the seed of the run; at full width all of them

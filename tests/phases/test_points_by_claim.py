@@ -2,9 +2,9 @@
 
 import pytest
 
-from grader.judging.catalogue import load_checks
-from grader.phase_paths import ROOT, phases
-from grader.proof.claims import COMMAND, PAGE, Count, count, rows_of, with_rows
+from hood.authoring.proof.claims import COMMAND, PAGE, Count, count, rows_of, with_rows
+from hood.judge.catalogue import load_checks
+from hood.phase_paths import ROOT, phases
 
 CONTENT = (ROOT / PAGE).read_text(encoding="utf-8")
 PHASES = [phase for phase in phases() if load_checks(phase.folder)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.phase_paths import ROOT
+from hood.phase_paths import ROOT
 from utils.instruments import records
 from utils.softmax.launch import Launch, choose
 

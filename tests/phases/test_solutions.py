@@ -2,10 +2,9 @@
 
 import pytest
 
-from grader.authoring.text import parse
-from grader.judging.catalogue import load_checks
-from grader.phase_paths import ROOT, phases
-from grader.solutions import (
+from hood.authoring.text import parse
+from hood.judge.catalogue import load_checks
+from hood.judge.solutions import (
     FILE,
     model_answer,
     question_in_words,
@@ -13,6 +12,7 @@ from grader.solutions import (
     solution_of,
     worked,
 )
+from hood.phase_paths import ROOT, phases
 
 LABS = [phase for phase in phases(ROOT) if phase.checks]
 SHORTEST, LONGEST = 50, 260  # words of a section

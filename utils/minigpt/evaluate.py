@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from utils.checks.compare import Tolerance, agree
+from hood.judge.checks.compare import Tolerance, agree
 from utils.minigpt import corpus
 from utils.minigpt.config import parameter_count
 from utils.minigpt.corpus import LANGUAGES, Corpus, Line

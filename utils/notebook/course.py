@@ -24,7 +24,7 @@ from utils.notebook.audience import building
 
 ROOT = Path(__file__).resolve().parents[2]  # the folder that holds utils/, notebooks/ and release/
 NOTHING: Mapping[int, str] = MappingProxyType({})
-CLASS = "class.json"  # beside them in a class's archive: what `grader bundle` says of its rules
+CLASS = "class.json"  # beside them in a class's archive: what `hood bundle` says of its rules
 WORK = "work"  # in it, the folder with the learner's copies
 NOTEBOOK = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
 LESSON = re.compile(r"\d\d_\w+\.ipynb")
@@ -41,7 +41,7 @@ class Phase:
     promise: str  # what a learner can do after it, in one line: "you can ..."
     needs: tuple[int, ...] = ()  # numbers of the phases that it builds on directly
     # What the lesson takes, and what the lab takes without its further exercises; what those take.
-    # The build works all three out of the texts (`grader/authoring/stated.py`).
+    # The build works all three out of the texts (`hood/authoring/stated.py`).
     hours: tuple[float, float] = (0, 0)
     further: float = 0
 
@@ -84,7 +84,7 @@ def own_notebook(root: Path = ROOT) -> Path | None:
 
 
 def _places(root: Path, notebook: PurePath) -> list[Path]:
-    """The copy that `python -m grader work` makes, and the original.
+    """The copy that `python -m hood work` makes, and the original.
 
     What is built is the same whoever has copies, so then only the original counts.
     """
@@ -271,7 +271,7 @@ def check_command(lab: str, root: Path = ROOT) -> str:
 
     It names the Python that runs here: a login shell may find another one.
     """
-    words = f"cd {shlex.quote(str(root))} && {shlex.quote(sys.executable)} -m grader check"
+    words = f"cd {shlex.quote(str(root))} && {shlex.quote(sys.executable)} -m hood check"
     return f"{words} {shlex.quote(lab)}"
 
 
@@ -279,7 +279,7 @@ def show_check_command(lab: str, root: Path = ROOT) -> None:
     """Print :func:`check_command`, or why there is none in this copy of the course."""
     if building():
         print("Run this cell (Shift+Enter), and the command for your machine appears here.")
-    elif not (root / "grader" / "check.py").exists():
+    elif not (root / "hood" / "check.py").exists():
         print("This copy of the course came without the checks, so there is no such command.")
     else:
         print(check_command(lab, root))

@@ -12,7 +12,14 @@ from typing import Any
 
 import torch
 
-from utils.checks.compare import EXACT, Difference, Tolerance, compare, default_tolerance, kind_of
+from hood.judge.checks.compare import (
+    EXACT,
+    Difference,
+    Tolerance,
+    compare,
+    default_tolerance,
+    kind_of,
+)
 
 
 class ExpectationFailed(AssertionError):

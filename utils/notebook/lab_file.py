@@ -18,7 +18,7 @@ from typing import Any
 
 from utils.notebook.course import FURTHER, Phase
 
-# The grader's verdicts, see grader/verdict.py: their type, and what they say of a right answer.
+# The grader's verdicts, see hood/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
 RIGHT = ("right", "right as far as run")
 UNTRIED = "not attempted"

@@ -150,8 +150,8 @@ def progress(root: Path | str = ROOT) -> Progress:
         names = ", ".join(f"`{mine.relative_to(root).as_posix()}`" for _, mine in old)
         found.notes.append(
             f"The course has newer texts than {names}. To bring them in, run "
-            "`python -m grader.work` in the course's folder, and open these notebooks again: your "
-            "answers stay."
+            "`python -m hood.learner.work` in the course's folder, and open these notebooks again: "
+            "your answers stay."
         )
     return found
 
@@ -164,7 +164,7 @@ def _copies(root: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _is_old(original: Path, mine: Path) -> bool:
-    """Whether a copy was made from another original than this one, as grader/work.py notes it."""
+    """Whether a copy was made from another original than this one, as its metadata says."""
     try:
         made_from = json.loads(mine.read_bytes())["metadata"]["open_the_hood"]["copy"]["of"]
     except (OSError, *UNREADABLE):

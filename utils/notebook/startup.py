@@ -2,8 +2,8 @@
 
 After a kernel died, nothing of the course is imported: a cell that needs a name then ends with a
 sentence that says what to run. IPython runs this file where `PYTHONSTARTUP` names it, as the
-course's Jupyter servers do (`grader/jupyter`). It leaves no name behind, and does nothing in a
-plain Python or in a notebook that is not the course's.
+course's Jupyter servers do (`hood/learner/jupyter`). It leaves no name behind, and does nothing in
+a plain Python or in a notebook that is not the course's.
 """
 
 

@@ -20,7 +20,7 @@ from IPython.display import Markdown, display
 from utils.notebook import history, one_line, service
 from utils.notebook.course import ROOT, copy_of
 
-JUDGES = "grader.in_notebook"
+JUDGES = "hood.judge.in_notebook"
 VERIFY = "verify("  # what the instructor's copy of a graded cell calls itself
 UNSOLVED = "This copy of the course does not have the solutions."
 ABSENT = (
@@ -33,8 +33,8 @@ ABSENT = (
 RELEASED = "**This is the lab as it is released**, which the next release overwrites. "
 YOURS = "Your copy is [{name}]({link}): open that one, and write your answers there."
 NOT_YET = (
-    "To get a copy of your own, {name}, run `python -m grader.work` in the course's folder; what "
-    "you have written here comes along."
+    "To get a copy of your own, {name}, run `python -m hood.learner.work` in the course's "
+    "folder; what you have written here comes along."
 )
 
 
@@ -86,7 +86,7 @@ def _judges(absent: str) -> Any:
         return None
     if service.address():
         return service
-    if importlib.util.find_spec("grader") is None or not importlib.util.find_spec(JUDGES):
+    if importlib.util.find_spec("hood") is None or not importlib.util.find_spec(JUDGES):
         print(absent)
         return None
     return importlib.import_module(JUDGES)

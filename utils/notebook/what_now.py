@@ -155,7 +155,7 @@ def _course_changed() -> bool:
     """Whether a module of the course is newer than this kernel, which imported an older one."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if name.partition(".")[0] in ("utils", "grader") and file:
+        if name.partition(".")[0] in ("utils", "hood") and file:
             with suppress(OSError):
                 if Path(file).stat().st_mtime > STARTED:
                     return True

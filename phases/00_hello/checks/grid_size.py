@@ -1,6 +1,6 @@
 """Lab 00, exercise 1: How many programs?"""
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 
 grid_size = Check(
     "grid_size",

@@ -1,6 +1,6 @@
 """Lab 00, exercise 2: What does one program load?"""
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 
 masked_block = Check(
     "masked_block",

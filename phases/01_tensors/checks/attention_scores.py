@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 
 attention_scores = Check(
     "attention_scores",

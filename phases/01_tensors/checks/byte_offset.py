@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks.exercise import Case, Check, Paste, case
+from hood.judge.checks.exercise import Case, Check, Paste, case
 
 from .shared import DTYPES, OTHERS, beyond
 

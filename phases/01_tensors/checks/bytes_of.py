@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 
 from .shared import DTYPES, OTHERS
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from utils.checks.exercise import Case, Check, Place, case
+from hood.judge.checks.exercise import Case, Check, Place, case
 
 mended_loss = Check(
     "mended_loss",

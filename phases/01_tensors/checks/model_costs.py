@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from utils.checks.exercise import Case, Check, case
+from hood.judge.checks.exercise import Case, Check, case
 from utils.minigpt import MiniGPTConfig
 
 model_costs = Check(

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import ByHand, Check, case
+from hood.judge.checks.exercise import ByHand, Check, case
 
 result_dtype = Check(
     "result_dtype",

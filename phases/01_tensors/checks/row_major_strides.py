@@ -3,7 +3,7 @@
 
 import torch
 
-from utils.checks.exercise import ByHand, Check, case
+from hood.judge.checks.exercise import ByHand, Check, case
 
 from .shared import ASKS_WHERE
 

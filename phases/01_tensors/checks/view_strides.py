@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from utils.checks.exercise import ByHand, Case, Check, Place
+from hood.judge.checks.exercise import ByHand, Case, Check, Place
 
 from .shared import ASKS_WHERE, beyond, ignore_size_one
 

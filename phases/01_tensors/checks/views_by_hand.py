@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check, Paste, case
+from hood.judge.checks.exercise import Case, Check, Paste, case
 
 from .shared import beyond
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 
 from .shared import BY_HAND, KINDS, SUMS, laid_out, whole
 

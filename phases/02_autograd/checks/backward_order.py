@@ -1,6 +1,6 @@
 """Lab 02, exercise 3: In which order does backward go?"""
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 
 backward_order = Check(
     "backward_order",

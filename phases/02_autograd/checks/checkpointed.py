@@ -3,7 +3,7 @@
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 from .shared import FLOATS, SUMS
 

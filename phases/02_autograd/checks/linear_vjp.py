@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check, case
+from hood.judge.checks.exercise import Case, Check, case
 
 from .shared import BY_HAND, KINDS, SUMS, laid_out
 

@@ -4,8 +4,8 @@ from functools import cache
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, case
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check, case
 from utils.minigpt import load_minigpt, load_tokenizer
 
 from .shared import BY_HAND, FLOATS, KINDS, laid_out, sum_to

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand, Case, Check, case
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand, Case, Check, case
 
 from .shared import AUTOGRAD
 

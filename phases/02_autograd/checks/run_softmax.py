@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 from .shared import FLOATS, KINDS, SUMS, laid_out, sum_to
 

@@ -1,6 +1,6 @@
 """Lab 02, exercise 1: Three lines, five adjoints"""
 
-from utils.checks.exercise import Case, Check, Paste
+from hood.judge.checks.exercise import Case, Check, Paste
 
 from .shared import many_digits
 

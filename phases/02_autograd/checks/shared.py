@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand
 
 # Families, so that no fused backward and no wrapper of autograd need be listed.
 AUTOGRAD = frozenset(

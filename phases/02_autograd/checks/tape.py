@@ -1,7 +1,7 @@
 """Lab 02, exercise 2: An engine"""
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 
 from .shared import many_digits
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 from utils.minigpt import MiniGPTConfig, parameter_count
 
 count_parameters = Check(

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import nn
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 from .shared import RULE, in_eval
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 from .shared import RULE, SUMS, places_of_pull, pull, rough, shapes_of
 

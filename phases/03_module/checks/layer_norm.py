@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 from .shared import LAYOUTS, RULE, laid_out, places_of_pull, pull
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 from .shared import LAYOUTS, RULE, SUMS, laid_out, places_of_pull, pull, shapes_of
 

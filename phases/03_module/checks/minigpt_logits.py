@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand, Case, Check, case, not_run
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand, Case, Check, case, not_run
 from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
 from utils.minigpt.parity import TOLERANCES, GpuRun, agree, gpu_run

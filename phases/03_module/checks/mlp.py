@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks.exercise import ByHand, Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 
 from .shared import LAYOUTS, SUMS, laid_out, places_of_pull, pull, rough, shapes_of
 

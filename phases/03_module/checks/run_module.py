@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 from utils.drivers.module_spec import drive
 
 from .shared import SUMS

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 
 from .shared import SUMS, in_eval, places_of_pull, pull, rough
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
+from hood.judge.checks.compare import Tolerance
 
 LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")

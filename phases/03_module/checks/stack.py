@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 
 stack = Check(
     "Stack",

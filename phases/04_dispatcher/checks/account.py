@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers import dispatch
 from utils.drivers.dispatch import SHUFFLE, STEPS
 from utils.minigpt import MiniGPTConfig

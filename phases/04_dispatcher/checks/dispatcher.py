@@ -1,6 +1,6 @@
 """Lab 04, exercise 4: A dispatcher"""
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers.dispatch import FALLTHROUGH
 
 ORDER = ("Tracer", "Autocast", "Autograd", "ADInplaceOrView", "Python", "CUDA", "CPU")

@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.exercise import ByHand, Case, Check
 from utils.drivers import dispatch
 from utils.minigpt import MiniGPTConfig
 

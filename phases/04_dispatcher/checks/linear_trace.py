@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.checks.exercise import ByHand, Check, case
+from hood.judge.checks.exercise import ByHand, Check, case
 
 from .shared import LISTENING
 

@@ -1,8 +1,8 @@
 """Lab 04, exercise 2: An ear at the bottom"""
 
 
-from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 
 LONGEST, MOST = 40, 4  # operators in a log, and tensors of one, whose places have words
 

@@ -1,7 +1,7 @@
 """Lab 04, exercise 7: Read the real table"""
 
-from utils.checks.exercise import Case, Check, Paste
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import Case, Check, Paste
+from hood.judge.checks.lab_solution import lab_solution
 from utils.drivers.dispatch import table
 
 read_slot = Check(

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from utils.checks.exercise import ByHand, Case, Check, case
+from hood.judge.checks.exercise import ByHand, Case, Check, case
 from utils.instruments import dispatch
 
 from .shared import LISTENING

@@ -1,8 +1,8 @@
 """Lab 05, exercise 1: Into tiles"""
 
 
-from utils.checks.exercise import Case, Check
-from utils.checks.words import counted
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import counted
 
 plan_rows = Check(
     "plan_rows",

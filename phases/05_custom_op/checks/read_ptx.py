@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers.custom_op import compile_softmax
 
 read_ptx = Check(

@@ -5,8 +5,8 @@ import math
 import torch
 import triton
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand, Case, Paste
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand, Case, Paste
 from utils.drivers.custom_op import cut, surroundings
 from utils.instruments.launching import INTERPRETER_OPS, launch
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Check
+from hood.judge.checks.exercise import Check
 from utils.drivers.custom_op import cut
 
 from .shared import EXACTNESS_IS_A_FACT, IN_A_KERNEL, compiles, launched, room_for, written

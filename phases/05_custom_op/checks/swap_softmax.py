@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, not_run
-from utils.checks.words import counted
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check, not_run
+from hood.judge.checks.words import counted
 from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig
 from utils.minigpt.parity import gpu_run

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, Place, not_run
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check, Place, not_run
 from utils.instruments.toolchain import inductor_lacks
 from utils.softmax import softmax
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.exercise import ByHand, Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 
 count_graphs = Check(
     "count_graphs",

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers.compiling import fresh
 from utils.drivers.emitting import FUNCTION, LOG, SETTING, VARIABLE
 

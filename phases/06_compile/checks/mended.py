@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, Place
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check, Place
 
 mended = Check(
     "mended",

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 from utils.drivers.compiling import written
 
 read_code = Check(

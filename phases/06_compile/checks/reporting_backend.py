@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check, Place
+from hood.judge.checks.exercise import Case, Check, Place
 
 reporting_backend = Check(
     "reporting_backend",

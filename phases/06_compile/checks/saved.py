@@ -1,7 +1,7 @@
 """Lab 06, exercise 5: What is saved"""
 
-from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 from utils.drivers.compiling import joint_graph
 
 saved_check = Check(

@@ -3,8 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Check, Place
-from utils.checks.words import counted, listed
+from hood.judge.checks.exercise import Case, Check, Place
+from hood.judge.checks.words import counted, listed
 
 from .shared import SUMS
 

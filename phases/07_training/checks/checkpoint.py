@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers.training import stopped_run
 
 checkpoint = Check(

@@ -6,9 +6,9 @@ from itertools import groupby
 import torch
 from torch.nn import functional as F
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
-from utils.checks.words import counted, listed
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import counted, listed
 from utils.drivers.training import band, sentences, steps_of_lines
 from utils.minigpt import MiniGPTConfig, training_lines
 

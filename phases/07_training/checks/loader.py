@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.compare import EXACT
-from utils.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.compare import EXACT
+from hood.judge.checks.exercise import ByHand, Case, Check
 
 loader = Check(
     "Loader",

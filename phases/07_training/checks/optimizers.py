@@ -3,8 +3,8 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import ByHand, Check, case
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import ByHand, Check, case
 
 optimizers = Check(
     "optimizers",

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks.exercise import Case, Check, Place
+from hood.judge.checks.exercise import Case, Check, Place
 
 scaler = Check(
     "Scaler",

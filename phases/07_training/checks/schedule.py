@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Check, case
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Check, case
 
 schedule = Check(
     "schedule",

@@ -3,8 +3,8 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check
-from utils.checks.words import listed
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import listed
 
 token_windows = Check(
     "TokenWindows",

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check, case
-from utils.checks.words import counted
+from hood.judge.checks.exercise import Case, Check, case
+from hood.judge.checks.words import counted
 
 from .shared import SUMS, attention_weights
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check
-from utils.checks.words import listed
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import listed
 from utils.drivers.transformer import small_model, small_words
 
 from .shared import SUMS

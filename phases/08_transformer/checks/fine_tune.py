@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers.transformer import perplexity, sentences
 from utils.minigpt import (
     WITHOUT_IMPERFECT,

@@ -1,6 +1,6 @@
 """Lab 08, exercise 6: What it costs"""
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 from utils.minigpt import MiniGPTConfig
 
 flops = Check(

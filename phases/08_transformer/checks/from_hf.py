@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 
 from .shared import SUMS
 

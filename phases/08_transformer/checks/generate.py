@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from utils.checks.exercise import Case, Check, Paste
-from utils.checks.words import listed
+from hood.judge.checks.exercise import Case, Check, Paste
+from hood.judge.checks.words import listed
 from utils.drivers.transformer import tiny_weights
 
 generate = Check(

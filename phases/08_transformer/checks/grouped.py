@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from utils.checks.exercise import Case, Check
-from utils.checks.words import counted
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import counted
 from utils.minigpt import MiniGPTConfig
 
 from .shared import SUMS, attention_weights

@@ -4,8 +4,8 @@
 import torch
 from torch import nn
 
-from utils.checks.exercise import ByHand, Case, Check
-from utils.checks.words import counted
+from hood.judge.checks.exercise import ByHand, Case, Check
+from hood.judge.checks.words import counted
 
 from .shared import SUMS, attention_weights
 

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from utils.checks.exercise import Check, case
+from hood.judge.checks.exercise import Check, case
 
 pick = Check(
     "pick",

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
+from hood.judge.checks.compare import Tolerance
 
 SUMS = Tolerance(1e-4, 1e-5, "float32 sums in another order")
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Case, Check, case
+from hood.judge.checks.exercise import Case, Check, case
 
 visible = Check(
     "visible",

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 from utils.instruments.traces import KINDS, Event, drawn
 from utils.instruments.traces.drawn import LOADER
 

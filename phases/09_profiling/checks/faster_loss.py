@@ -2,9 +2,9 @@
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
-from utils.checks.words import counted, listed
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import counted, listed
 
 faster_loss = Check(
     "faster_loss",

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 from utils.drivers.profiling import Chain
 
 first_bad = Check(

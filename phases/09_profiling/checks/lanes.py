@@ -1,7 +1,7 @@
 """Lab 09, exercise 3: Two clocks"""
 
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 from utils.instruments.traces import Event, drawn
 
 lanes = Check(

@@ -2,9 +2,9 @@
 
 import math
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
-from utils.checks.lab_solution import lab_solution
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.lab_solution import lab_solution
 from utils.instruments.traces import recorded_step
 from utils.minigpt import MiniGPTConfig, parameter_count, parameter_shapes
 

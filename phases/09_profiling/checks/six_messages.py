@@ -3,8 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, case
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check, case
 
 six_messages = Check(
     "six_messages",

@@ -2,8 +2,8 @@
 
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 
 slowest = Check(
     "slowest",

@@ -1,8 +1,8 @@
 """Lab 10, exercise 3: What a collective costs"""
 
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 
 cost = Check(
     "cost",

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Check, Place
+from hood.judge.checks.exercise import Case, Check, Place
 
 from .shared import SUMS, as_run, counted, drawn_counts, driven, others, with_driver
 

@@ -4,7 +4,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 
 from .shared import SUMS, as_run, counted, drawn_counts, others, ranks
 

@@ -3,8 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
 
 from .shared import as_run, counted, drawn_counts, others, ranks
 

@@ -1,7 +1,7 @@
 """Lab 10, exercise 7: The pipeline"""
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check, case
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check, case
 
 pipeline = Check(
     "pipeline",

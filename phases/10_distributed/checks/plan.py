@@ -1,8 +1,8 @@
 """Lab 10, exercise 8: A thousand ranks"""
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Case, Check
-from utils.checks.words import counted
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Case, Check
+from hood.judge.checks.words import counted
 
 plan = Check(
     "plan",

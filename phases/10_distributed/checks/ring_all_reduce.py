@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks.exercise import Case, Check
+from hood.judge.checks.exercise import Case, Check
 
 from .shared import SUMS, as_run, others, ranks
 

@@ -1,7 +1,7 @@
 """What several exercises of lab 10 need."""
 
-from utils.checks.compare import Tolerance
-from utils.checks.exercise import Paste
+from hood.judge.checks.compare import Tolerance
+from hood.judge.checks.exercise import Paste
 from utils.instruments.world import connect
 from utils.instruments.world.events import Computed, Message
 

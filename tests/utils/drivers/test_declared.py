@@ -5,8 +5,8 @@ import inspect
 
 import pytest
 
-from grader.inside.rpc_server import find_driver
-from grader.phase_paths import ROOT
+from hood.judge.connection.rpc_server import find_driver
+from hood.phase_paths import ROOT
 from utils.drivers import NoDriver, declared, driver
 
 # The lab's own `run_module` calls `drive` of `module_spec`, so that one needs no declaration.

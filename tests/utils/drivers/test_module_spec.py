@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.judging.catalogue import find_check
+from hood.judge.catalogue import find_check
 from utils.drivers.module_spec import assemble, drive
 
 PLAN = {

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.judging.catalogue import find_check
+from hood.judge.catalogue import find_check
 from utils.drivers import modules
 
 RIGHT = find_check("MLP")[1].right

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.judging.catalogue import find_check
+from hood.judge.catalogue import find_check
 from utils.drivers import training as driver
 from utils.minigpt import MiniGPTConfig
 

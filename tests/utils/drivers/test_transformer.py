@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader.judging.catalogue import find_check
+from hood.judge.catalogue import find_check
 from utils.drivers import transformer as driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.minigpt.model import CausalSelfAttention

@@ -7,8 +7,8 @@ import os
 import pytest
 import torch
 
-from grader.judging.rpc_client import InProcess
-from grader.judging.subject import Subject
+from hood.judge.connection.rpc_client import InProcess
+from hood.judge.subject import Subject
 from utils.instruments.world import (
     BadRequest,
     Deadlock,

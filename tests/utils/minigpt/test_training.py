@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from utils.checks.compare import compare
+from hood.judge.checks.compare import compare
 from utils.minigpt import (
     WITHOUT_IMPERFECT,
     MiniGPTConfig,

@@ -151,7 +151,7 @@ def test_the_command_that_checks_a_lab_is_quoted_and_needs_the_checks(tmp_path, 
     folder = tmp_path / "my 'course'"
     words = shlex.split(check_command("01_tensors", folder))
     assert words[:2] == ["cd", str(folder)]
-    assert words[-4:] == ["-m", "grader", "check", "01_tensors"]
+    assert words[-4:] == ["-m", "hood", "check", "01_tensors"]
     show_check_command("01_tensors", folder)
     assert "without the checks" in capsys.readouterr().out
     show_check_command("01_tensors")

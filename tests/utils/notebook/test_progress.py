@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from grader.judging.report import VerdictReport
-from grader.verdict import FULL, VERDICT_MIME, Cause, PartResult, Status, Verdict
+from hood.judge.report import VerdictReport
+from hood.verdict import FULL, VERDICT_MIME, Cause, PartResult, Status, Verdict
 from utils.notebook import audience, journal, lab_file
 from utils.notebook.course import PHASES
 from utils.notebook.lab_file import STAMP, Exercise, mark, read_lab
@@ -419,7 +419,7 @@ def test_a_copy_of_an_older_text_is_named_with_what_to_do(tmp_path):
     saved(tmp_path, exercise("f"), exercise("g"))
     [said] = progress(tmp_path).notes
     assert "newer texts than `work/01_tensors/01_tensors.ipynb`" in said
-    assert "`python -m grader.work`" in said
+    assert "`python -m hood.learner.work`" in said
 
 
 def test_where_nothing_is_known_of_runs_the_last_exercise_that_is_begun_goes_on(tmp_path):

@@ -13,7 +13,7 @@ def asked(monkeypatch):
     """Names that the grader was asked to judge."""
     names = []
     monkeypatch.delenv(one_line.NBGRADER, raising=False)
-    monkeypatch.setattr("grader.in_notebook.show_verdict", names.append)
+    monkeypatch.setattr("hood.judge.in_notebook.show_verdict", names.append)
     return names
 
 
@@ -50,7 +50,7 @@ def test_the_instructors_copy_judges_once(asked, shell):
 
 def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
     whole = importlib.util.find_spec
-    for absent in ("grader", "grader.in_notebook"):
+    for absent in ("hood", "hood.judge.in_notebook"):
         monkeypatch.setattr(
             importlib.util, "find_spec", lambda name, no=absent: None if name == no else whole(name)
         )
@@ -70,7 +70,7 @@ def test_who_opens_a_lab_in_the_release_is_shown_the_copy(shell, monkeypatch, tm
         monkeypatch.chdir(folder)
         verdict.say_where_to_work(tmp_path)
     [words] = shown
-    assert "`python -m grader.work`" in words
+    assert "`python -m hood.learner.work`" in words
     (mine / "01_tensors.ipynb").write_text("{}")
     monkeypatch.chdir(released)
     verdict.say_where_to_work(tmp_path)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from utils.checks.compare import Difference, compare
+from hood.judge.checks.compare import Difference, compare
 from utils.instruments.world.network import Each, WorldError, copied, run
 
 LIMIT = 20.0  # seconds

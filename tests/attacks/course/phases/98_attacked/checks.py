@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import ByHand, Check, case
+from hood.judge.checks.exercise import ByHand, Check, case
 
 # Looked for in whatever gets out of a sandbox.
 CANARY = "canary-of-the-checks"

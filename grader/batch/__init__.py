@@ -1,1 +1,0 @@
-"""``python -m grader grade``: grade every submission of a lab in parallel."""

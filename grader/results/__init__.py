@@ -1,1 +1,0 @@
-"""Read graded labs, scores and verdicts, for the terminal and for the class report."""

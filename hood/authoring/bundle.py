@@ -1,0 +1,216 @@
+"""`python -m hood bundle`: write the learner's archive, without anything that shows an answer.
+
+It contains `release/`, `notebooks/`, `utils/`, the records of GPUs that lessons read, what makes a
+learner's copies (`hood.learner.work`), what looks for answers in an install
+(`hood.learner.answers`), the licence, the lock of what they need, and the setup files, rewritten
+for that; all labs, or those that are named. The same project gives the same bytes.
+
+Where the class has a ``course.yml``, labs that are not out yet, or not in the class, stay here, and
+`class.json` tells the start page what holds: dates and what counts, no names and no extensions.
+
+With `--with-checks` it contains all of `hood/` and the phases' texts, so that `check(...)` in a
+lab judges at once. These hold the answers, so such an archive is for learners who study by
+themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+
+from jinja2 import Environment, FileSystemLoader
+
+from hood import UserError
+from hood.authoring.release import holds_work
+from hood.authoring.text import Problem, refuse_if_any
+from hood.classroom.lesson_links import SETTING, TABLE, lesson_url, settled_file
+from hood.classroom.rules.for_learners import told_to_learners
+from hood.classroom.rules.reading import FILE, read_course_file
+from hood.classroom.rules.sentences import why_not_out
+from hood.grader.course import open_course
+from hood.grader.submission.released import remember_release
+from hood.phase_paths import START, PhasePaths, choose, find_root, pages
+from hood.whole_file import write_whole
+from utils.notebook.course import CLASS, contents_html, contents_text
+
+ARCHIVE = Path("dist") / "open-the-hood.zip"
+TOP = "open-the-hood"
+START_PAGE = f"notebooks/{START}.ipynb"
+EXTRAS = "extras.txt"  # of the lock: what developers need
+# What `hood.learner.work` and `hood.learner.answers` need, JupyterLab's settings, and kernels that
+# say what to run after one died.
+COPIES = (
+    "hood/__init__.py",
+    "hood/judge/__init__.py",
+    "hood/learner/__init__.py",
+    "hood/learner/answers.py",
+    "hood/learner/bring_in.py",
+    "hood/learner/cell_matching.py",
+    "hood/learner/jupyter/labconfig/default_setting_overrides.json",
+    "hood/learner/jupyter/jupyter_server_config.py",
+    "hood/learner/jupyter/labconfig/page_config.json",
+    "hood/metadata.py",
+    "hood/whole_file.py",
+    "hood/learner/work.py",
+)
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    trim_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,
+)
+SECRET = re.compile(r"BEGIN SOLUTION|BEGIN HIDDEN TESTS|BEGIN MARK SCHEME|hood\.judge\.verify")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "lab", nargs="*", help="only these, by name or number, such as 01 (default: all)"
+    )
+    parser.add_argument(
+        "--with-checks",
+        action="store_true",
+        help="let check(...) judge in the learner's notebook; the archive then holds the answers",
+    )
+    parser.add_argument("-o", "--output", type=Path, help=f"the archive (default: {ARCHIVE})")
+
+
+def run(args: argparse.Namespace) -> int:
+    root = find_root()
+    path = args.output or root / ARCHIVE
+    now = datetime.now(UTC)
+    files = learner_files(root, args.lab, args.with_checks, path.name, now)
+    content, course = archive(files), open_course(root)
+    for lab in sorted({PurePath(name).parts[1] for name in files if name.startswith("release/")}):
+        remember_release(course, lab)
+    write_whole(path, content)
+    print(f"{path}: {len(content) / 1e6:.1f} MB")
+    left, file = left_out(root, choose(root, args.lab), now), read_course_file(root)
+    for why in [why for lab, why in left.items() if file and lab in file.labs]:
+        print(f"  left out: {why}")
+    if others := [lab for lab in left if file and lab not in file.labs]:
+        print(f"  left out, as {FILE} does not name them: {', '.join(others)}")
+    return 0
+
+
+def learner_files(
+    root: Path,
+    labs: Sequence[str] = (),
+    with_checks: bool = False,
+    name: str = ARCHIVE.name,
+    now: datetime | None = None,
+) -> dict[str, bytes]:
+    """Return everything that a learner gets: content by path in the archive.
+
+    `labs` are words as :func:`choose` reads them, all if there are none; `with_checks` adds what
+    judges the labs and so the answers; `name` is the archive's own; `now`, with a time zone, is the
+    moment that decides which labs of a class are out.
+
+    Raises UserError when there is no release or no such lab, or something is wrong in
+    ``course.yml``, and Refused when a notebook shows hidden parts or holds somebody's answers.
+    """
+    named = choose(root, list(labs))
+    chosen = [page for page in pages(root) if page in named or page.name == START]
+    if not any(page.release.exists() for page in chosen):
+        raise UserError("there is no release yet: run `python -m hood build`")
+    kept_here = left_out(root, chosen, now or datetime.now(UTC))
+    out = [page for page in chosen if page.name not in kept_here]
+    folders = [root / "utils", root / "hood" / "judge" / "checks", root / "benchmarks" / "records"]
+    if with_checks:
+        folders += [root / "hood", *(page.folder for page in out)]
+    shared = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    shared += [root / copied for copied in COPIES]
+    shared += [path for path in (root / "lock").glob("*.txt") if path.name != EXTRAS]
+    shared += [page.page for page in chosen if page.page.exists()]
+    shared += [page.release for page in out if page.release.exists()]
+    names = {path.relative_to(root) for path in shared}
+    files = {path.as_posix(): (root / path).read_bytes() for path in names if is_shared(path)}
+    problems = [
+        Problem(path, 0, f"holds {match[0]!r}, which learners must not see: build it again")
+        for path, content in files.items()
+        if path.endswith(".ipynb") and (match := SECRET.search(content.decode()))
+    ]
+    answered = "holds somebody's answers: move it away, or replace it with `build --force`"
+    held = [phase.relative(phase.release) for phase in out if holds_work(phase.release)]
+    refuse_if_any([*problems, *(Problem(path, 0, answered) for path in held)])
+    url = lesson_url(root)
+    for lab in [phase.relative(phase.release) for phase in out if url]:
+        files |= {lab: settled_file(files[lab], url)} if lab in files else {}
+    pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
+    files["pyproject.toml"] = learner_pyproject(pyproject, url).encode()
+    # without the developers' packages, and without comments
+    environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
+    files["environment.yml"] = "".join(kept).encode()
+    pythons = tomllib.loads(pyproject)["project"]["requires-python"]
+    rules = read_course_file(root)
+    said = {"archive": name, "top": TOP, "pythons": pythons, "with_checks": with_checks}
+    said |= {"in_class": rules is not None}
+    files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
+    files["LICENSE"] = (root / "LICENSE").read_bytes()
+    if rules:
+        files[CLASS] = told_to_learners(root, rules)
+    if START_PAGE in files:
+        files[START_PAGE] = with_contents(files)
+    return files
+
+
+def left_out(root: Path, chosen: Sequence[PhasePaths], now: datetime) -> dict[str, str]:
+    """Return why labs of a class are not for its learners yet, by name."""
+    file = read_course_file(root)
+    labs = dict.fromkeys(page.name for page in chosen if page.name != START and page.lab.exists())
+    return {lab: why for lab in labs if (why := why_not_out(file, lab, now))}
+
+
+def with_contents(files: Mapping[str, bytes]) -> bytes:
+    """Return the start page with the table of what the archive has, in place of the project's."""
+    notebook = json.loads(files[START_PAGE])
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, content in files.items():
+            if name == CLASS or name.endswith(".ipynb"):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes(content if name == CLASS else b"")
+        page, text = contents_html(root), contents_text(root)
+    for cell in notebook["cells"]:
+        if "show_contents(" in "".join(cell["source"]):
+            for output in cell.get("outputs", []):
+                if "text/html" in output.get("data", {}):
+                    shown = {"text/html": page, "text/plain": text}
+                    output["data"] |= {k: v.splitlines(keepends=True) for k, v in shown.items()}
+    return json.dumps(notebook, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def is_shared(path: Path) -> bool:
+    return path.suffix != ".pyc" and not any(
+        part.startswith(".") or part == "__pycache__" for part in path.parts
+    )
+
+
+def learner_pyproject(text: str, address: str = "") -> str:
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
+
+    ``address`` is where links to lessons lead, as :func:`lesson_url` gives it.
+    """
+    project = tomllib.loads(text)["project"]
+    settings = {"table": TABLE, "setting": SETTING, "address": json.dumps(address)}
+    return TEMPLATES.get_template("pyproject.toml.j2").render(project=project, **settings)
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip of the files in one folder, sorted and without dates."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(f"{TOP}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            bundle.writestr(entry, files[name])
+    return buffer.getvalue()

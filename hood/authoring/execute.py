@@ -1,0 +1,162 @@
+"""Execute lessons in a fresh kernel, refuse what they should not show, and keep outputs steady."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from hood.authoring.lint import silent_images
+from hood.authoring.notebook import LANGUAGE
+from hood.authoring.text import Problem, Refused, Text, TextCell, at
+from hood.grader.execution.graded_cell import plain
+from hood.metadata import MAY_RAISE
+from hood.phase_paths import environment_with
+from utils.notebook.audience import BUILD
+
+CELL_SECONDS = 180
+LARGEST = 1_000_000  # bytes
+WIDGET = "application/vnd.jupyter.widget-view+json"
+IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
+KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")
+PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
+
+
+def run_page(
+    notebook: NotebookNode, text: Text, root: Path, settings: Mapping[str, str] | None = None
+) -> NotebookNode:
+    """Execute a lesson's notebook in place, in a kernel that can import `utils`.
+
+    Raises Refused when a cell fails, hangs or ends the kernel, with its line in the text.
+    """
+    folder = root / "notebooks"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="grader-kernel-") as private:
+        # Lessons write to temporary folders, which their readers' systems clear and a build must.
+        temporary = Path(private, "tmp")
+        temporary.mkdir()
+        # Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
+        environment = kernel_environment(root) | {
+            "TMPDIR": str(temporary),
+            "TORCHINDUCTOR_CACHE_DIR": f"{private}/compiled",
+        }
+        client = NotebookClient(
+            notebook,
+            km=this_python(private),
+            timeout=CELL_SECONDS,
+            record_timing=False,
+            coalesce_streams=True,
+            shutdown_kernel="immediate",
+            resources={"metadata": {"path": str(folder)}},
+        )
+        try:
+            client.execute(env=environment | dict(settings or {}), cleanup_kc=True)
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            raise Refused([failure(notebook, text, error)]) from None
+    return tidy(notebook, root)
+
+
+def this_python(folder: str) -> AsyncKernelManager:
+    """Return a kernel manager for the interpreter that runs the build, whatever is installed.
+
+    The kernel has sockets in `folder`, not TCP ports, which other users could open.
+    """
+    manager = AsyncKernelManager(
+        kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
+    )
+    assert manager.kernel_spec is not None
+    arguments = ["-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    manager.kernel_spec.argv = [sys.executable, *arguments]
+    return manager
+
+
+def kernel_environment(root: Path) -> dict[str, str]:
+    return environment_with(root) | {BUILD: "1", "PYTHONHASHSEED": "0"}
+
+
+def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
+    """Return the problem of a stopped execution: the cell that was running and its line."""
+    pairs = zip(text.cells, notebook.cells, strict=True)
+    code = [(cell, node) for cell, node in pairs if node.cell_type == "code"]
+    # Cells without a count and outputs never started; of the others, the one that failed has an
+    # error, and one that was stopped is the last.
+    started = [pair for pair in code if pair[1].execution_count is not None or pair[1].outputs]
+    failed = [pair for pair in started if errors(*pair)]
+    cell, node = (failed or started or code)[-1]
+    if isinstance(error, CellExecutionError):
+        return at(text, cell, f"{error.ename}: {error.evalue}", failing_line(node))
+    if isinstance(error, CellTimeoutError):
+        return at(text, cell, f"still running after {CELL_SECONDS} s: a lesson's cell must end")
+    return at(text, cell, "the kernel died while this cell ran")
+
+
+def failing_line(node: NotebookNode) -> int | None:
+    for output in node.outputs:
+        if output.output_type == "error":
+            found = IN_CELL.findall(plain("\n".join(output.traceback)))
+            lines = [int(line) for count, line in found if int(count) == node.execution_count]
+            return lines[-1] - 1 if lines else None
+    return None
+
+
+def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
+    """Remove what differs from run to run or names this machine: timings, versions, paths."""
+
+    def tidied(text: str | list[str]) -> str | list[str]:
+        if isinstance(text, list):
+            return [str(tidied(line)) for line in text]
+        return PACKAGE_FILE.sub("", KERNEL_FILE.sub("cell.py", text)).replace(str(root), ".")
+
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = dict(LANGUAGE)
+    for node in notebook.cells:
+        node.metadata.pop("execution", None)
+        for output in node.get("outputs", []):
+            for said in (output, output.get("data", {})):
+                for key in ("text", "traceback", "evalue", "text/plain", "text/html"):
+                    if key in said:
+                        said[key] = tidied(said[key])
+    return notebook
+
+
+def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[Problem]:
+    """Yield what is wrong with an executed lesson; `size` is the built notebook's in bytes.
+
+    Only HTML outputs can carry alternative text. A widget has no state on a static page.
+    """
+    for cell, node in zip(text.cells, notebook.cells, strict=True):
+        if node.cell_type != "code":
+            continue
+        if node.execution_count is None:
+            yield at(text, cell, "was not executed")
+        for output in errors(cell, node):
+            yield at(text, cell, f"{output.ename}: {output.evalue}", failing_line(node))
+        for data in (output.get("data", {}) for output in node.outputs):
+            for mime in sorted(data):
+                if mime.startswith("image/"):
+                    message = (
+                        f"an {mime} output has no alternative text: use utils.notebook.figures.show"
+                    )
+                    yield at(text, cell, message)
+            for _, element in silent_images("".join(data.get("text/html", ""))):
+                yield at(text, cell, f"the output holds {element} without alternative text")
+            if WIDGET in data:
+                message = "the output holds a live widget: show a static figure in the build"
+                yield at(text, cell, message)
+    if size >= LARGEST:
+        message = f"it has {size:,} bytes, expected under {LARGEST:,}: use fewer or smaller figures"
+        yield Problem(text.path, 1, message)
+
+
+def errors(cell: TextCell, node: NotebookNode) -> list[NotebookNode]:
+    """Return the error outputs of a cell that should not raise."""
+    if MAY_RAISE in cell.header.get("tags", []):
+        return []
+    return [output for output in node.outputs if output.output_type == "error"]

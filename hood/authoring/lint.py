@@ -1,0 +1,352 @@
+"""The rules that a text has to follow, by itself and with the other texts of its phase.
+
+`lab_problems`, `page_problems` and `check_problems` apply all of them, so that everything is
+reported at once. A rule for a cell yields what is wrong, and the line of the cell's source (from 0)
+or None for its header.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from hood.authoring import leaks
+from hood.authoring.notebook import nbgrader_metadata
+from hood.authoring.regions import (
+    BEGIN_HIDDEN,
+    BEGIN_SCHEME,
+    BEGIN_SOLUTION,
+    END_SOLUTION,
+    REGIONS,
+    outside,
+    parse_block,
+    regions,
+    regions_of,
+)
+from hood.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at
+from hood.grader.inside.preload import ON_DEMAND
+from hood.grader.sandbox.limits import OF_LIMITS, OF_TIME, Expected, setting_faults
+from hood.metadata import KEY
+from hood.phase_paths import anchor
+
+if TYPE_CHECKING:
+    from hood.judge.checks.exercise import Check
+
+Faults = Iterator[tuple[str, int | None]]
+
+# Characters of a line of code that is shown. JupyterLab shows 107 of its default font in a window
+# 1280 px wide with the left sidebar open; the rest is for fonts that are a little wider.
+WIDEST = 100
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+TRUTH = (lambda value: isinstance(value, bool)), "true or false"
+PAGE_SETTINGS: Expected = {
+    "title": (lambda value: isinstance(value, str) and value != "", "a text")
+}
+NEEDED = ("title", "points", "cell_seconds")
+# Those that a lab may have. `compile`: true if exercises compile C++, so that grading
+# needs prepared headers; "trace" if they only trace (Dynamo, AOTAutograd, fake tensors), which
+# needs no compiler. `examples`: false if learners get no failing examples. `preload`: groups of
+# modules that its kernels start with; see hood/grader/inside/preload.py. `loopback`: true if
+# processes of a sandbox reach each other over TCP, as gloo's do.
+LAB_SETTINGS: Expected = {
+    **PAGE_SETTINGS,
+    "points": (lambda value: is_points(value), "a number above 0"),
+    **OF_TIME,
+    "compile": (
+        lambda value: value == "trace" or isinstance(value, bool),
+        'true, false or "trace"',
+    ),
+    "examples": TRUTH,
+    "loopback": TRUTH,
+    "preload": (
+        lambda value: isinstance(value, list) and set(map(str, value)) <= set(ON_DEMAND),
+        f"a list of {', '.join(ON_DEMAND)}",
+    ),
+}
+IMAGE = re.compile(r"(?P<empty>!\[\s*\]\s*[(\[])|<(?P<tag>img|svg)\b[^>]*>(?!\s*<title)", re.I)
+SPEAKS = re.compile(
+    r"\b(?:alt|aria-label|aria-labelledby)\s*=\s*[\"']\s*[^\s\"']|aria-hidden=.true|=.presentation"
+)
+CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(`+)[^`].*?\1", re.DOTALL)
+LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
+
+
+def lab_problems(text: Text) -> Iterator[Problem]:
+    """Yield everything that is wrong with a lab's text by itself."""
+    yield from text.problems
+    yield from header_problems(text, LAB_SETTINGS, NEEDED)
+    limits = text.course.get("limits")
+    for message in setting_faults(limits, OF_LIMITS) if isinstance(limits, Mapping) else ():
+        yield Problem(text.path, 1, f"{KEY}.limits: {message}")
+    first: dict[str, int] = {}
+    for cell in text.cells:
+        for rule in CELL_RULES:
+            for message, index in rule(cell):
+                yield at(text, cell, message, index)
+        if nbgrader := nbgrader_metadata(cell.header):
+            name = nbgrader["grade_id"]
+            if name in first:
+                yield at(text, cell, f"duplicate id {name!r}, first in line {first[name]}")
+            first.setdefault(name, cell.line)
+    headers = [cell.header for cell in text.cells]
+    total = sum(header["points"] for header in headers if is_points(header.get("points")))
+    stated = text.course.get("points")
+    if isinstance(stated, int | float) and abs(stated - total) > 1e-9:
+        lines = enumerate(text.prefix.split("\n"), start=1)
+        line = next((number for number, line in lines if "points:" in line), 1)
+        message = f"the header says points: {stated}, the cells add up to {total}"
+        yield Problem(text.path, line, message)
+    yield from leaks.leak_problems(text)
+
+
+def page_problems(text: Text) -> Iterator[Problem]:
+    """Yield everything that is wrong with the text of a lesson or of the start page by itself."""
+    yield from text.problems
+    yield from header_problems(text, PAGE_SETTINGS, ["title"])
+    for cell in text.cells:
+        for rule in PAGE_RULES:
+            for message, index in rule(cell):
+                yield at(text, cell, message, index)
+        for key in sorted(set(cell.header) - {"tags"}):
+            yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
+
+
+def header_problems(text: Text, expected: Expected, needed: Sequence[str]) -> Iterator[Problem]:
+    """Yield what is wrong with the settings of a text; nothing if they could not be read."""
+    for name in needed if text.course else ():
+        if name not in text.course:
+            yield Problem(text.path, 1, f"{KEY}: needs {name}")
+    for message in setting_faults(text.course, expected):
+        yield Problem(text.path, 1, f"{KEY}: {message}")
+
+
+def plain_faults(cell: TextCell) -> Faults:
+    if cell.kind not in ("code", "markdown"):
+        yield f"a {cell.kind} cell: use markdown or code", None
+    if not cell.source.strip():
+        yield "an empty cell: fill it or delete it", None
+    if cell.kind == "markdown":
+        for line, element in silent_images(cell.source, markdown=True):
+            yield f"{element} without alternative text", line - 1
+
+
+def width_faults(cell: TextCell) -> Faults:
+    """Refuse shown code that has to be scrolled sideways; that of drills and checks is hidden."""
+    if cell.kind == "code" and HIDE_INPUT not in cell.header.get("tags", ()):
+        for index, line in outside(cell.source, regions_of(cell, "test")):
+            if len(line) > WIDEST:
+                yield f"a line of {len(line)} characters: break it, at most {WIDEST} fit", index
+
+
+def header_faults(cell: TextCell) -> Faults:
+    roles = [role for role in ROLES if role in cell.header]
+    if len(roles) > 1:
+        yield f"expected at most one role in a cell, got {' and '.join(roles)}", None
+    for role, kind in (("solution", "code"), ("test", "code"), ("task", "markdown")):
+        if role in roles and cell.kind != kind:
+            yield f"a {role} cell must be {kind}, got {cell.kind}", None
+    if cell.name is not None and not NAME.fullmatch(str(cell.name)):
+        yield f"{cell.name!r} is not a name: use letters, digits and _, at most 50", None
+    graded = "test" in cell.header or "task" in cell.header
+    points = cell.header.get("points")
+    if graded and points is None:
+        yield f"{cell.name!r} has no points: write points=...", None
+    elif graded and not is_points(points):
+        yield f"points of {cell.name!r} must be a number above 0, got {points!r}", None
+    elif points is not None and not graded:
+        yield "points belong to a test or a task", None
+
+
+def is_points(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def code_faults(cell: TextCell) -> Faults:
+    """Require plain Python, since checks parse it, and prose without scripts or frames."""
+    if cell.kind == "code":
+        try:
+            ast.parse(cell.source)
+        except SyntaxError as error:
+            message = f"not plain Python: {error.msg} (magics and ! don't belong in a lab)"
+            yield message, (error.lineno or 1) - 1
+    else:
+        for index, line in enumerate(cell.source.split("\n")):
+            if match := LIVE_MARKUP.search(line):
+                yield f"live markup {match[0]!r} in a lab", index
+    for role, (begin, end) in REGIONS.items():
+        try:
+            found = regions(cell.source, begin, end)
+        except ValueError as error:
+            yield str(error), None
+            continue
+        if found and role not in cell.header:
+            yield f"{begin!r} belongs in a {role} cell", found[0][0]
+
+
+def stub_faults(cell: TextCell) -> Faults:
+    if "solution" not in cell.header:
+        return
+    spans = regions_of(cell, "solution")
+    if not spans and "BEGIN SOLUTION" not in cell.source:
+        yield f"a stub with no solution: no {BEGIN_SOLUTION!r} ... {END_SOLUTION!r}", None
+    for begin, end in spans:
+        try:
+            statements = parse_block("\n".join(cell.source.split("\n")[begin + 1 : end]))
+        except SyntaxError:
+            yield "the solution region doesn't hold whole statements", begin
+            continue
+        if all(map(is_placeholder, statements)):
+            yield "a stub with no solution: the region does nothing", begin
+        flush = not cell.source.split("\n")[begin].startswith(" ")
+        if flush and re.search(r"^(def|class) ", "\n".join(leaks.released_lines(cell)), re.M):
+            yield "a stub would raise before its functions: hide this below the last of them", begin
+
+
+def is_placeholder(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        return "NotImplementedError" in ast.unparse(statement)
+    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return constant or isinstance(statement, ast.Pass)
+
+
+def test_faults(cell: TextCell) -> Faults:
+    if "test" not in cell.header:
+        return
+    name = cell.header["test"]
+    spans = regions_of(cell, "test")
+    if not spans:
+        if "HIDDEN TESTS" not in cell.source:
+            yield f"test {name!r} has no hidden region: {BEGIN_HIDDEN!r} ...", None
+        return
+    if len(spans) > 1:
+        yield f"test {name!r} has {len(spans)} hidden regions, one is enough", None
+    lines = cell.source.split("\n")
+    first = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
+    if called(lines[first : first + 1], "check") != name:
+        yield f'a graded cell begins with check("{name}")', first
+    for begin, end in spans:
+        said = called(lines[begin + 1 : end], "verify")
+        if said is None:
+            yield f'the hidden region must hold only: verify("{name}", ...)', begin
+        elif said != name:
+            yield f"verify({said!r}, ...) in the test of {name!r}", begin + 1
+    for index, line in outside(cell.source, spans):
+        if index > spans[-1][1] and line.strip():
+            yield "code after the hidden region: verify(...) must come last", index
+            break
+
+
+def called(lines: list[str], function: str) -> str | None:
+    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None."""
+    try:
+        (line,) = lines
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError):
+        return None
+    match statement:
+        case ast.Expr(ast.Call(ast.Name(said), [ast.Constant(str(name)), *rest], named)):
+            right = said == function and bool(rest or named) == (function == "verify")
+            return name if right else None
+    return None
+
+
+def task_faults(cell: TextCell) -> Faults:
+    if "task" not in cell.header:
+        return
+    spans = regions_of(cell, "task")
+    if len(spans) != 1:
+        if "MARK SCHEME" not in cell.source or spans:
+            yield f"task {cell.name!r} needs one mark scheme: {BEGIN_SCHEME!r} ...", None
+        return
+    ((begin, end),) = spans
+    if not "".join(cell.source.split("\n")[begin + 1 : end]).strip():
+        yield f"the mark scheme of {cell.name!r} is empty", begin
+    if not any(line.strip() for _, line in outside(cell.source, spans)):
+        yield f"task {cell.name!r} has no question outside the mark scheme", None
+
+
+def silent_images(source: str, markdown: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield (line from 1, element) of each image element without alternative text.
+
+    In `markdown`, ![](...) is one, too, and code is ignored.
+    """
+    if markdown:
+        source = CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
+    for match in IMAGE.finditer(source):
+        if match["tag"] and not SPEAKS.search(match[0]):
+            yield source.count("\n", 0, match.start()) + 1, f"<{match['tag']}>"
+        elif match["empty"] and markdown:
+            yield source.count("\n", 0, match.start()) + 1, "![](...)"
+
+
+PAGE_RULES = (plain_faults, width_faults)
+CELL_RULES = (*PAGE_RULES, header_faults, code_faults, stub_faults, test_faults, task_faults)
+
+
+def check_problems(
+    lab: Text,
+    lesson: Text | None,
+    checks: Mapping[str, Check],
+    code: Mapping[str, str],
+) -> Iterator[Problem]:
+    """Yield a problem where test cells, checks and headings of the lesson do not agree.
+
+    `code` is the source of the phase's modules of checks by path, its main file first.
+    """
+    main = next(iter(code), "checks")
+    readable = headings(lesson) if lesson else set()
+    question, tested = None, set()
+    for cell in lab.cells:
+        if question is None or (cell.kind == "markdown" and cell.source.startswith("## ")):
+            question = cell
+        if "test" not in cell.header:
+            continue
+        name, points = cell.header["test"], cell.header.get("points")
+        tested.add(name)
+        check = checks.get(name)
+        if check is None:
+            yield at(lab, cell, f"test {name!r} has no check in {main}")
+            continue
+        if is_points(points) and points != check.points:
+            message = f"test {name!r}: got points={points}, but its check gives {check.points:g}"
+            yield at(lab, cell, message)
+        if lesson and check.reads in readable:
+            page = f"../../notebooks/{PurePath(lesson.path).parent.name}.ipynb"
+            link = f"[{check.reads}]({page}#{anchor(check.reads)})"
+            if link not in question.source:
+                yield at(lab, question, f"the question of {name!r} needs the link {link}")
+    places = {name: (path, line) for path in code for name, line in check_lines(code[path]).items()}
+    for name, check in checks.items():
+        where = places.get(name, (main, 1))
+        if name not in tested:
+            yield Problem(*where, f"no cell of {lab.path} uses check {name!r}")
+        told = {check.reads, *check.reads_by_part.values()}
+        if lesson:
+            for reads in sorted(told - readable):
+                message = f"check {name!r} reads {reads!r}, which is no heading of {lesson.path}"
+                yield Problem(*where, message)
+        for part in check.reads_by_part.keys() - check.parts.keys():
+            yield Problem(*where, f"check {name!r} has no part {part!r}, of reads_by_part")
+
+
+def headings(text: Text) -> set[str]:
+    """Return the headings of a lesson's markdown cells, without their # marks."""
+    found = set()
+    for cell in text.cells:
+        if cell.kind == "markdown":
+            prose = re.sub(r"^```.*?^```", "", cell.source, flags=re.DOTALL | re.MULTILINE)
+            found |= set(re.findall(r"^#{1,6} +(.+?)[ #]*$", prose, re.MULTILINE))
+    return found
+
+
+def check_lines(code: str) -> dict[str, int]:
+    """Return the line of each call `Check("name", ...)`, by name."""
+    lines = {}
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(ast.Name("Check"), [ast.Constant(str(name)), *_]):
+                lines[name] = node.lineno
+    return lines

@@ -1,0 +1,82 @@
+"""What a text names of the course must be there: lessons and their sections, labs, files.
+
+Only prose is read. An exercise of the lab itself is looked for in `stated`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hood.authoring.stated import EXERCISES, numbers, sections
+from hood.authoring.text import Problem, Text, at, parse
+from hood.phase_paths import PhasePaths, anchor, pages
+
+LINK = re.compile(r"\]\((?P<path>[^()\s#]*\b(?P<name>\w+)\.ipynb)(?:#(?P<place>[^()\s]+))?\)")
+NAMED = re.compile(r"\b(lab|lesson)s?\s+(\d\d(?:(?:,| and| to)\s+\d\d)*)(?![\d.])", re.IGNORECASE)
+FILE = re.compile(r"`((?:utils|hood|benchmarks|phases)/[\w./-]*\w\.\w+)`")
+Fault = tuple[str, int]  # a message, and where in the cell's source it begins
+
+
+def mention_problems(phase: PhasePaths, text: Text) -> Iterator[Problem]:
+    """Yield a problem for each lesson, section, lab and file that a text names and nobody has."""
+    rules: list[Callable[[PhasePaths, str], Iterator[Fault]]] = [link_faults, named_faults]
+    rules += [file_faults, *([exercise_faults] if text.path.endswith("lesson.py") else [])]
+    for cell in text.cells:
+        for rule in rules if cell.kind == "markdown" else ():
+            for message, start in rule(phase, cell.source):
+                yield at(text, cell, message, cell.source.count("\n", 0, start))
+
+
+def link_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
+    """A link to a notebook leads to a lesson, or a lab, and to a heading of it."""
+    known = {page.name: page for page in pages(phase.root)}
+    for match in LINK.finditer(prose):
+        page, place = known.get(match["name"]), match["place"]
+        of_lab = "release/" in match["path"]
+        if page is None or not (page.lab if of_lab else page.lesson).exists():
+            there = ", ".join(known)
+            yield f"the link {match['path']} leads nowhere: there are {there}", match.start()
+        elif place and place not in anchors(page, page.lab if of_lab else page.lesson):
+            message = (
+                f"{match['name']} has no heading with the link #{place}: expected #cell-id= and "
+                "the heading of a cell that begins with it, in lower case with -"
+            )
+            yield message, match.start()
+
+
+def anchors(page: PhasePaths, path: Path) -> set[str]:
+    """Return the fragments of the links to a text's cells that begin with a heading."""
+    cells = parse(page.relative(path), path.read_text(encoding="utf-8")).cells
+    heads = [re.match(r"#+ (.+)", cell.source) for cell in cells if cell.kind == "markdown"]
+    return {anchor(head[1]) for head in heads if head}
+
+
+def named_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
+    """ "lab 07" and "lessons 02 and 05" are there."""
+    every = pages(phase.root)
+    for match in NAMED.finditer(prose):
+        kind = match[1].lower()
+        texts = {int(p.number): getattr(p, kind) for p in every if p.number.isdigit()}
+        for lost in sorted(numbers(match[2]) - {n for n, path in texts.items() if path.exists()}):
+            yield f"names {kind} {lost:02}, which the course does not have", match.start()
+
+
+def file_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
+    """A file of the course, such as `utils/drivers/dispatch.py`, is there."""
+    for match in FILE.finditer(prose):
+        if not (phase.root / match[1]).exists():
+            yield f"names the file {match[1]}, which the course does not have", match.start()
+
+
+def exercise_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
+    """An exercise of its lab that a lesson names by number is there."""
+    if not phase.lab.exists():
+        return
+    lab = parse(phase.relative(phase.lab), phase.lab.read_text(encoding="utf-8"))
+    there = {part.number for part in sections(lab) if part.number}
+    for match in EXERCISES.finditer(prose):
+        elsewhere = re.match(r"\s+of\s+(?:lab|lesson)", prose[match.end() :])
+        for lost in sorted(numbers(match[1]) - there) if there and not elsewhere else ():
+            yield f"names exercise {lost}, the lab's headings end at {max(there)}", match.start()

@@ -1,0 +1,279 @@
+"""``python -m hood mutants``: find mistakes that the checks miss.
+
+A mutant is the lab's own solution or an alternate with one small change
+(:mod:`hood.authoring.proof.mutate`). Each is judged like an answer, on several seeds. A mutant that
+earns full points on any seed survives. Then the check needs another case, or a line that says why
+the change makes no difference (:mod:`hood.judge.checks.answers`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import gc
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hood import UserError
+from hood.authoring.proof.mutate import Mutant, mutants
+from hood.authoring.proof.selftest import LabCode, add_selection, drawn, selection
+from hood.authoring.regions import regions_of
+from hood.authoring.text import parse
+from hood.judge.answer_key import answer_key
+from hood.judge.checks.answers import Equivalent
+from hood.judge.checks.exercise import Check
+from hood.judge.connection.rpc_client import InProcess, OutOfTime
+from hood.judge.connection.settings import usual_settings
+from hood.judge.judge import first_failure
+from hood.phase_paths import ROOT
+
+# CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
+# ten times what the unchanged code takes.
+LEAST_SECONDS = 0.15
+# On how many seeds a mutant's time may run out; it counts as killed on the others, too.
+LATE = 3
+SOLUTION = "the lab's solution"
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class RightCode:
+    """Right code, as a whole cell."""
+
+    name: str  # "the lab's solution", or the name of an alternate
+    cell: str  # the cell, as a learner would hand it in
+    lines: frozenset[int]  # the lines of it to change, counted from 1
+    # What to add to a line number of the cell to get that in the lab's text; None for an alternate
+    offset: int | None = None
+
+
+@dataclasses.dataclass
+class Trial:
+    """A mutant, and the number of seeds on which it earned full points."""
+
+    right: RightCode
+    mutant: Mutant
+    survived: int = 0
+
+    def place(self) -> str:
+        """Return where the change is, for a reader."""
+        if self.right.offset is None:
+            return f"alternate “{self.right.name}”, line {self.mutant.line}"
+        return f"lab.py:{self.mutant.line + self.right.offset}"
+
+    def is_meant(self, line: Equivalent) -> bool:
+        """Return whether a check's line is about this change."""
+        return line.of in ("", self.right.name) and self.mutant.is_edit(line.old, line.new)
+
+    def is_free(self, check: Check) -> bool:
+        """Return whether the change is of what the check leaves open."""
+        return any(line.new is None and self.is_meant(line) for line in check.equivalents)
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """The result for the mutants of one exercise."""
+
+    check: Check
+    made: int  # the number of mutants
+    # Mutants that survived and are declared to make no difference. One of what is free was judged
+    # until it survived once.
+    equivalent: list[Trial]
+    survivors: list[Trial]  # the other mutants that survived, on at least one seed
+    stale: list[str]  # for each wrong declaration, a sentence that says what is wrong
+
+    @property
+    def killed(self) -> int:
+        """The number of mutants that earned less than full points on every seed."""
+        return self.made - len(self.equivalent) - len(self.survivors)
+
+
+def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Survey:
+    """Judge the mutants of an exercise.
+
+    ``most`` is the number of mutants to judge, drawn by the first seed; 0 for all of them. Raises
+    UserError if the unchanged code does not earn full points.
+    """
+    code = LabCode.read(lab)
+    made = [
+        Trial(right, mutant)
+        for right in rights(check, lab)
+        for mutant in mutants(right.cell, right.lines)
+    ]
+    trials = drawn(made, most, seeds[0])
+    with usual_settings(), _filled_memory(), warnings.catch_warnings(action="ignore"):
+        for right, of_right in groupby(trials, key=lambda trial: trial.right):
+            judge = _Judge(check, seeds, code, right)
+            for trial in of_right:
+                trial.survived = judge.survived(trial.mutant, once=trial.is_free(check))
+    alive = [trial for trial in trials if trial.survived]
+    explained = [t for t in alive if any(map(t.is_meant, check.equivalents))]
+    stale = []
+    for line in check.equivalents:
+        said = f"`{line.old}` → `{line.new}`" if line.new is not None else f"free `{line.old}`"
+        if not any(trial.is_meant(line) for trial in made):
+            stale.append(f"{said} is none of the changes that are tried")
+        for t in trials:
+            killed = len(seeds) - t.survived
+            if killed and t.is_meant(line) and not t.is_free(check):
+                stale.append(f"{said} is killed on {killed} of {len(seeds)} seeds: {t.place()}")
+    unexplained = [trial for trial in alive if trial not in explained]
+    return Survey(check, len(trials), explained, unexplained, stale)
+
+
+@contextlib.contextmanager
+def _filled_memory() -> Iterator[None]:
+    """Fill the result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+def rights(check: Check, lab: Path) -> Iterator[RightCode]:
+    """Yield the lab's own solution of an exercise, and the alternates that have code."""
+    cell = next(
+        c
+        for c in parse(lab.name, lab.read_text(encoding="utf-8")).cells
+        if c.header.get("solution") == check.name
+    )
+    spans = regions_of(cell, "solution")
+    lines = frozenset(number for begin, end in spans for number in range(begin + 1, end + 1))
+    yield RightCode(SOLUTION, cell.source, lines, cell.line)
+    for alternate in (a for a in check.alternates if a.sources):  # a value has no code
+        whole = alternate.cell(check.name, cell.source)
+        before = whole.count("\n") - alternate.source().count("\n")
+        lines = frozenset(range(before + 1, whole.count("\n") + 2))
+        yield RightCode(alternate.name, whole, lines)
+
+
+class _Judge:
+    """Judge the mutants of one piece of right code."""
+
+    def __init__(self, check: Check, seeds: Sequence[str], code: LabCode, right: RightCode):
+        self._check, self._code = check, code
+        self._keys = [answer_key(check, seed) for seed in seeds]
+        self._to_make, thing = _timed(lambda: self._thing(right.cell))
+        self._limits = []
+        self._suspect = 0
+        for key in self._keys:  # not timed: imports and caches, which may not hold every seed
+            first_failure(key, InProcess(thing))
+        for key in self._keys:
+            limit, failed = _timed(partial(first_failure, key, InProcess(thing)))
+            self._limits.append(limit)
+            if failed is not None:
+                raise UserError(
+                    f"{check.name}: {right.name} fails a case without any change "
+                    f"(seed {key.seed}); see `python -m hood selftest`"
+                )
+
+    def survived(self, mutant: Mutant, once: bool = False) -> int:
+        """Return on how many seeds a mutant earns full points; 0 if its cell does not end well.
+
+        ``once`` says whether to stop after the first of these seeds.
+        """
+        thing = None
+        with _limit(self._to_make), contextlib.suppress(Exception):
+            thing = self._thing(mutant.code)
+        if thing is None:
+            return 0
+        survived = late = 0
+        for key, limit in zip(self._keys, self._limits, strict=True):
+            if late == LATE or (once and survived):
+                break
+            failed: int | None = self._suspect
+            with _limit(limit) as rang:
+                failed = first_failure(key, InProcess(thing), self._suspect)
+            late += bool(rang)
+            if failed is None:
+                survived += 1
+            else:
+                self._suspect = failed  # the case that the last mutant failed is played first
+        return survived
+
+    def _thing(self, cell: str) -> Any:
+        return self._check.thing_in(self._code.names_after(cell))
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Run some work; return the CPU seconds that a mutant of it may take, and its result."""
+    began = time.process_time()
+    found = work()
+    return LEAST_SECONDS + 10 * (time.process_time() - began), found
+
+
+@contextlib.contextmanager
+def _limit(seconds: float) -> Iterator[list[int]]:
+    """End a block silently after some seconds of CPU time; what is yielded is then not empty.
+
+    A Ctrl-C of the user inside the block still raises KeyboardInterrupt. Garbage collection is off
+    in the block, because it can take longer than the block itself.
+    """
+    rang: list[int] = []
+
+    def ring(number: int, frame: object) -> None:
+        rang.append(number)
+        raise KeyboardInterrupt
+
+    collects, before = gc.isenabled(), signal.signal(signal.SIGPROF, ring)
+    gc.disable()
+    # repeatedly, because the code may catch the exception
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    try:
+        yield rang
+    except (KeyboardInterrupt, OutOfTime):
+        if not rang:
+            raise KeyboardInterrupt from None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        if collects:
+            gc.enable()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser, seeds=3, prefix="mutants")
+
+
+def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+    """Print what became of the mutants; return 1 if one survived or a declaration is stale."""
+    console = console or Console()
+    chosen, seeds = selection(args, root)
+    failed = False
+    for phase, checks in chosen:
+        surveys = [survey(check, seeds, phase.lab) for check in checks]
+        rows = [(s.made, s.killed, len(s.equivalent), len(s.survivors)) for s in surveys]
+        table = Table(title=phase.name, box=box.SIMPLE_HEAD, title_justify="left", show_footer=True)
+        table.add_column("exercise", f"{len(surveys)} exercises")
+        names = "mutants", "killed", "equivalent", "survivors"
+        for name, numbers in zip(names, zip(*rows, strict=True), strict=True):
+            table.add_column(name, str(sum(numbers)), justify="right")
+        for s, row in zip(surveys, rows, strict=True):
+            table.add_row(s.check.name, *map(str, row))
+        console.print(table)
+        for s in surveys:
+            failed |= bool(s.survivors or s.stale)
+            for t in s.survivors:
+                often = f"on {t.survived} of {len(seeds)} seeds"
+                said = escape(f"{s.check.name}, {t.place()}, {often}: {t.mutant}")
+                console.print(f"[yellow]survived[/yellow] {said}", soft_wrap=True)
+            for line in s.stale:
+                said = escape(f"{s.check.name}: {line}")
+                console.print(f"[red]stale[/red] {said}", soft_wrap=True)
+    return int(failed)

@@ -1,0 +1,86 @@
+"""Test whether a wrong solution passes all visible cells of a lab.
+
+A learner stops at the first cell that fails. A misconception that passes every visible cell is
+found only by grading. ``python -m hood selftest`` counts these misconceptions.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import random
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from hood.authoring.regions import BEGIN_HIDDEN
+
+# Functions that never report a mistake to a program are skipped: figures, the verdict, and runs
+# over gloo, which print their result.
+SKIPPED = ("utils.views", "utils.notebook.verdict", "utils.instruments.world.gloo")
+
+
+def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """Return, by exercise, the code below its solution that a learner can see, in order.
+
+    This is the cells between the solution and the graded cell, and the visible part of the graded
+    cell. ``cells`` are the cells of a lab's text, in order, with ``kind``, ``source`` and
+    ``header``.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    since: list[str] | None = None
+    for cell in cells:
+        if cell.kind != "code" or "given" in cell.header:
+            continue
+        if "solution" in cell.header:
+            since = []
+        elif since is not None:
+            since.append(cell.source.partition(BEGIN_HIDDEN)[0])
+            if "test" in cell.header:
+                found[cell.header["test"]] = tuple(since)
+                since = None
+    return found
+
+
+def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
+    """Run the visible cells of an exercise; return the first error, or an empty string.
+
+    ``names`` are what the given cells and the learner's solution define.
+    """
+    names = {name: _unseen if _skipped(thing) else thing for name, thing in names.items()}
+    before = torch.get_rng_state(), random.getstate()
+    torch.manual_seed(0)  # the same for all solutions
+    random.seed(0)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            for cell in cells:
+                exec(compile(cell, "<visible>", "exec"), names)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        torch.set_rng_state(before[0])
+        random.setstate(before[1])
+    return ""
+
+
+def with_inner_classes(cell: str) -> str:
+    """Return a solution cell with copies, at its end, of the classes inside its functions.
+
+    A candidate is a single function, so a class that it needs is inside of it. A learner writes the
+    class outside, where the visible cells can use it.
+    """
+    tree = ast.parse(cell)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    classes = [n for f in functions for n in f.body if isinstance(n, ast.ClassDef)]
+    return "\n\n\n".join([cell, *map(ast.unparse, classes)])
+
+
+def _skipped(thing: Any) -> bool:
+    return callable(thing) and str(getattr(thing, "__module__", "")).startswith(SKIPPED)
+
+
+def _unseen(*_: Any, **__: Any) -> None:
+    """Replace a function that is skipped."""

@@ -1,0 +1,36 @@
+"""What of a lab's prose an answer may quote: the question of its exercise, and the introduction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hood.authoring.text import Text
+
+HINTS = re.compile(r"<details>.*?</details>", re.DOTALL)
+CODE = re.compile(r"```.*?```|\$\$.*?\$\$", re.DOTALL)
+BLOCKS = re.compile(r"\n\s*\n|\n(?=- )")
+LABEL = re.compile(r"\*(Further|Warm-up|Easy|Medium|Hard)\b")
+
+
+def questions(lab: Text) -> dict[str, str]:
+    """By exercise, what its question says outside of the hints, in one line for each paragraph."""
+    found, question = {}, ""
+    for cell in lab.cells:
+        if cell.kind == "markdown":
+            question = cell.source
+        elif "solution" in cell.header:
+            found[str(cell.header["solution"])] = "\n".join(_paragraphs(question))
+    return found
+
+
+def introduction(lab: Text) -> str:
+    """Return the first text of a lab, in one line for each paragraph."""
+    return "\n".join(_paragraphs(lab.cells[0].source)) if lab.cells else ""
+
+
+def _paragraphs(question: str) -> Iterator[str]:
+    for block in BLOCKS.split(CODE.sub("", HINTS.sub("", question))):
+        line = " ".join(block.split())
+        if line and not line.startswith("#") and not LABEL.match(line):
+            yield line

@@ -1,0 +1,78 @@
+"""The delimiters of what learners do not get: solutions, hidden tests, mark schemes."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Sequence
+
+from hood.authoring.text import TextCell
+
+BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
+BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="
+# By the role of the cell that may have them.
+REGIONS = {
+    "solution": (BEGIN_SOLUTION, END_SOLUTION),
+    "test": (BEGIN_HIDDEN, END_HIDDEN),
+    "task": (BEGIN_SCHEME, END_SCHEME),
+}
+
+
+def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
+    """Return pairs of line indices (of `begin`, of `end`); ValueError if they are not balanced."""
+    found: list[tuple[int, int]] = []
+    opened: int | None = None
+    for index, line in enumerate(source.split("\n")):
+        # nbgrader looks for the words anywhere in a line, so an inexact delimiter counts for it.
+        words = next((word for word in (begin, end) if word.strip("#= ") in line), None)
+        if words is None:
+            continue
+        if line.lstrip() != words:  # the build and nbgrader look for it at the end of the line
+            raise ValueError(
+                f"a delimiter must be alone on its line, without a space behind: write {words!r}"
+            )
+        if (words == begin) != (opened is None):
+            raise ValueError(f"{words!r} has no partner: each BEGIN needs one END after it")
+        if opened is None:
+            opened = index
+        else:
+            found.append((opened, index))
+            opened = None
+    if opened is not None:
+        raise ValueError(f"{begin!r} has no {end!r} after it")
+    return found
+
+
+def regions_of(cell: TextCell, role: str) -> list[tuple[int, int]]:
+    """Return the regions of a cell that belong to a role; none for delimiters that are broken."""
+    try:
+        return regions(cell.source, *REGIONS[role])
+    except ValueError:
+        return []
+
+
+def outside(source: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
+    """Return (index, line) of each line outside the regions and their delimiters."""
+    return [
+        (index, line)
+        for index, line in enumerate(source.split("\n"))
+        if not any(begin <= index <= end for begin, end in spans)
+    ]
+
+
+def parse_block(source: str) -> list[ast.stmt]:
+    """Return the statements of an indented block; `return` is allowed. Comments alone give none.
+
+    What follows below it and is not indented, such as a helper's function, counts as well.
+    """
+    lines = source.split("\n")
+    filled = [n for n, line in enumerate(lines) if line.strip()]
+    flush = [n for n in filled if not lines[n][0].isspace()]
+    end = flush[0] if flush and flush[0] != filled[0] else len(lines)
+    body = textwrap.indent(textwrap.dedent("\n".join(lines[:end])), "    ")
+    tree = ast.parse(f"async def block():\n{body}\n    pass\n")
+    block = tree.body[0]
+    assert isinstance(block, ast.AsyncFunctionDef)
+    below = "\n" * (end + 1) + "\n".join(lines[end:])  # with the same numbers of lines
+    return [*block.body[:-1], *ast.parse(below).body]

@@ -1,0 +1,268 @@
+"""Build the site with Sphinx from the notebooks that are there."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from hood import UserError
+from hood.authoring.site.frames import VIEWS as VIEWS_FILE
+from hood.authoring.site.frames import frames_of
+from hood.authoring.site.markdown import VIEWS, page_markdown
+from hood.authoring.site.pages import INDEX, LESSONS, pages
+from hood.classroom.lesson_links import repository_url
+from hood.grader.cleaning.formulas import mathml
+from hood.grader.execution.graded_cell import plain
+from hood.phase_paths import choose
+from hood.whole_file import write_whole
+from utils.notebook.style import (
+    GRADIENT,
+    INK,
+    RIGHT,
+    RIGHT_TINT,
+    RULE,
+    STORAGE,
+    VIEW,
+    WRONG,
+    WRONG_TINT,
+)
+
+STATIC = Path(__file__).parent / "static"
+TITLE = "Open the Hood"
+PINNED = r'"(torch|triton)==([\d.]+)'
+DOWNLOADS = "_downloads"
+# Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
+MADE = ".nojekyll"
+# What a browser would load by itself from another site, and what should be on this one.
+FOREIGN = re.compile(
+    r'(?:\ssrc="|rel="(?:stylesheet|(?:shortcut )?icon)"[^>]*?\shref="|url\(\s*["\']?)'
+    r"((?:[a-z][a-z0-9+.-]*:)?//[^\"')]*)"
+)
+OWN = re.compile(r'\s(?:href|src|data-src)="(?![a-z][a-z0-9+.-]*:|//)([^"#?]+)')
+# What stands below the title of a lab, and of a lesson.
+DOWNLOAD = (
+    '<a href="../{}">Download this lab</a> as a notebook. '
+    "It imports the course's package `utils`, so it runs in a copy of the course: "
+    "[run it yourself](/run.md) says how to get one."
+)
+START_HERE = (
+    "*This is the course to read. To solve its labs, or to change a cell and see what happens, "
+    "[get a kernel](/run.md).*"
+)
+EXECUTED = (
+    "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
+    "[get a kernel](/run.md).*"
+)
+# Sections in another language than the site's, by their headings: screen readers and browsers need
+# to know it.
+LANGUAGES = {"Resumen en español": "es"}
+# The figures' own colours (`style`), with which the site marks what they stand for, too.
+LIGHT = {
+    "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
+    "font-stack--monospace": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
+    "hood-storage": STORAGE.colour,
+    "hood-view": VIEW.colour,
+    "hood-view-tint": VIEW.tint,
+    "hood-gradient": GRADIENT.colour,
+    "hood-gradient-tint": GRADIENT.tint,
+    "hood-right": RIGHT,
+    "hood-right-tint": RIGHT_TINT,
+    "hood-wrong": WRONG,
+    "hood-wrong-tint": WRONG_TINT,
+    "hood-rule": RULE,
+    "hood-figure": "none",
+    "color-brand-primary": STORAGE.colour,
+    "color-brand-content": STORAGE.colour,
+    "color-brand-visited": STORAGE.colour,
+    "color-foreground-primary": INK,
+    "color-background-primary": "#ffffff",
+    "color-background-secondary": "#f6f7f8",
+}
+DARK = {
+    "hood-storage": "#6db3ea",
+    "hood-view": "#5fd0b0",
+    "hood-view-tint": "#163a31",
+    "hood-gradient": "#f0916b",
+    "hood-gradient-tint": "#47251a",
+    "hood-right": "#7fcf87",
+    "hood-right-tint": "#1d3a20",
+    "hood-wrong": "#f58a94",
+    "hood-wrong-tint": "#4a1c22",
+    "hood-rule": "#34383d",
+    "hood-figure": "invert(0.9) hue-rotate(180deg)",
+    "color-brand-primary": "#6db3ea",
+    "color-brand-content": "#6db3ea",
+    "color-brand-visited": "#6db3ea",
+    "color-foreground-primary": "#d6d8db",
+    "color-background-primary": "#131416",
+    "color-background-secondary": "#1c1e21",
+}
+
+
+def build(
+    root: Path,
+    folder: Path,
+    say: Callable[[str], None],
+    moving: Sequence[str] | None = None,
+    workers: int = 1,
+) -> Path:
+    """Build the site, and return the folder to publish.
+
+    `moving` are the phases whose lessons get views that move, by default all. Raises UserError when
+    a page can't be made, or a link leads nowhere.
+    """
+    start = time.perf_counter()
+    site, sources = folder / "html", folder / "markdown"
+    every = pages(root)
+    chosen = set() if moving == [] else set(choose(root, list(moving or [])))
+    lessons = [p.phase for p in every if not (p.is_lab or p.is_words) and p.phase in chosen]
+    pictures = frames_of(lessons, folder / "frames", say, workers)
+    drawn = time.perf_counter()
+    repository = repository_url(root)
+    clear(site)
+    clear(sources)
+    pinned = re.findall(PINNED, (root / "pyproject.toml").read_text(encoding="utf-8"))
+    executed = " and ".join(map(" ".join, pinned))
+    for page in every:
+        top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
+        if page.is_lab:
+            (site / DOWNLOADS).mkdir(exist_ok=True)
+            shutil.copy(page.notebook, site / DOWNLOADS)
+            top = DOWNLOAD.format(f"{DOWNLOADS}/{page.notebook.name}")
+        elif page.docname.startswith(f"{LESSONS}/"):
+            top = EXECUTED.format(executed, ", and the views move" if views else "")
+        elif page.docname == INDEX:
+            top = START_HERE
+        moved = {}
+        if views:
+            moved = json.loads((views / VIEWS_FILE).read_text(encoding="utf-8"))
+            leave = shutil.ignore_patterns(VIEWS_FILE)
+            shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
+        text = page_markdown(page, top, moved, site, repository)
+        write_whole(sources / f"{page.docname}.md", text.encode())
+    run_sphinx(sources, site, folder, workers, repository)
+    if wrong := list(faults(site)):
+        raise UserError("\n".join(["the site's links are not in order:", *wrong]))
+    took = time.perf_counter() - drawn
+    say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
+    return site
+
+
+def clear(folder: Path) -> None:
+    """Empty a folder of an earlier build, or make it; anybody else's is refused."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MADE).exists():
+        raise UserError(f"{folder} holds something else than a site: move it away")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MADE).touch()
+
+
+def faults(site: Path) -> Iterator[str]:
+    """Yield a line for what is missing or loaded from elsewhere; MyST looks at words' anchors."""
+    for path in sorted(path for path in site.rglob("*") if path.suffix in (".html", ".css")):
+        name, content = path.relative_to(site).as_posix(), path.read_text(encoding="utf-8")
+        for address in sorted(set(FOREIGN.findall(content))):
+            yield f"{name} loads {address} from another site"
+        for address in sorted(set(OWN.findall(content))) if path.suffix == ".html" else ():
+            if not (path.parent / unquote(address)).is_file():
+                yield f"{name} leads to {address}, which does not exist"
+
+
+def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository: str = "") -> None:
+    warnings = io.StringIO()
+    app = Sphinx(
+        sources,
+        None,
+        site,
+        folder / "doctrees",
+        "html",
+        confoverrides=settings(repository),
+        status=None,
+        warning=warnings,
+        freshenv=True,
+        parallel=workers,
+    )
+    app.build()
+    if warned := plain(warnings.getvalue()).strip():
+        raise UserError(f"Sphinx could not make every page:\n{warned}")
+
+
+def settings(repository: str = "") -> dict[str, object]:
+    """Return Sphinx's settings; every page links the repository, where its address is known."""
+    source = {"name": "The course's repository", "url": repository, "html": "Repository"}
+    return {
+        "extensions": ["myst_parser", "sphinx.ext.githubpages", __name__],
+        "myst_enable_extensions": ["dollarmath", "strikethrough"],
+        # as JupyterLab reads Markdown
+        "myst_dmath_allow_labels": False,
+        "myst_dmath_double_inline": True,
+        "myst_disable_syntax": [
+            *("myst_block_break", "myst_line_comment", "myst_role", "myst_target"),
+            *("footnote_def", "footnote_ref"),
+        ],
+        "suppress_warnings": ["myst.strikethrough"],  # it is well shown in HTML
+        "myst_heading_anchors": 6,
+        "myst_heading_slug_func": "hood.phase_paths.slug",
+        "myst_update_mathjax": False,
+        "project": TITLE,
+        "html_title": TITLE,
+        "html_theme": "furo",
+        "html_static_path": [str(STATIC)],
+        "html_css_files": ["hood.css"],
+        "html_js_files": [("hood.js", {"defer": "defer"})],
+        "html_favicon": str(STATIC / "hood.svg"),
+        "html_copy_source": False,
+        "html_show_copyright": False,
+        "html_permalinks_icon": "#",
+        "html_math_renderer": "mathml",
+        "html_theme_options": {
+            "top_of_page_buttons": [],
+            "footer_icons": [source | {"class": ""}] if repository else [],
+            "light_css_variables": LIGHT,
+            "dark_css_variables": DARK,
+        },
+        "html_use_index": False,
+        "html_domain_indices": False,
+        "highlight_language": "none",
+        "pygments_style": "github-light",
+    }
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register math as MathML and sections' languages; this module is a Sphinx extension."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("doctree-read", say_languages)
+    app.connect("builder-inited", dark_code, priority=100)  # before Furo writes the style
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def visit_math(self: Any, node: nodes.math) -> None:
+    self.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def visit_math_block(self: Any, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
+
+def say_languages(app: Sphinx, page: nodes.document) -> None:
+    """Give sections in another language the class of which docutils makes the attribute `lang`."""
+    for section in page.findall(nodes.section):
+        if language := LANGUAGES.get(section[0].astext()):
+            section["classes"].append(f"language-{language}")
+
+
+def dark_code(app: Sphinx) -> None:
+    """Choose the colours of code on a dark page, a setting that only the loaded theme knows."""
+    app.config["pygments_dark_style"] = "github-dark"

@@ -1,0 +1,103 @@
+"""Views that move without Python: their lessons are executed once, and the pictures kept.
+
+A lesson's pictures are kept in a folder that is named after all that they depend on: its text and
+the utils that it imports. So a second build executes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from rich.progress import track
+
+from hood.authoring.digest import lesson_digest
+from hood.authoring.execute import run_page
+from hood.authoring.notebook import to_notebook
+from hood.authoring.steps import read_texts
+from hood.authoring.text import Refused, Text
+from hood.phase_paths import PhasePaths
+from utils.notebook.audience import FRAMES
+from utils.views._frames import MIME
+
+VIEWS = "views.json"
+Views = dict[str, dict[str, Any]]  # by cell, then by output
+
+
+def frames_of(
+    lessons: Iterable[PhasePaths], cache: Path, say: Callable[[str], None], workers: int
+) -> dict[PhasePaths, Path]:
+    """Return for each lesson the folder with its views; execute those whose folder is missing.
+
+    `cache` keeps the folders, without those of earlier texts. A lesson that can't be executed has
+    none: it is said, and its page shows the pictures that its notebook was committed with.
+    """
+    folders: dict[PhasePaths, Path] = {}
+    missing: list[tuple[PhasePaths, Text]] = []
+    for phase in lessons:
+        text = read_texts(phase).lesson
+        assert text is not None
+        folders[phase] = cache / f"{phase.page.stem}-{lesson_digest(text, phase.root)}"
+        if not (folders[phase] / VIEWS).exists():
+            missing.append((phase, text))
+
+    def make(phase: PhasePaths, text: Text) -> None:
+        notebook = to_notebook(text)
+        run_page(notebook, text, phase.root, {FRAMES: "1"})
+        keep(notebook, folders[phase])
+
+    with ThreadPoolExecutor(workers) as pool:
+        made = {pool.submit(make, *each): each[0] for each in missing}
+        words = "executing lessons, for the pictures of their views"
+        for done in track(as_completed(made), words, total=len(made), disable=not made):
+            phase = made[done]
+            try:
+                done.result()
+            except Refused as refused:
+                del folders[phase]
+                why = "; ".join(map(str, refused.problems[:1]))
+                say(f"{phase.relative(phase.page)}: its views don't move, since {why}")
+    for phase, folder in folders.items():
+        for old in set(cache.glob(f"{phase.page.stem}-*")) - {folder}:
+            shutil.rmtree(old)
+    return folders
+
+
+def keep(notebook: NotebookNode, folder: Path) -> None:
+    """Write the pictures of an executed lesson's views into a folder, and what they belong to."""
+    fresh = folder.with_name(f"new.{folder.name}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    views: Views = {}
+    for cell in notebook.cells:
+        for number, output in enumerate(cell.get("outputs", [])):
+            frames = output.get("data", {}).get(MIME)
+            if frames is None:
+                continue
+            picture = base64.b64decode(frames["base"])
+            moving = {"pictures": frames["pictures"], "frames": frames["frames"]}
+            base, name = f"{digest(picture)}.png", digest(json.dumps(moving).encode())
+            script = f"hood.views[{json.dumps(name)}] = {json.dumps(moving, ensure_ascii=False)};\n"
+            (fresh / base).write_bytes(picture)
+            (fresh / f"{name}.js").write_text(script, encoding="utf-8")
+            views.setdefault(cell.id, {})[str(number)] = {
+                "name": name,
+                "base": base,
+                "controls": frames["controls"],
+                "places": list(frames["frames"]),
+            }
+    (fresh / VIEWS).write_text(json.dumps(views), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(fresh, folder)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

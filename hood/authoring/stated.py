@@ -1,0 +1,295 @@
+"""What a lab's prose says of its own exercises, points and time, against its cells.
+
+A lab may say none of it. Where it does, in these words, it must be true:
+
+    Ten exercises and one question, 40 points, about two and a half hours    in its first paragraph
+    without the *further* exercises 4 and 6, which take an hour more
+    ## 3 · A heading                                                          numbered headings
+    *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below such a heading
+    exercise 7                                                                anywhere in its prose
+
+A lesson says in its first cell what it takes: "It takes about two and a half hours". That is held
+against its words, predictions, drills and cells, and both against the course's table of phases.
+
+Numbers are words or digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hood.authoring.folds import ASKS
+from hood.authoring.text import HIDE_INPUT, Problem, Text, TextCell, at
+from utils.notebook.course import FURTHER, PHASES, Phase
+
+WORDS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
+)
+TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+HOUR = 60
+ROUNDED = 15  # minutes: hours are stated to the next half hour
+# What a lesson takes: a reader in a second language, who answers before looking.
+WORDS_A_MINUTE = 200
+MINUTES_TO_ANSWER = 1.5  # a prediction or a drill
+MINUTES_TO_RUN = 0.5  # another code cell: to read and run it
+WORD = re.compile(r"\w[\w'’-]*")
+LESSON_TAKES = re.compile(r"\bIt takes (about [^.;,:]*)")
+NUMBER = r"[a-z]+(?:-[a-z]+)?|\d+(?:\.\d+)?"
+COUNTED = re.compile(rf"\b({NUMBER}) (exercises?|questions?|points?)\b", re.IGNORECASE)
+TIME = re.compile(
+    rf"\b(half an|an|{NUMBER})(?: and (a half))? (hours?|minutes?)(?: and (a half))?\b",
+    re.IGNORECASE,
+)
+LIST = r"\d+(?:(?:, and |, | and | to )\d+)*"
+EXERCISES = re.compile(rf"\bexercises? ({LIST})", re.IGNORECASE)
+TAKES = re.compile(rf"\bexercises? ({LIST}),? which takes? ([^.;,]*)", re.IGNORECASE)
+ARE_FURTHER = re.compile(rf"\*further\*\s+exercises? ({LIST})")
+NUMBERED = re.compile(r"## (\d+) ·")
+LABEL = re.compile(r"^\*(?!\*)([^*]*\bpoints?\b[^*]*)\*", re.MULTILINE)
+EARNED = re.compile(r"(?:^|[,;] (?:and )?)(one|two|three|four|five|six|seven)\b")
+
+
+@dataclass
+class Section:
+    """An exercise or a question of a lab: from a heading of level two to the next."""
+
+    question: TextCell
+    number: int | None  # in its heading
+    points: float = 0  # of its graded cells
+    exercises: int = 0
+    tasks: int = 0
+    label: str = ""  # such as "Easy, 10 minutes, 3 points", with what follows
+    label_line: int = 0  # of the question's source, from 0
+    minutes: float | None = None  # in the label
+
+    @property
+    def further(self) -> bool:
+        return FURTHER.search(self.question.source) is not None
+
+
+def stated_problems(lab: Text) -> Iterator[Problem]:
+    """Yield a problem for each number in a lab's prose that its cells do not bear out."""
+    parts = sections(lab)
+    for rule in (label_problems, number_problems, mention_problems):
+        yield from rule(lab, parts)
+    if lab.cells and lab.cells[0].kind == "markdown":
+        for rule in (count_problems, time_problems, further_problems):
+            yield from rule(lab, parts)
+
+
+def sections(lab: Text) -> list[Section]:
+    found: list[Section] = []
+    for cell in lab.cells:
+        if cell.kind == "markdown" and cell.source.startswith("## "):
+            number = NUMBERED.match(cell.source)
+            found.append(Section(cell, int(number[1]) if number else None))
+            if label := LABEL.search(cell.source):
+                words = " ".join(label[1].split())
+                found[-1].label = words
+                found[-1].label_line = cell.source.count("\n", 0, label.start())
+                found[-1].minutes = duration(words.partition(":")[0])
+        if found and ("test" in cell.header or "task" in cell.header):
+            points = cell.header.get("points")
+            found[-1].points += points if isinstance(points, int | float) else 0
+            found[-1].exercises += "test" in cell.header
+            found[-1].tasks += "task" in cell.header
+    return found
+
+
+def label_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """The points below a heading are those of the graded cell, and its parts add up to them."""
+    for part in parts:
+        said, _, split = part.label.partition(":")
+        for match in COUNTED.finditer(said):
+            points = number(match[1])
+            if match[2].startswith("point") and points is not None and points != part.points:
+                message = (
+                    f"the label says {match[0]!r}, its graded cell has points={part.points:g}: "
+                    "write the same number in both"
+                )
+                yield at(lab, part.question, message, part.label_line)
+        split = split.strip().partition(". ")[0]
+        added = sum(number(word) or 0 for word in EARNED.findall(split))
+        # what "one each" is for, words do not say in a form that can be counted
+        if added and not re.search(r"\beach\b", split) and added != part.points:
+            message = (
+                f"the parts in the label, {split!r}, add up to {added:g} points, its graded cell "
+                f"has points={part.points:g}: write the same number in both"
+            )
+            yield at(lab, part.question, message, part.label_line)
+
+
+def number_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """Numbered headings count 1, 2, 3 and so on."""
+    numbered = [part for part in parts if part.number is not None]
+    for expected, part in enumerate(numbered, start=1):
+        if part.number != expected:
+            message = f"this heading has number {part.number}, expected {expected}"
+            yield at(lab, part.question, message, 0)
+            return
+
+
+def mention_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """An exercise that prose names by its number is there."""
+    there = {part.number for part in parts if part.number is not None}
+    for cell in lab.cells if there else ():
+        for match in EXERCISES.finditer(cell.source) if cell.kind == "markdown" else ():
+            for lost in sorted(numbers(match[1]) - there):
+                message = f"names exercise {lost}, the lab's numbered headings end at {max(there)}"
+                yield at(lab, cell, message, cell.source.count("\n", 0, match.start()))
+
+
+def count_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """The first paragraph's exercises, questions and points are those of the cells."""
+    right = {
+        "exercise": sum(part.exercises for part in parts),
+        "question": sum(part.tasks for part in parts),
+        "point": sum(part.points for part in parts),
+    }
+    paragraph = first_paragraph(lab)
+    for match in COUNTED.finditer(paragraph):
+        said, thing = number(match[1]), match[2].lower().removesuffix("s")
+        if said is not None and said != right[thing]:
+            message = f"says {match[0]!r}, the lab has {right[thing]:g}"
+            yield at(lab, lab.cells[0], message, line_of(lab, match[0]))
+
+
+def time_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """The hours of the first paragraph are the sum of the labels' minutes, to half an hour."""
+    if any(part.minutes is None or part.number is None for part in parts if part.points):
+        return
+    paragraph = first_paragraph(lab)
+    timed = [(match[2], numbers(match[1])) for match in TAKES.finditer(paragraph)]
+    plain = TAKES.sub("", paragraph)
+    without = ARE_FURTHER.search(paragraph)
+    usual = {one.number for one in parts if one.number and not (without and one.further)}
+    for words, chosen in [(plain, usual), *timed]:
+        said = duration(words)
+        minutes = sum(part.minutes or 0 for part in parts if part.number in chosen)
+        if said is not None and abs(said - minutes) > (ROUNDED if said >= HOUR / 2 else 0):
+            shown = TIME.search(words)
+            which = f" of {', '.join(map(str, sorted(chosen)))}" if chosen != usual else ""
+            message = (
+                f"says {shown[0] if shown else words!r}, the labels{which} add up to "
+                f"{minutes:g} minutes"
+            )
+            yield at(lab, lab.cells[0], message, line_of(lab, shown[0] if shown else words))
+
+
+def further_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """The *further* exercises of the first paragraph are those whose labels say so."""
+    if match := ARE_FURTHER.search(first_paragraph(lab)):
+        said, labelled = (
+            numbers(match[1]),
+            {one.number for one in parts if one.further and one.number},
+        )
+        if said != labelled:
+            right = ", ".join(map(str, sorted(labelled))) or "none"
+            message = f"says that {match[1]} are further exercises; by their labels it is {right}"
+            yield at(lab, lab.cells[0], message, line_of(lab, match[0]))
+
+
+def table_problems(lab: Text, name: str) -> Iterator[Problem]:
+    """The course's table of phases says the lab's hours: the labels' minutes, to half an hour."""
+    parts = [part for part in sections(lab) if part.points and part.number is not None]
+    for phase in _in_table(name):
+        for what, hours, further in (
+            ("lab", phase.hours[1], False),
+            ("further", phase.further, True),
+        ):
+            minutes = sum(part.minutes or 0 for part in parts if part.further is further)
+            if abs(hours * HOUR - minutes) > ROUNDED:
+                message = (
+                    f"the table of phases says {hours:g} hours ({what}), the labels add up to "
+                    f"{minutes:g} minutes: write {_rounded(minutes):g} in utils/notebook/course.py"
+                )
+                yield at(lab, lab.cells[0], message)
+
+
+def lesson_problems(lesson: Text, name: str) -> Iterator[Problem]:
+    """What a lesson takes is said in its first cell and in the table, to half an hour."""
+    for phase in _in_table(name):
+        minutes = lesson_minutes(lesson)
+        right = _rounded(minutes)
+        match = LESSON_TAKES.search(lesson.cells[0].source)
+        said = duration(match[1]) if match else None
+        if said is None or abs(said - minutes) > ROUNDED:
+            message = (
+                f"its words, predictions, drills and cells take {minutes:.0f} minutes: write, in "
+                f"words, 'It takes about {right:g} hours'"
+            )
+            yield at(lesson, lesson.cells[0], message)
+        elif said != phase.hours[0] * HOUR:
+            message = (
+                f"says {said / HOUR:g} hours, the table of phases {phase.hours[0]:g}: write the "
+                "same in both (utils/notebook/course.py)"
+            )
+            yield at(lesson, lesson.cells[0], message)
+
+
+def lesson_minutes(lesson: Text) -> float:
+    """Return the minutes that a lesson takes somebody who answers what it asks."""
+    prose = "\n\n".join(cell.source for cell in lesson.cells if cell.kind == "markdown")
+    code = [cell for cell in lesson.cells if cell.kind == "code"]
+    drills = [cell.source for cell in code if HIDE_INPUT in cell.header.get("tags", ())]
+    words = sum(len(WORD.findall(source)) for source in (prose, *drills))
+    asked = len(ASKS.findall(prose)) + len(drills)
+    ran = MINUTES_TO_RUN * (len(code) - len(drills))
+    return words / WORDS_A_MINUTE + MINUTES_TO_ANSWER * asked + ran
+
+
+def _in_table(name: str) -> list[Phase]:
+    return [phase for phase in PHASES if phase.name == name]
+
+
+def _rounded(minutes: float) -> float:
+    """Return the hours, to half an hour."""
+    return round(minutes / HOUR * 2) / 2
+
+
+def first_paragraph(lab: Text) -> str:
+    """Return the first words of a lab below its title, in one line."""
+    blocks = [block for block in lab.cells[0].source.split("\n\n") if not block.startswith("#")]
+    return " ".join(blocks[0].split()) if blocks else ""
+
+
+def line_of(lab: Text, words: str) -> int:
+    """Return in which line of the first cell some words begin, which may stand in two."""
+    pattern = r"\s+".join(map(re.escape, words.split()))
+    match = re.search(pattern, lab.cells[0].source)
+    return lab.cells[0].source.count("\n", 0, match.start()) if match else 0
+
+
+def number(word: str) -> float | None:
+    """Return the number that a word or digits say, such as "forty-two"; None of another word."""
+    word = word.lower()
+    if re.fullmatch(r"\d+(\.\d+)?", word):
+        return float(word)
+    tens, _, ones = word.partition("-")
+    if word in WORDS:
+        return WORDS.index(word)
+    if tens in TENS[2:] and (not ones or ones in WORDS[1:10]):
+        return 10 * TENS.index(tens) + (WORDS.index(ones) if ones else 0)
+    return None
+
+
+def numbers(words: str) -> set[int]:
+    """Return the numbers of a list such as "4, 5 and 6" or "1 to 4"."""
+    found: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?: to (\d+))?", words):
+        found |= {*range(int(first), int(last or first) + 1)}
+    return found
+
+
+def duration(words: str) -> float | None:
+    """Return the minutes that the first time in some words says; None if there is no time."""
+    for match in TIME.finditer(words):
+        first, unit = match[1].lower(), HOUR if match[3].startswith("hour") else 1
+        count = 0.5 if first == "half an" else 1 if first == "an" else number(first)
+        if count is not None:
+            return (count + (0.5 if match[2] or match[4] else 0)) * unit
+    return None

@@ -1,0 +1,64 @@
+"""One file with what the results of a class need, and back: ``backup FILE``, ``restore FILE``.
+
+In it are the gradebook, what was handed in, graded files with their run records, feedback, the
+class's rules and its roster, the texts of releases and the key of pseudonyms. Not in it are labs,
+checks and settings, which the project has, and the service's key: who has that one can make a
+token for anybody, and a service without one makes another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hood import UserError
+from hood.classroom.collecting.hand_ins import RECEIVED
+from hood.classroom.report.names import KEY_FILE
+from hood.classroom.rules.reading import FILE
+from hood.grader.course import Course
+from hood.grader.submission.released import FOLDER
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+BOOK, ROSTER = "gradebook.db", "roster"
+STEPS = ("autograded", "submitted", "feedback")
+TABLES = (".csv", ".tsv", ".txt")  # endings of a roster; nothing runs a file with one of them
+README = "README.md"  # in autograded/; the project's own
+
+
+def places(course: Course, roster: str = "") -> dict[str, Path]:
+    """Return where what belongs into an archive is in a course, by its name in the archive.
+
+    Args:
+        roster: the path of its file in the course's folder; without one there is none.
+    """
+    found = {BOOK: course.database} if course.database else {}
+    for step in STEPS:
+        found[step] = Path(course.directory.root, getattr(course.directory, f"{step}_directory"))
+    found |= {name: course.root / name for name in (RECEIVED, FOLDER, FILE, KEY_FILE)}
+    return found | ({ROSTER: course.root / roster} if roster else {})
+
+
+def is_table(roster: object) -> bool:
+    """Return whether a roster has the name of a table, and so of no file that something runs."""
+    return isinstance(roster, str) and roster.lower().endswith(TABLES)
+
+
+@contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Lock the course's folder against another backup or restore; it ends with the process.
+
+    Raises UserError when another one holds the lock.
+    """
+    held = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another backup or restore is running in {root}: wait") from None
+        yield
+    finally:
+        os.close(held)

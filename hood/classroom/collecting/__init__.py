@@ -1,0 +1,1 @@
+"""What learners hand in, by each way in."""

@@ -1,0 +1,233 @@
+"""Write the page: the sum first, then each exercise with its mark, why, and what was handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_solution, is_task
+
+from hood.classroom import look
+from hood.classroom.feedback.exercises import Segment, is_answer, segments
+from hood.classroom.feedback.theirs import OUTPUTS, Theirs, teachers
+from hood.classroom.lesson_links import section_on_site
+from hood.classroom.rules.counting import CountedMark, Role
+from hood.classroom.rules.marks import Told
+from hood.classroom.rules.sentences import (
+    exercise_sentence,
+    lateness_sentence,
+    number,
+    sum_sentences,
+)
+from hood.grader.execution.self_judged import is_self_judged
+from hood.grader.run_record import RunRecord
+from hood.grader.submission.notes import NoteKind
+from hood.judge.report import VerdictReport
+from hood.metadata import KEY
+from hood.verdict import FULL, Verdict, in_points
+
+TEMPLATES = Path(__file__).parent / "templates"
+ABOUT = "about"  # where in nbgrader's part of the resources the steps of feedback put it
+
+
+@dataclass(frozen=True)
+class About:
+    """What a page says of a graded notebook that does not stand in it.
+
+    Attributes:
+        student: the learner's id, as it is shown.
+        notebook: its name, by which the class's rules call exercises of a lab with several.
+        score: what was earned in it, or words in place of that; ``most`` is what it is of.
+        remarks: sentences on the whole, where no rules of a class say them.
+        told: what the class's rules say.
+        term: the learner's total in words, or empty.
+        verdicts: by the names of the graded cells; only those that the learner may see.
+        rubrics: of answers that a person has marked, by the same names.
+        lessons: the address of the course's site, or empty.
+        verdicts_alone: whether nothing else is shown, because it takes too much work.
+    """
+
+    student: str = ""
+    notebook: str = ""
+    score: float | str = 0.0
+    most: float = 0.0
+    remarks: tuple[str, ...] = ()
+    told: Told = Told()
+    term: str = ""
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    rubrics: Mapping[str, str] = field(default_factory=dict)
+    lessons: str = ""
+    verdicts_alone: bool = False
+
+
+EARLIER = (
+    "You added a request for a regrade, and nothing else: your earlier time of handing in counts."
+)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The mark beside an exercise's title.
+
+    Attributes:
+        words: such as ``2 of 3 points``.
+        reached: ``full``, ``some``, ``none``, or ``open`` where there is none.
+        share: of the points, between 0 and 1, for the bar.
+        why: sentences on how it came about.
+        by_person: whether a person gave it.
+    """
+
+    words: str
+    reached: str = "open"
+    share: float = 0.0
+    why: tuple[str, ...] = ()
+    by_person: bool = False
+
+
+def render(nb: NotebookNode, about: About) -> str:
+    """Return the page for a notebook that :mod:`hood.classroom.feedback.feedback` has cleaned."""
+    theirs, counted = Theirs(), about.told.counted
+    marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
+    found = list(segments(nb))
+    run = RunRecord.of(nb.metadata)
+    if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
+        about = replace(about, verdicts={})  # they are on the lab as it was released
+    exercises = [
+        _exercise(one, about, marks, theirs) | {"earlier": run.earlier.get(one.name, "")}
+        for one in found
+        if one.graded
+    ]
+    rest = [shown for one in found if not one.graded for shown in _cells(one, theirs)]
+    ours = nb.metadata.get(KEY, {})
+    return look.render(
+        TEMPLATES,
+        "feedback.html.j2",
+        title=ours.get("title") or about.notebook,
+        about=about,
+        sum=_sum(about),
+        sentences=list(filter(None, [*_whole(about), run.only_asks and EARLIER, about.term])),
+        notes=[note.message for note in run.notes],
+        exercises=exercises,
+        rest=rest,
+    )
+
+
+def _sum(about: About) -> tuple[str, str]:
+    """Return what stands largest on the page, and what it is of."""
+    if counted := about.told.counted:
+        so_far = "" if counted.is_final else " so far"
+        return number(counted.counts), f"of {number(counted.most)} points count{so_far}"
+    if isinstance(about.score, str):
+        return about.score, f"of {in_points(about.most)}"
+    return number(about.score), f"of {number(about.most)} points"
+
+
+def _whole(about: About) -> list[str]:
+    counted = about.told.counted
+    if not counted:
+        return list(about.remarks)
+    _, *missing = sum_sentences(counted)
+    late = lateness_sentence(counted)
+    dates = [about.told.dates] if about.told.dates else []
+    said = [late, *about.told.policy] if late else []
+    return [*missing, *dates, *said, *filter(None, [about.told.hand_ins])]
+
+
+def _exercise(
+    segment: Segment, about: About, marks: Mapping[str, CountedMark], theirs: Theirs
+) -> dict[str, Any]:
+    """Return what the template shows of one exercise."""
+    cell, name = segment.graded, segment.name
+    assert cell is not None
+    verdict = about.verdicts.get(name)
+    counted = marks.get(name) or marks.get(f"{about.notebook}/{name}")
+    in_words = is_task(cell) or cell.cell_type == "markdown"
+    graded_cells = [cell] if cell.cell_type == "code" else []
+    said = [c.metadata.nbgrader.get("comment") for c in [cell, *segment.cells] if _is_asked(c)]
+    by_tests = verdict is None and is_self_judged(cell)
+    return {
+        "anchor": f"exercise-{name}",
+        "name": name,
+        "title": segment.title or name,
+        "mark": _mark(cell, counted),
+        "verdict": verdict,
+        "parts": list(VerdictReport(verdict, verdict.lesson).parts()) if verdict else [],
+        "reads": _reads(verdict, about.lessons) if verdict else "",
+        "question": [teachers(c.source, c.get("attachments", {})) for c in segment.question],
+        "answer": _cells(segment, theirs) if in_words else [],
+        "cells": [] if in_words else _cells(segment, theirs, graded_cells),
+        "tests": theirs.code(cell.source) if by_tests else "",
+        "remarks": [teachers(text) for text in said if text],
+        "rubric": teachers(about.rubrics[name]) if name in about.rubrics else "",
+    }
+
+
+def _is_asked(cell: NotebookNode) -> bool:
+    return "nbgrader" in cell.metadata and bool(is_solution(cell) or is_task(cell))
+
+
+def _mark(cell: NotebookNode, counted: CountedMark | None) -> Mark:
+    ours = cell.metadata.nbgrader
+    score, points = ours.get("score"), float(ours.get("points") or 0.0)
+    by_person = bool(ours.get("by_person"))
+    if counted is None:
+        if not isinstance(score, (int, float)):
+            return Mark(f"{score or 'no mark'}, of {in_points(points)}")
+        share = score / points if points else 1.0
+        words = f"{number(score)} of {in_points(points)}"
+        return Mark(words, _reached(share), share, by_person=by_person)
+    raw = counted.raw
+    why = [said[:1].upper() + said[1:]] if (said := exercise_sentence(counted)) else []
+    if raw.score is None:
+        words = score if isinstance(score, str) else "not marked yet" if raw.waits else "no mark"
+        of = f", of {in_points(counted.most)}" if counted.most else ""
+        return Mark(f"{words}{of}", why=tuple(why))
+    counts = counted.counts or 0.0
+    if (raw.score, raw.points) != (counts, counted.most):
+        why.append(f"You earned {number(raw.score)} of {in_points(raw.points)}.")
+    share = raw.score / (raw.points - raw.withheld) if raw.points > raw.withheld else 1.0
+    words = f"{number(counts)} of {in_points(counted.most)}"
+    if counted.role is Role.DROPPED:
+        words, share = "does not count", 0.0
+    elif counted.role is Role.BONUS:
+        words = f"{number(counts)} as a bonus"
+    reached = "open" if counted.role is Role.DROPPED else _reached(share)
+    return Mark(words, reached, min(1.0, max(0.0, share)), tuple(why), by_person)
+
+
+def _reached(share: float) -> str:
+    return "full" if share >= 1 else "some" if share > 0 else "none"
+
+
+def _reads(verdict: Verdict, lessons: str) -> Markup | str:
+    """Return what to read again, with a link where the course has a site."""
+    if verdict.status in FULL or not verdict.section:
+        return ""
+    words = look.in_code(f"lesson {verdict.lesson}, “{verdict.section}”")
+    url = section_on_site(verdict.lesson, verdict.section, lessons)
+    return Markup('<a href="{}">{}</a>').format(url, words) if url else words
+
+
+def _cells(
+    segment: Segment, theirs: Theirs, graded: list[NotebookNode] | None = None
+) -> list[dict[str, Any]]:
+    """Return what the template shows of a segment's cells: text, code, and what it showed."""
+    shown, left = [], OUTPUTS
+    for cell in [*segment.cells, *(graded or [])]:
+        code, words = Markup(""), Markup("")
+        if cell.cell_type == "code" and is_answer(cell):
+            code = theirs.code(cell.source)
+        elif cell.cell_type == "markdown":
+            words = theirs.words(cell.source, cell.get("attachments", {}))
+        elif cell.cell_type == "raw":
+            words = Markup("<pre>{}</pre>").format(theirs.code(cell.source))
+        outputs = theirs.outputs(cell.get("outputs", []))
+        outputs, more = outputs[:left], max(0, len(outputs) - left)
+        left -= len(outputs)
+        if code.strip() or words.strip() or outputs:
+            shown.append({"code": code, "words": words, "outputs": outputs, "more": more})
+    return shown

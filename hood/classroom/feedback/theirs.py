@@ -1,0 +1,151 @@
+"""What a learner wrote, and what their code showed, as HTML that does nothing.
+
+All markup of a learner's passes :func:`inert`, whatever cleaned it before: on a page of feedback
+there is no link of theirs, no form, no class or id of the page's own, and no picture that is not
+part of the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import nh3
+from markupsafe import Markup
+from nbconvert.filters.highlight import Highlight2HTML
+from nbformat.notebooknode import NotebookNode
+
+from hood.grader.cleaning import formulas
+from hood.grader.cleaning.pixels import MAX_PIXELS, MAX_PIXELS_IN_ALL, pixels
+from hood.grader.cleaning.sanitize import BASE64, PICTURE_KINDS, TAGS, kept, with_signs
+from hood.grader.execution.graded_cell import plain
+from hood.untrusted import seen
+
+# Limits, beyond those within which a notebook is graded: of characters of one text and of all, and
+# of pictures in all; of what is shown of one exercise.
+LONGEST, IN_ALL, PICTURES, OUTPUTS = 10_000, 400_000, 16 << 20, 40
+MARKUP = 1 << 20  # characters of one output in HTML, which is shown whole or not
+MATHS = set(formulas.NAMES.split("|"))
+IMAGE = re.compile(r"<img(?![^>]*\salt=)", re.IGNORECASE)
+NO_WORDS = "No description has been provided for this image"
+LEFT_OUT = "(This is too long to be shown here; your notebook has it.)"
+
+
+def inert(markup: str) -> Markup:
+    """Return HTML of a learner's without anything that acts, leads away or looks like the page.
+
+    What is not seen is left out, also where an entity wrote it.
+    """
+    clean = nh3.clean(
+        markup,
+        tags=(TAGS - {"a"}) | MATHS,
+        attributes={},
+        generic_attribute_prefixes={""},  # so that the filter sees all attributes
+        attribute_filter=_attribute,
+        url_schemes={"data"},
+        link_rel=None,
+    )
+    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', seen(clean)))
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    if tag in MATHS:
+        return value if re.fullmatch(f"(?:{formulas.ATTRIBUTES})", name) else None
+    return None if name in ("class", "id", "href") else kept(tag, name, value)
+
+
+class Theirs:
+    """Makes HTML of one learner's cells, within the limits of a page."""
+
+    def __init__(self) -> None:
+        self._left = {"text": IN_ALL, "pictures": PICTURES, "pixels": MAX_PIXELS_IN_ALL}
+
+    def code(self, source: str) -> Markup:
+        """Return code with its colours."""
+        text, more = self._cut(seen(source))
+        block = Highlight2HTML(pygments_lexer="ipython3")(text)
+        inside = block.partition("<pre><span></span>")[2].rpartition("</pre>")[0]
+        return Markup(inside) + more
+
+    def words(self, markdown: str, attachments: Mapping[str, Any]) -> Markup:
+        """Return the HTML of a text cell."""
+        pictures = sum(len(data) for one in attachments.values() for data in one.values())
+        shown = markdown.count("![") * pictures
+        if len(markdown) > LONGEST or not self._spend("text", len(markdown)):
+            return self._text(markdown)
+        counts = [pixels(_joined(data)) for one in attachments.values() for data in one.values()]
+        large = max(counts, default=0) > MAX_PIXELS
+        if large or not (self._spend("pictures", shown) and self._spend("pixels", sum(counts))):
+            attachments = {}
+        try:
+            return inert(with_signs(formulas.rendered(markdown, attachments)))
+        except Exception:  # the renderer may raise anything, as for a picture that is not attached
+            return self._text(markdown)
+
+    def outputs(self, outputs: Iterable[NotebookNode]) -> list[Markup]:
+        """Return the HTML of a cell's outputs, those that show nothing left out."""
+        return list(filter(None, map(self._output, outputs)))
+
+    def _output(self, output: NotebookNode) -> Markup:
+        if output.output_type == "stream":
+            return self._text(output.text)
+        if output.output_type == "error":
+            traceback = "\n".join(output.traceback)
+            return self._text(traceback or f"{output.ename}: {output.evalue}")
+        data = {kind: _joined(value) for kind, value in output.get("data", {}).items()}
+        if "text/html" in data:
+            return self._html(data["text/html"])
+        for kind in ("text/markdown", "text/latex"):
+            if kind in data:
+                return self.words(data[kind], {})
+        for kind in PICTURE_KINDS:
+            if kind in data:
+                words = data.get("text/plain", "")[:200]
+                return self._picture(kind, data[kind], words)
+        return self._text(data.get("text/plain", ""))
+
+    def _html(self, markup: str) -> Markup:
+        what = "pictures" if "<img" in markup else "text"
+        if not self._spend(what, len(markup)) or (what == "text" and len(markup) > MARKUP):
+            return Markup("<p>{}</p>").format(LEFT_OUT)
+        return inert(markup)
+
+    def _picture(self, kind: str, data: str, words: str) -> Markup:
+        data = "".join(data.split())
+        count = pixels(data)
+        fits = count <= MAX_PIXELS and self._spend("pixels", count)
+        if not (fits and BASE64.fullmatch(data) and self._spend("pictures", len(data))):
+            return Markup("<p>{}</p>").format(LEFT_OUT)
+        alt = seen(plain(words)) or NO_WORDS
+        return Markup('<img alt="{}" src="data:{};base64,{}">').format(alt, kind, data)
+
+    def _text(self, text: Any) -> Markup:
+        shown, more = self._cut(seen(plain(_joined(text))))
+        shown = shown.rstrip("\n") + more
+        return Markup("<pre>{}</pre>").format(shown) if shown.strip() else Markup("")
+
+    def _cut(self, text: str) -> tuple[str, str]:
+        """Return what of a text is shown, and what says that this is not all."""
+        most = min(LONGEST, self._left["text"])
+        self._left["text"] -= min(len(text), most)
+        return text[:most], f"\n{LEFT_OUT}" if len(text) > most else ""
+
+    def _spend(self, what: str, amount: int) -> bool:
+        """Take an amount from one of the page's limits; return False if too little is left."""
+        enough = amount <= self._left[what]
+        self._left[what] -= amount if enough else 0
+        return enough
+
+
+def teachers(markdown: str, attachments: Mapping[str, Any] = MappingProxyType({})) -> Markup:
+    """Return the HTML of the lab's own words, or of a remark on an answer; its links stay."""
+    try:
+        return Markup(formulas.rendered(markdown, attachments))
+    except Exception:  # as above
+        return Markup("<pre>{}</pre>").format(markdown)
+
+
+def _joined(text: Any) -> str:
+    return text if isinstance(text, str) else "".join(map(str, text))

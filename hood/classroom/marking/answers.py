@@ -1,0 +1,235 @@
+"""Read what a learner answered in a graded notebook, in a process of its own that can be ended.
+
+What a learner wrote is cleaned by the same step as at grading, once more, and bounded: in bytes of
+the file, of the text and of its pictures, and in time and memory of the process that reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import html
+import json
+import multiprocessing
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from hood.grader.run_record import RunRecord
+from hood.grader.submission.bounds import bounded
+from hood.grader.submission.notes import NoteKind
+from hood.grader.submission.rebuild import answer_cells, is_blank
+from hood.metadata import KEY
+from hood.untrusted import seen
+
+SECONDS, MEMORY = 10.0, 1 << 30  # of the reading process, for one answer
+MAX_FILE = 64 << 20
+MAX_TEXT, MAX_CELLS = 20_000, 50  # characters and cells of one answer that are shown
+MAX_PICTURES = 4 << 20  # characters of the pictures of one answer, each time that one is shown
+UNREADABLE = "This answer could not be read; formgrader shows what there is of its notebook."
+EMPTY = "Nothing was answered."
+# Notes on a notebook after which the answer may be in another file.
+ELSEWHERE = {
+    NoteKind.UNREADABLE,
+    NoteKind.UNGRADED,
+    NoteKind.FOREIGN,
+    NoteKind.UNMARKED,
+    NoteKind.ANOTHER,
+}
+ENTITY = re.compile(r"&#?\w++;?")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a learner answered to a question.
+
+    Attributes:
+        html: harmless, to be put into a page.
+        digest: of all that was answered, also of what is too long to be shown.
+        cut: what is not shown, as a sentence; empty where all is.
+        problem: why there is nothing to show, as a sentence.
+        stamp: tells whether the file is the one that was read.
+        blank: whether nothing was answered, in a notebook that was read and is the lab's.
+    """
+
+    html: str = ""
+    digest: str = ""
+    cut: str = ""
+    problem: str = ""
+    stamp: str = ""
+    blank: bool = False
+
+
+def stamp(path: Path) -> str:
+    """Return what changes when a file is replaced; empty where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}"
+
+
+class Reader:
+    """Reads answers in a process of its own, which is started again when it was ended.
+
+    Args:
+        seconds: of processor time that one answer may take.
+    """
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def answer(self, path: Path, cell: str) -> Answer:
+        """Return the answer to the question of a graded cell, from a notebook of ``autograded/``.
+
+        A file that can't be read, or takes too much work, gives an Answer with a problem.
+        """
+        before = stamp(path)
+        try:
+            found = self._run(_read, path, cell)
+        except (BrokenProcessPool, MemoryError, RecursionError):
+            found = Answer(problem=UNREADABLE)
+        return replace(found, stamp=before)
+
+    def rendered(self, texts: Sequence[str]) -> list[str]:
+        """Return the HTML of an instructor's Markdown texts, as harmless as a learner's."""
+        return self._run(_render_all, tuple(texts))
+
+    def start(self) -> None:
+        """Start the process, so that it is there when it is needed; it does not wait for that."""
+        with contextlib.suppress(BrokenProcessPool):  # whoever needs it starts another one
+            self._begun().submit(_render_all, ())
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            if self._pool:
+                self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _begun(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin)
+            return self._pool
+
+    def _run(self, function: Callable[..., T], *given: object) -> T:
+        pool = self._begun()
+        try:
+            return pool.submit(_within_limits, self.seconds, function, *given).result()
+        except BrokenProcessPool:
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            raise
+
+
+def _begin() -> None:
+    """Let the process end with the server, however that ends, and not at an interrupt before it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_server, daemon=True).start()
+
+
+def _end_with_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os._exit(0)
+
+
+def _within_limits(seconds: float, function: Callable[..., T], *given: object) -> T:
+    with bounded(seconds, MEMORY):
+        return function(*given)
+
+
+def _read(path: Path, name: str) -> Answer:
+    try:
+        if path.stat().st_size > MAX_FILE:
+            return Answer(problem=UNREADABLE)
+        nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
+        cells = answer_cells(nb, name)
+        digest = _digest(cells)
+        if is_blank(cells):
+            kinds = {note.kind for note in RunRecord.of(nb.metadata).notes}
+            return Answer(problem=EMPTY, digest=digest, blank=not kinds & ELSEWHERE)
+        shown, cut = _bounded(cells)
+        return Answer(_render(shown), digest, cut)
+    except Exception:  # what was graded without a sandbox may have any shape
+        return Answer(problem=UNREADABLE)
+
+
+def _digest(cells: Sequence[NotebookNode]) -> str:
+    every = [[cell.cell_type, cell.source, cell.get("attachments", {})] for cell in cells]
+    return hashlib.sha256(json.dumps(every, sort_keys=True).encode()).hexdigest()
+
+
+def _bounded(cells: Sequence[NotebookNode]) -> tuple[list[NotebookNode], str]:
+    """Return as much of an answer as may be shown, and what is left out, as a sentence."""
+    left, pictures = MAX_TEXT, MAX_PICTURES
+    shown: list[NotebookNode] = []
+    cut: list[str] = []
+    for cell in cells[:MAX_CELLS]:
+        text = cell.source[:left]
+        left -= len(text)
+        attached = cell.get("attachments", {})
+        size = max((len(str(one)) for one in attached.values()), default=0) * text.count("![")
+        if size > pictures:
+            attached, cut = {}, [*cut, "pictures"]
+        pictures -= size if attached else 0
+        if cell.cell_type == "markdown":
+            shown.append(new_markdown_cell(text, attachments=attached))
+        else:
+            shown.append(new_code_cell(text))
+    if len(cells) > MAX_CELLS or sum(len(cell.source) for cell in cells) > MAX_TEXT:
+        cut = ["the rest of a long text", *cut]
+    said = " and ".join(dict.fromkeys(cut))
+    return shown, f"Not shown: {said}. Formgrader shows the whole notebook." if said else ""
+
+
+def _render(cells: Sequence[NotebookNode]) -> str:
+    from nbconvert.filters.markdown_mistune import MarkdownWithMath
+
+    from hood.grader.cleaning.formulas import Renderer
+    from hood.grader.cleaning.sanitize import Sanitize
+
+    class Plain(Renderer):
+        def heading(self, text: str, level: int, **attrs: object) -> str:
+            return f"<h{level}>{text}</h{level}>\n"  # an id could be that of a field of the page
+
+    nb = new_notebook()
+    nb.cells = list(cells)
+    for cell in nb.cells:
+        cell.metadata[KEY] = {"by": "learner"}  # whose cells are cleaned
+    nb, _ = Sanitize().preprocess(nb, {})
+    pieces = []
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            renderer = Plain(escape=False, attachments=cell.get("attachments", {}))
+            pieces.append(MarkdownWithMath(renderer).render(cell.source))
+        else:
+            pieces.append(f"<pre>{html.escape(cell.source)}</pre>")
+    return "\n".join(map(_without_unseen, pieces))
+
+
+def _without_unseen(page: str) -> str:
+    """Return HTML without what is not seen, such as what reorders words, also as an entity."""
+    return seen(ENTITY.sub(lambda found: seen(html.unescape(found[0])) and found[0], page))
+
+
+def _render_all(texts: Sequence[str]) -> list[str]:
+    return [_render([new_markdown_cell(text)]) for text in texts]

@@ -1,0 +1,1 @@
+"""The command `grade`: it chooses hand-ins, has them graded, and records the results."""

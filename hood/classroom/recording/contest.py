@@ -1,0 +1,301 @@
+"""Which hand-in of a learner is recorded, where the rules of the class leave several.
+
+Each is graded once, and the one that counts most after lateness is recorded. What the others gave
+stays in the gradebook's database, so that the next run grades none of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hood import UserError
+from hood.classroom.collecting.hand_ins import HandIn, HandIns
+from hood.classroom.recording.gradebook import Graded, Results
+from hood.classroom.recording.graded_hand_ins import Row, Tried, withheld_in
+from hood.classroom.recording.regrade import may_ask
+from hood.classroom.recording.writer import GradeRecord
+from hood.classroom.rules.marks import CountedMarks, raw_marks, times_by_student
+from hood.classroom.rules.reading import exercises_of, read_course_file
+from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.sentences import moment
+from hood.classroom.rules.standing import Came, Times, choosing, in_zone, may_count
+from hood.grader.batch.intake import read_submission_of
+from hood.grader.batch.job import Job, LabFiles, Result, Submission
+from hood.grader.batch.version import changes
+from hood.grader.course import Course
+from hood.grader.submission.notebook import OutOfReach
+
+ATTEMPTS = 3  # to read a learner's hand-ins while the service takes in more
+
+
+@dataclass
+class Entry:
+    """A hand-in that may count.
+
+    Attributes:
+        came: its name and the time that counts; of a request for a regrade that may be earlier.
+        asks: whether it is here only because it may be such a request.
+        job: what grades it; None until it is made.
+        result: what came of that; None where it is known from before.
+    """
+
+    came: Came
+    submission: Submission
+    asks: bool = False
+    job: Job | None = None
+    result: Result | None = None
+
+
+@dataclass
+class Contest:
+    """The hand-ins of one learner of which one is to be recorded.
+
+    Attributes:
+        times: when each hand-in that is kept came, by name, the newest last.
+        recorded: the name of the one that the gradebook has; empty where it has none.
+        wanted: those that this run grades to know which counts.
+        failed: whether one of them could not be graded, so that nobody knows which counts.
+        chosen: the one that is to be recorded, once that is known and it has to be graded again.
+    """
+
+    student: str
+    entries: list[Entry]
+    times: Mapping[str, datetime | None]
+    recorded: str = ""
+    failed: bool = False
+    chosen: Entry | None = None
+    wanted: Sequence[Entry] = ()
+
+    def of(self, job: Job) -> Entry:
+        """Return the entry that a job grades."""
+        return next(one for one in self.entries if one.job and one.job.id == job.id)
+
+
+@dataclass
+class Decision:
+    """What is to be recorded of a learner's hand-ins.
+
+    Attributes:
+        entry: the hand-in that counts.
+        tried: what is new of all hand-ins: that they were seen, and what was graded.
+    """
+
+    entry: Entry
+    tried: tuple[Tried, ...] = ()
+
+
+class Choice:
+    """Knows the hand-ins of a lab, and compares what counts of them.
+
+    Raises:
+        UserError: when something is wrong in ``course.yml``, or what is kept can't be read.
+    """
+
+    def __init__(self, course: Course, lab: LabFiles):
+        self.course, self.lab = course, lab
+        self.file: CourseFile | None = read_course_file(course.root)
+        self.store = HandIns(course)
+        self.chooses = choosing(self.file, lab.name)
+        rule = self.file.hand_in_rule(lab.name) if self.file and self.chooses else None
+        self._last = rule is HandInRule.LAST
+        self.rows: dict[str, dict[str, Row]] = {}  # by learner and name
+        self._results: Results | None = None
+        self._points: dict[str, float] = {}
+
+    @property
+    def spends_free_days(self) -> bool:
+        """Whether a hand-in is chosen by what it counts, which hangs on the other labs."""
+        return self.chooses and self.file is not None and self.file.late.free_days > 0
+
+    def renew(self, rows: dict[str, dict[str, Row]]) -> None:
+        """Compare with what is recorded now; ``rows`` is that of the hand-ins."""
+        self.rows, self._results = rows, None
+
+    def contest(self, student: str, folders: Sequence[Path]) -> Contest:
+        """Return what of a learner's may count, the last first; read just then.
+
+        Where the newest counts, as without a due date, it is read from ``submitted/`` alone.
+
+        Raises:
+            OutOfReach: when it can't be read, by no fault of the learner.
+        """
+        if not self.chooses or len(folders) != 1:
+            with self.store.at_rest():
+                found = read_submission_of(self.course, self.lab, folders)
+            return _alone(student, found)
+        try:
+            for _ in range(ATTEMPTS):
+                with suppress(FileNotFoundError):  # a newer hand-in took the room of a kept one
+                    return self._contest(student, folders)
+            raise OutOfReach("the learner has handed in meanwhile: grade the lab again")
+        except PermissionError as error:
+            raise UserError(
+                f"{error.filename} can't be read by this account, and without it nobody knows "
+                f"which hand-in counts: give this account the right to {self.store.place}"
+            ) from error
+
+    def _contest(self, student: str, folders: Sequence[Path]) -> Contest:
+        lab = self.lab.name
+        lying = self.store.keep(self.file, student, lab, folders[0])
+        kept = {one.name: one for one in (*self.store.of(student, lab), lying) if one}
+        if lying is None and (self._last or not kept):
+            return _alone(student, read_submission_of(self.course, self.lab, folders))
+        known = self.rows.get(student, {})
+        came = [replace(one.came, at=_of(known, one)) for one in kept.values()]
+        every = [one for one in came if not (self._last and lying) or one.name == lying.name]
+        chosen = may_count(self.file, lab, student, every, self.others(student))
+        entries = [Entry(one, self._read(kept[one.name], lying, folders)) for one in chosen]
+        last = max(came, key=lambda one: one.name)
+        asked = known.get(last.name)
+        if last not in chosen and not (asked and asked.tried.key):
+            submission = self._read(kept[last.name], lying, folders)
+            if any(isinstance(n, bytes) and may_ask(n) for n in submission.notebooks.values()):
+                entries.insert(0, Entry(last, submission, asks=True))
+        return Contest(student, entries, {name: one.at for name, one in kept.items()})
+
+    def _read(self, one: HandIn, lying: HandIn | None, folders: Sequence[Path]) -> Submission:
+        with self.store.at_rest():
+            if lying and one.name == lying.name:
+                found = read_submission_of(self.course, self.lab, folders)
+                if _time(found.timestamp) == one.at:
+                    return found
+            with one.folder(self.lab.name) as folder:
+                return read_submission_of(self.course, self.lab, [folder])
+
+    def others(self, student: str) -> Times:
+        """Return when a learner's submissions to the other labs came."""
+        if not (self.file and self.file.late.free_days):
+            return {}
+        labs = [lab for lab in self.file.labs if lab != self.lab.name]
+        return times_by_student(self.course, labs, student).get(student, {})
+
+    def recorded(self, contest: Contest, before: GradeRecord | None) -> str:
+        """Return the name of the hand-in that the gradebook has; empty for none that is known."""
+        if not (before and before.job_id):
+            return ""
+        entries, student = contest.entries, contest.student
+        standing = [name for name, row in self.rows.get(student, {}).items() if row.stands]
+        if standing:
+            same = [one for one in entries if one.came.name in standing]
+            return standing[0] if not same or before.is_of(same[0].submission) else ""
+        own = [one for one in entries if before.is_of(one.submission)]
+        then = times_by_student(self.course, [self.lab.name], student).get(student, {})
+        exact = [one for one in own if one.came.at == then.get(self.lab.name)]
+        return next((one.came.name for one in exact or own), "")
+
+    def known(self, student: str, entry: Entry) -> Row | None:
+        """Return what an earlier run found of the same bytes, with the same judges; else None."""
+        found = self.rows.get(student, {})
+        first = [found[entry.came.name]] if entry.came.name in found else []
+        for row in (*first, *found.values()):
+            same = row.tried.digest == entry.submission.digest and row.tried.key
+            if same and entry.job and not changes(row.tried.key, entry.job.id):
+                return row
+        return None
+
+    def seeds(self, student: str, submission: Submission) -> Mapping[str, str]:
+        """Return the seeds with which the same bytes were graded, when they were not recorded."""
+        rows = self.rows.get(student, {}).values()
+        same = (row.tried.seeds for row in rows if row.tried.digest == submission.digest)
+        return next(same, {})
+
+    def decide(self, contest: Contest, earlier: Mapping[str, datetime]) -> Decision:
+        """Return which hand-in counts; a tie goes to the later, and to fewer free days.
+
+        Args:
+            earlier: by the names of hand-ins that only ask for a regrade, the time that counts.
+        """
+        assert self.file is not None
+        student, others = contest.student, self.others(contest.student)
+        for one in contest.entries:
+            if one.came.name in earlier:
+                one.came = replace(one.came, at=earlier[one.came.name])
+        by_name = {one.came.name: one for one in contest.entries}
+        every = [one.came for one in contest.entries]
+        left = [
+            by_name[one.name] for one in may_count(self.file, self.lab.name, student, every, others)
+        ]
+        found = (_tried(one) for one in contest.entries if one.result and one.job)
+        tried = (*self.unseen(contest), *found)
+        if len(left) == 1:
+            return Decision(left[0], tried)
+        marks = CountedMarks(self.course, self.file, student)
+        best = max(left, key=lambda one: self._rank(contest, one, marks))
+        return Decision(best, tried)
+
+    def unseen(self, contest: Contest) -> tuple[Tried, ...]:
+        """Return entries for the hand-ins that no earlier run has seen, graded or not."""
+        seen = self.rows.get(contest.student, {})
+        return tuple(Tried(name) for name in contest.times if name not in seen)
+
+    def _rank(self, contest: Contest, one: Entry, known: CountedMarks) -> tuple[float, int, str]:
+        scores, withheld = self._marks(contest, one)
+        marks = raw_marks(scores, self._points, withheld)
+        counted = known.would_count(self.lab.name, contest.student, one.came.at, marks)
+        return round(counted.counts, 9), -counted.lateness.free, one.came.name
+
+    def _marks(self, contest: Contest, one: Entry) -> tuple[Graded, Mapping[str, float]]:
+        """Return a hand-in's marks and what was withheld, as if it had been recorded."""
+        if self._results is None:
+            self._results = Results(self.course, self.lab.name)
+            self._points = exercises_of(self.course.root, self.lab.name) or {}
+        results, student = self._results, contest.student
+        base = next(results.read(only=[student], runs=False), None)
+        if base and one.result is None and one.came.name == contest.recorded:
+            return base, results.withheld(student)
+        base = base or Graded(student, student, {}, {cell.name: cell for cell in results.cells})
+        row = Row(_tried(one), stands=False) if one.result else self.known(student, one)
+        assert row is not None
+        own = self.rows.get(student, {}).get(one.came.name)
+        return replace(row, by_person=own.by_person if own else {}).marks(base)
+
+    def said(self, contest: Contest, entry: Entry) -> str:
+        """Return which hand-in is recorded where that is not the newest, or has changed."""
+        chosen, before = entry.came.name, contest.recorded
+        newest = max(contest.times, default=chosen)
+        is_new = chosen not in self.rows.get(contest.student, {})
+        if chosen == newest and (is_new or before in ("", chosen)):
+            return ""
+        if before in ("", chosen):
+            return f"{self._named(contest, chosen)} counts"
+        than = f", in place of {self._named(contest, before)}" if before in contest.times else ""
+        return f"{self._named(contest, chosen)} counts now{than}"
+
+    def _named(self, contest: Contest, name: str) -> str:
+        at = in_zone(self.file, contest.times.get(name))
+        return f"the hand-in of {moment(at)}" if at else "a hand-in of an unknown time"
+
+
+def _alone(student: str, found: Submission) -> Contest:
+    return Contest(student, [Entry(Came("", _time(found.timestamp)), found)], {})
+
+
+def _time(iso: str | None) -> datetime | None:
+    return datetime.fromisoformat(iso).replace(tzinfo=UTC) if iso else None
+
+
+def _of(known: Mapping[str, Row], one: HandIn) -> datetime | None:
+    """Return the time of a hand-in that counts, which of a mere request is an earlier one."""
+    row = known.get(one.name)
+    return _time(row.tried.came) if row and row.tried.came else one.at
+
+
+def _tried(one: Entry) -> Tried:
+    assert one.job is not None
+    assert one.result is not None
+    notebooks = one.result.notebooks
+    at = one.came.at
+    return Tried(
+        name=one.came.name,
+        key=one.job.id,
+        digest=one.submission.digest,
+        seeds=dict(one.job.seeds) | {n.name: n.seed for n in notebooks if n.seed},
+        scores={n.name: dict(n.scores) for n in notebooks},
+        blank={n.name: [c for c, blank in n.unanswered.items() if blank] for n in notebooks},
+        withheld={n.name: withheld_in(n.data) for n in notebooks},
+        came=at.replace(tzinfo=None).isoformat() if at else "",
+    )

@@ -1,0 +1,203 @@
+"""``grade --preview``: whose points grading again would change. Nothing is recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import nbformat
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.pool import NullPool
+
+from hood import UserError
+from hood.classroom.recording.gradebook import Graded, Results
+from hood.classroom.recording.summary import MOST_LINES, RunSummary, in_lines
+from hood.classroom.recording.writer import RECORDS, GradeRecord
+from hood.classroom.rules.marks import CountedMarks
+from hood.classroom.rules.reading import read_course_file
+from hood.classroom.rules.sentences import rounded
+from hood.classroom.spreadsheet import write_table
+from hood.grader.batch.job import Job, Result
+from hood.grader.course import Course
+from hood.grader.execution.graded_cell import read_verdicts
+from hood.grader.submission.names import printable
+from hood.verdict import Verdict
+
+FILE = "preview.csv"
+WHOLE = ""  # in place of an exercise: the whole lab
+COLUMNS = (
+    *("student", "learner", "exercise", "points", "points_after"),
+    *("counts", "counts_after", "change"),
+)
+
+
+class Score(NamedTuple):
+    """What a learner has in an exercise, or in the whole lab.
+
+    Attributes:
+        raw: as they were earned; None without a mark.
+        counted: by ``course.yml``; None without a mark, or without rules.
+    """
+
+    raw: float | None
+    counted: float | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one learner has before and after, in one exercise or in the whole lab."""
+
+    student: str
+    name: str
+    exercise: str
+    before: Score
+    after: Score
+
+    @property
+    def kind(self) -> str:
+        """``gains``, ``loses``, or ``same``; of what counts where the points are the same."""
+        pairs = zip(self.after, self.before, strict=True)
+        differences = [rounded(new or 0.0) - rounded(old or 0.0) for new, old in pairs]
+        first = next(filter(None, differences), 0.0)
+        return "gains" if first > 0 else "loses" if first < 0 else "same"
+
+    def row(self) -> list[Any]:
+        """Return what stands below :data:`COLUMNS`."""
+        points = self.before.raw, self.after.raw, self.before.counted, self.after.counted
+        found = ["" if p is None else rounded(p) for p in points]
+        return [self.student, self.name, self.exercise or "the whole lab", *found, self.kind]
+
+
+class Preview(RunSummary):
+    """The outcome of a run that records nothing: what recording it would change.
+
+    Raises:
+        UserError: when no grade of the lab is recorded, or ``course.yml`` can't be used.
+    """
+
+    def __init__(self, course: Course, lab: str):
+        super().__init__(lab)
+        self._course, self._results = course, Results(course, lab)
+        with create_engine(course.directory.db_url, poolclass=NullPool).connect() as connection:
+            if not inspect(connection).has_table(RECORDS.name):
+                raise UserError(f"no grade of {lab} is recorded here: there is nothing to compare")
+        file = read_course_file(course.root)
+        ruled = file is not None and lab in file.labs
+        self._counted = CountedMarks(course, file) if file and ruled else None
+        self._changes: list[Change] = []
+        self.without = 0  # submissions that have no recorded grade
+        self.changed = 0  # submissions that were handed in again since
+        self.by_hand = 0  # marks given by hand, which stay, and are flagged for a look
+        self.path = course.root / "reports" / lab / FILE
+
+    def leave_out(self, before: GradeRecord | None) -> None:
+        """Count a submission whose grade is not that of what lies in ``submitted/`` now."""
+        if before and before.job_id:
+            self.changed += 1
+        else:
+            self.without += 1
+
+    def compare(self, job: Job, result: Result) -> bool:
+        """Compare a result with what is recorded; return whether it would be recorded."""
+        if not result.judged:
+            return False
+        for one in self._results.read(only=[job.student]):
+            after = self._after(one, result)
+            changes = [
+                Change(one.student, one.name, exercise, old, new)
+                for (exercise, old), (_, new) in zip(
+                    self._points(one), self._points(after), strict=True
+                )
+            ]
+            self._changes += [c for c in changes if c.exercise == WHOLE or c.kind != "same"]
+        return True
+
+    def _after(self, one: Graded, result: Result) -> Graded:
+        """Return a graded submission as it would be with this result."""
+        scores, verdicts = dict(one.scores), dict[str, Verdict]()
+        for notebook in result.notebooks:
+            named = self._results.cell_name
+            for cell, score in notebook.scores.items():
+                name = named(notebook.name, cell)
+                if name in one.by_person:
+                    self.by_hand += 1
+                elif name in scores:
+                    credit = one.extra.get(name, 0.0)
+                    scores[name] = None if score is None else score + credit
+            found = read_verdicts(nbformat.v4.reads(notebook.data.decode()))
+            verdicts |= {named(notebook.name, cell): verdict for cell, verdict in found.items()}
+        return replace(one, scores=scores, run=replace(one.run, verdicts=verdicts))
+
+    def _points(self, one: Graded) -> Iterator[tuple[str, Score]]:
+        """Yield what somebody has in each exercise, and in the whole lab."""
+        counted = self._counted.of(self.lab, one) if self._counted else None
+        by_name = {mark.raw.exercise: mark.counts for mark in counted.marks} if counted else {}
+        for name in one.cells:
+            yield name, Score(one.scores.get(name), by_name.get(name))
+        yield WHOLE, Score(one.points, counted.counts if counted else None)
+
+    def write(self) -> None:
+        """Write ``preview.csv``: a row for each learner, and for each exercise that changes."""
+        place = {name.name: number for number, name in enumerate(self._results.cells)}
+        self._changes.sort(key=lambda one: (one.student, place.get(one.exercise, -1)))
+        write_table(self.path, [COLUMNS, *(one.row() for one in self._changes)])
+        self._course.share(self.path.parent, self.path)
+
+    def show(self, console: Console) -> None:
+        """Print for how many learners what would change, and for whom."""
+        whole = [one for one in self._changes if one.exercise == WHOLE]
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("learners who")
+        for heading in ("gain", "lose", "stay"):
+            table.add_column(heading, justify="right")
+        for exercise in [*(cell.name for cell in self._results.cells), WHOLE]:
+            kinds = Counter(one.kind for one in self._changes if one.exercise == exercise)
+            gain, lose = kinds["gains"], kinds["loses"]
+            if gain or lose or exercise == WHOLE:
+                counts = (gain, lose, len(whole) - gain - lose)
+                table.add_row(escape(exercise) or "in the whole lab", *map(str, counts))
+        console.print(f"{escape(self.lab)}: what grading again would change", highlight=False)
+        console.print(table)
+        self.show_passed_over(console)
+        for line in self._lines(whole):
+            console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+        if self.failures:
+            console.print("[bold]Without a verdict: the recorded grade would stay[/bold]")
+            for line in in_lines(self.failures):
+                console.print(f"  {escape(line)}", highlight=False)
+        for many, what in (
+            (self.by_hand, "marks given by hand stay, and would wait for a look"),
+            (self.changed, "handed in again since they were graded, and are not compared"),
+            (self.without, "have no recorded grade yet"),
+        ):
+            if many:
+                console.print(f"{many} {what}.", highlight=False)
+        console.print(f"Each learner: {self.path}", markup=False, highlight=False, soft_wrap=True)
+
+    def _lines(self, whole: Sequence[Change]) -> Iterator[str]:
+        """Yield what changes for whom, a sentence each; for many, of the first of them."""
+        parts: dict[str, list[Change]] = {}
+        for one in self._changes:
+            if one.exercise != WHOLE:
+                parts.setdefault(one.student, []).append(one)
+        concerned = [one for one in whole if one.student in parts]
+        for one in concerned[:MOST_LINES]:
+            own = ", ".join(f"`{c.exercise}` {_step(c, 0)}" for c in parts[one.student])
+            counts = f"; {_step(one, 1)} count" if one.after.counted is not None else ""
+            yield f"{printable(one.student)}: {_step(one, 0)} points ({own}){counts}"
+        if len(concerned) > MOST_LINES:
+            yield f"and {len(concerned) - MOST_LINES} more"
+
+
+def _step(one: Change, which: int) -> str:
+    """Return points before and after in words; those that count where ``which`` is 1."""
+    old, new = (
+        "no mark" if p is None else f"{rounded(p):g}" for p in (one.before[which], one.after[which])
+    )
+    return new if old == new else f"{old} to {new}"

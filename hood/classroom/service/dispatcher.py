@@ -1,0 +1,229 @@
+"""Take jobs from the queue, have them graded in sandboxes, and tell who waits for them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from hood import UserError
+from hood.classroom.rules.reading import read_course_file
+from hood.classroom.service.alone import (
+    NO_VERDICT,
+    Labs,
+    card_of,
+    exercise_alone,
+    handed_in,
+    lab_exercises,
+    left_out_cells,
+    seed_of,
+    verdict_of,
+)
+from hood.classroom.service.lab_state import is_out
+from hood.classroom.service.people import Person, service_key
+from hood.classroom.service.queue import SHORT_TURN, Look, Queue, QueuedJob
+from hood.grader.batch.job import Job, Result
+from hood.grader.batch.pool import Workers
+from hood.grader.course import Course
+from hood.grader.submission.notebook import MAX_TEXT
+from hood.verdict import FULL, Cause
+
+LOG = logging.getLogger(__name__)
+TRIES = 2
+NICE = 13  # of long turns: their share of a processor is a twentieth of a short one's
+CUT_SHORT = {Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT, Cause.NO_REPLY}
+CUT_SHORT |= {Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
+IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
+
+
+class RefusedError(Exception):
+    """A check that is not taken. The message says why, and ``status`` in HTTP's terms."""
+
+    def __init__(self, status: int, why: str):
+        super().__init__(why)
+        self.status = status
+
+
+class Dispatcher:
+    """The service of one course. Use it as a context manager: then its workers run.
+
+    Args:
+        workers: how many jobs have a short turn at once; fewer than half as many have a long one.
+        sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
+    """
+
+    def __init__(self, course: Course, workers: int, sandbox: bool = True):
+        self.course = course
+        self.queue = Queue(course.directory.db_url, workers)
+        self.labs = Labs(course)
+        self._key = service_key(course.root)
+        self._sandbox = sandbox
+        self.size = workers
+        self._workers = {False: Workers(), True: Workers(NICE)}  # by whether a turn is long
+        self._more = threading.Condition()  # a job came, or one has ended
+        self._stopped = threading.Event()
+        # there are two more workers than cores by default: long turns have half of the cores
+        turns = [False] * workers + [True] * (max(1, workers // 2 - 1) if workers else 0)
+        # the first worker is warm, and those of long turns start when they are needed
+        warms = [0 < number < workers for number in range(len(turns))]
+        self._threads = [
+            threading.Thread(target=self._serve, args=one, daemon=True)
+            for one in zip(turns, warms, strict=True)
+        ]
+        self._listeners: list[Callable[[str], None]] = []
+
+    def prepare(self) -> None:
+        """Start the first worker, and have it judge, so that what hinders that is said now.
+
+        Raises UserError when a lab can't be used, or there is no sandbox here.
+        """
+        for name in self.labs.names():
+            self.labs.lab(name)
+        result = self._warm_up()
+        if result and (result.hopeless or result.retryable):
+            raise UserError(f"nothing can be judged here: {result.problem}")
+
+    def __enter__(self) -> Dispatcher:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._more:
+            self._stopped.set()
+            self._more.notify_all()
+        for workers in self._workers.values():
+            for worker in list(workers.busy):
+                worker.close()  # its job waits in the queue for the next start
+        for thread in self._threads:
+            thread.join()
+        for workers in self._workers.values():
+            for worker in workers.idle:
+                worker.close()
+
+    def when_ended(self, tell: Callable[[str], None]) -> None:
+        """Have ``tell`` called, in a worker's thread, with the id of each job that has ended."""
+        self._listeners.append(tell)
+
+    def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
+        """Let somebody's check wait as a job; return its id.
+
+        Raises RefusedError when there is nothing to check, or not for this person now.
+        """
+        lab = self.labs.lab_of(exercise)
+        rules = read_course_file(self.course.root)
+        now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
+        if lab is None or not (person.teaches or is_out(rules, lab.name, now)):
+            raise RefusedError(404, f"there is no exercise {exercise!r} in the labs that are out")
+        alone = exercise_alone(lab, exercise)
+        if not alone.asks & {name for name, _ in cells}:
+            raise RefusedError(422, "run the cell with your answer first, then ask for its verdict")
+        if (size := sum(len(source) for _, source in cells)) > MAX_TEXT:
+            raise RefusedError(
+                422,
+                f"the cells that you have run hold {size:,} characters, and at most {MAX_TEXT:,} "
+                "are judged: shorten the largest, restart the kernel, and run your cells again",
+            )
+        most = rules.labs[lab.name].feedback.attempts if rules and lab.name in rules.labs else None
+        if most is not None and not person.teaches:
+            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+            if self.queue.since(person.name, exercise, midnight.timestamp()) >= most:
+                raise RefusedError(
+                    403,
+                    f"you have had {most} verdicts on {exercise} today, as many as this class "
+                    "gives in a day; from tomorrow on there are new ones",
+                )
+        new = self.queue.put(person.name, lab.name, exercise, cells, person.teaches)
+        self._wake()
+        return new
+
+    def look(self, person: Person, job_id: str) -> Look | None:
+        """Return how far somebody's job is; None when there is none of theirs with this id."""
+        return self.queue.look(job_id, person.name)
+
+    def _wake(self) -> None:
+        with self._more:
+            self._more.notify_all()
+
+    def _serve(self, long: bool, warms: bool) -> None:
+        try:
+            if warms:
+                self._warm_up()
+        except Exception:  # the first job says it
+            if not self._stopped.is_set():
+                LOG.exception("a worker could not be warmed up")
+        while not self._stopped.is_set():
+            job = self.queue.take(long)
+            if job is None:
+                with self._more:
+                    if not self._stopped.is_set():
+                        self._more.wait(IDLE)
+                continue
+            try:
+                self._make(job)
+            except Exception:  # whatever it was, the next job must come to its turn
+                if self._stopped.is_set():  # its worker was ended with the service
+                    return
+                LOG.exception("the job %s of %s failed", job.id, job.exercise)
+                with contextlib.suppress(Exception):
+                    self.queue.failed(job, {"text/plain": NO_VERDICT})
+            for tell in self._listeners if not self._stopped.is_set() else ():
+                tell(job.id)
+
+    def _warm_up(self) -> Result | None:
+        """Have a worker import what judges, so that no learner waits for that.
+
+        It returns what it made of nothing; None where there is no exercise.
+        """
+        for lab in map(self.labs.lab, self.labs.names()):
+            for exercise in lab_exercises(lab):
+                alone = exercise_alone(lab, exercise).lab
+                nothing = handed_in(alone, next(iter(alone.notebooks.values())), ())
+                work = Job(alone, "", nothing, "warm-up", sandbox=self._sandbox)
+                return self._workers[False].grade(work)
+        return None
+
+    def _make(self, job: QueuedJob) -> None:
+        """Have a queued job graded, and store its verdict."""
+        whole = self.labs.lab(job.lab)
+        lab = exercise_alone(whole, job.exercise, None if job.long else SHORT_TURN).lab
+        [name] = lab.notebooks
+        submission = handed_in(lab, whole.notebooks[name], job.cells)
+        rules = read_course_file(self.course.root)
+        now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
+        seed = seed_of(self._key, job.learner, job.exercise, now.date())
+        work = Job(lab, job.learner, submission, job.id, seed=seed, sandbox=self._sandbox)
+        for _ in range(TRIES):
+            began = time.monotonic()
+            result = self._workers[job.long].grade(work)
+            if not result.retryable or self._stopped.is_set():
+                break
+        if self._stopped.is_set() and result.retryable:
+            return  # its worker was ended with the service; it runs again with the next
+        if result.hopeless:
+            raise UserError(result.problem)
+        verdict = verdict_of(result, job.exercise)
+        if verdict is None:
+            LOG.error("no verdict on %s: %s", job.exercise, result.problem)
+            self.queue.failed(job, {"text/plain": NO_VERDICT})
+            return
+        seconds = time.monotonic() - began
+        cut_short = bool(CUT_SHORT & verdict.causes) or (
+            verdict.status not in FULL and left_out_cells(result)
+        )
+        if not job.long and seconds > SHORT_TURN and cut_short:
+            self.queue.again(job)
+            self._wake()
+            return
+        shows = {
+            what: not rules
+            or job.lab not in rules.labs
+            or rules.shows(what, job.lab, job.learner, now)
+            for what in ("misconceptions", "examples")
+        }
+        card = card_of(verdict, self.course.root, shows)
+        self.queue.done(job, verdict.to_json() | {"most": verdict.most}, card)

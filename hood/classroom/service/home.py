@@ -1,0 +1,98 @@
+"""The service's own page, for a person who opens its address: who they are, and what is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from hood import UserError
+from hood.classroom.look import render
+from hood.classroom.marking import origin, page
+from hood.classroom.marking.routes import Reply
+from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.sentences import moment
+from hood.classroom.service.inbox import Inbox
+from hood.classroom.service.lab_state import lab_states, requests_in
+from hood.classroom.service.login import Login, refused, sent
+from hood.classroom.service.people import Person
+from hood.grader.course import Course
+from hood.grader.submission.names import id_problem, nfc
+
+
+def home_page(
+    course: Course,
+    rules: CourseFile | None,
+    inbox: Inbox,
+    person: Person,
+    labs: list[str],
+    shared: bool = False,
+) -> dict[str, Any]:
+    """Return what the page shows a person.
+
+    A learner sees own labs, as :func:`lab_states` tells them; a teacher how many have handed in
+    each, and which requests for a regrade wait.
+
+    Args:
+        labs: the names of those that the person may see.
+        shared: whether a learner's page could read this one. Then it has no words of learners.
+    """
+    zone = rules.zone if rules else ZoneInfo("UTC")
+
+    def when(at: datetime) -> str:
+        return f"{moment(at.astimezone(zone))} ({zone.key})"
+
+    about = {"title": rules.course.title if rules else "", "person": person, "when": when}
+    if not person.teaches:
+        states = lab_states(course, rules, inbox, person.name, labs)
+        return about | {"labs": states}
+    due = {lab: rules.labs[lab].due for lab in labs if rules and lab in rules.labs}
+    return about | {
+        "labs": labs,
+        "due": {lab: at.replace(tzinfo=zone) for lab, at in due.items() if at},
+        "closed": origin.SHARED if shared else "",
+        "handed_in": {lab: len(course.students("submitted", lab)) for lab in labs},
+        "waiting": [
+            (lab, graded, request)
+            for lab in ([] if shared else labs)
+            for graded, request in requests_in(course, lab)
+            if not request.answered
+        ],
+        "root": course.root,
+    }
+
+
+def home_routes(login: Login, prefix: str, shown: Callable[[Person], dict[str, Any]]) -> APIRouter:
+    """Return the page at ``prefix/``.
+
+    Args:
+        prefix: the path below which a proxy serves the service.
+        shown: returns what :func:`home_page` does for a person. It may raise UserError.
+    """
+    router = APIRouter(include_in_schema=False)
+
+    @router.get(f"{prefix}/")
+    def home(request: Request) -> Response:
+        person = login.person(request)
+        if person is None:
+            return login.begin(request, "")
+        if problem := id_problem(nfc(person.name)):  # it names folders
+            return refused(403, f"your name can't be a learner's id: {problem}")
+        try:
+            about = shown(person)
+        except UserError as error:
+            why = f": {error}" if person.teaches else "; its instructor can read what"
+            return refused(503, f"something is wrong in this course's settings{why}")
+        return sent(Reply(render(page.TEMPLATES, "home.html.j2", base=login.marking, **about)))
+
+    if prefix:
+
+        @router.get(prefix)
+        def without_slash() -> Response:
+            return RedirectResponse(f"{prefix}/", 308)
+
+    return router

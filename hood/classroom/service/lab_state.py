@@ -1,0 +1,121 @@
+"""What a learner is told of a lab: whether it is out, what came in, and later the marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from hood import UserError
+from hood.classroom.recording.gradebook import Graded, Request, Results
+from hood.classroom.rules.marks import CountedMarks
+from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.standing import told
+from hood.classroom.service.inbox import Again, Inbox, Receipt, again
+from hood.grader.course import Course
+from hood.grader.submission.names import nfc
+
+
+@dataclass(frozen=True)
+class LabState:
+    """A lab as one learner sees it.
+
+    Attributes:
+        due: until when this learner may hand it in, without the grace; None where there is no such
+            time.
+        zone: the class's time zone, in which all times are told.
+        received: the receipt of what was handed in last.
+        hand_ins: which of several hand-ins counts, in a sentence; else empty.
+        again: what one more hand-in would mean now; None before the first one.
+        points: what counts, as feedback says; None before there is feedback.
+        most: what it is of.
+        final: whether all of it is marked.
+    """
+
+    name: str
+    due: datetime | None = None
+    zone: str = "UTC"
+    received: Receipt | None = None
+    points: float | None = None
+    most: float | None = None
+    final: bool = False
+    again: Again | None = None
+    hand_ins: str = ""
+
+
+def is_out(rules: CourseFile | None, lab: str, now: datetime) -> bool:
+    """Return whether learners have a lab; without a ``course.yml`` they have all."""
+    return rules is None or (lab in rules.labs and not rules.is_too_early(lab, now))
+
+
+def feedback_page(course: Course, learner: str, lab: str) -> Path | None:
+    """Return the page of feedback that was made for a learner; None where there is none yet."""
+    path = course.folder("feedback", nfc(learner), lab) / f"{lab}.html"
+    return path if path.is_file() else None
+
+
+def requests_in(
+    course: Course, lab: str, only: Collection[str] | None = None
+) -> list[tuple[Graded, Request]]:
+    """Return the requests for a regrade in a lab as it was graded; none before that.
+
+    Args:
+        only: the learners who are asked for; by default all.
+    """
+    try:
+        return list(Results(course, lab).requests(only))
+    except UserError:  # nothing is graded yet
+        return []
+
+
+def by_clock(rules: CourseFile | None, receipt: Receipt) -> Receipt:
+    """Return a receipt with its time by the clocks of the class; without rules, in UTC."""
+    zone = rules.zone if rules else UTC
+    return replace(receipt, received=receipt.received.astimezone(zone))
+
+
+def lab_states(
+    course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, labs: Collection[str]
+) -> list[LabState]:
+    """Return labs as a learner sees them. Marks are shown when there is a page of feedback."""
+
+    @cache  # what counts of one lab can hang on all others, and so is asked once
+    def marks() -> CountedMarks | None:
+        return CountedMarks(course, rules, nfc(learner)) if rules else None
+
+    return [_lab_state(course, rules, inbox, learner, lab, marks) for lab in labs]
+
+
+def _lab_state(
+    course: Course,
+    rules: CourseFile | None,
+    inbox: Inbox,
+    learner: str,
+    lab: str,
+    marks: Callable[[], CountedMarks | None],
+) -> LabState:
+    deadline, zone = (rules.deadline(lab, learner), rules.zone.key) if rules else (None, "UTC")
+    so_far = inbox.so_far(rules, learner, lab)
+    state = LabState(lab, deadline.due if deadline else None, zone, hand_ins=so_far)
+    if newest := inbox.newest(rules, learner, lab):
+        more = again(rules, learner, newest, datetime.now(UTC))
+        state = replace(state, received=by_clock(rules, newest), again=more)
+    if feedback_page(course, learner, lab) is None:
+        return state
+    try:
+        counts = marks()
+        if counts and lab in counts.file.labs:
+            [(one, counted)] = counts.read(lab, [nfc(learner)])
+            said = told(counts.hand_ins(lab, one), counts.file.hand_in_rule(lab))
+            state = replace(state, hand_ins=said)
+            found = counted.counts, counted.most, counted.is_final
+        else:
+            [one] = Results(course, lab).read(only=[nfc(learner)])
+            most = sum(cell.points for cell in one.cells.values())
+            found = one.points, most, not (one.waiting or one.lost or one.unmarked)
+    except (UserError, ValueError):  # the grades were taken away after the page was made
+        return state
+    points, most, final = found
+    return replace(state, points=points, most=most, final=final)

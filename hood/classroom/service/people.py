@@ -1,0 +1,162 @@
+"""Who asks: the owner of a token. What else a request says of its sender is not read."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlencode
+
+from hood import UserError
+from hood.whole_file import secret
+
+KEY_FILE = ".service-key"  # in the course's folder; whoever can read it can make tokens
+KEY_BYTES = 32
+REMEMBERED = 60  # seconds for which the hub's word on a token is taken again
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who is behind a token, and whether they teach."""
+
+    name: str
+    teaches: bool = False
+
+
+class People(Protocol):
+    """Knows the owners of tokens."""
+
+    def whose(self, token: str) -> Person | None:
+        """Return the owner of a token; None when it is not one, or not for this service.
+
+        Raises AskAgainError when nobody can tell now.
+        """
+
+    def begin_login(self) -> tuple[str, str] | None:
+        """Return where a browser logs in, and the state with which it comes back from there.
+
+        None where a person has to type in a token.
+        """
+
+    def end_login(self, code: str, state: str) -> str:
+        """Return the token of a browser that has logged in. Raises AskAgainError."""
+
+
+class AskAgainError(Exception):
+    """The hub could not be asked who somebody is; later it may."""
+
+
+class OfHub:
+    """The users of a JupyterHub, which started this process as a service or gave it a token.
+
+    Args:
+        teachers: a user is one who teaches if in one of these groups of the hub.
+
+    Raises UserError when the hub's variables are not set.
+    """
+
+    def __init__(self, teachers: Iterable[str]):
+        from jupyterhub.services.auth import HubOAuth  # here, because it is not always installed
+
+        if not os.environ.get("JUPYTERHUB_API_TOKEN"):
+            raise UserError(
+                "--hub asks a JupyterHub who is who, and JUPYTERHUB_API_TOKEN is not set: list "
+                "this command as a service in jupyterhub_config.py (TEACHING.md shows how)"
+            )
+        self._hub = HubOAuth(cache_max_age=REMEMBERED)
+        self._teachers = frozenset(teachers)
+
+    def whose(self, token: str) -> Person | None:
+        with _asking():
+            user = self._hub.user_for_token(token, sync=True)
+        if not user or not self._hub.check_scopes(self._hub.access_scopes, user):
+            return None
+        return Person(user["name"], bool(self._teachers & set(user.get("groups", ()))))
+
+    def begin_login(self) -> tuple[str, str]:
+        verifier, challenge, method = self._hub.generate_pkce_code_challenge()
+        state = self._hub.generate_state(code_verifier=verifier)
+        more = {"state": state, "code_challenge": challenge, "code_challenge_method": method}
+        return f"{self._hub.login_url}&{urlencode(more)}", state
+
+    def end_login(self, code: str, state: str) -> str:
+        verifier = self._hub.get_code_verifier(state)
+        self._hub.clear_oauth_state(state)
+        with _asking():
+            return str(self._hub.token_for_code(code, code_verifier=verifier, sync=True))
+
+
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    """Turn what the hub's library raises into an AskAgainError."""
+    from tornado.web import HTTPError
+
+    try:
+        yield
+    except (HTTPError, OSError, ValueError, KeyError) as error:
+        raise AskAgainError(f"the hub did not say who this is: {error}") from error
+
+
+class OfFile:
+    """Learners without a hub: a token is a name and its signature with the course's own key.
+
+    Nothing is stored for each; deleting the key's file makes all tokens invalid.
+    """
+
+    def __init__(self, root: Path, teachers: Iterable[str]):
+        self._key = service_key(root)
+        self._teachers = frozenset(teachers)
+
+    def token(self, name: str) -> str:
+        """Return the token that the instructor hands out to ``name``."""
+        said = base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+        return f"{said}.{self._signature(name)}"
+
+    def whose(self, token: str) -> Person | None:
+        said, _, signature = token.partition(".")
+        try:
+            name = base64.urlsafe_b64decode(said + "=" * (-len(said) % 4)).decode()
+        except ValueError:
+            return None
+        if not hmac.compare_digest(signature.encode(), self._signature(name).encode()):
+            return None
+        return Person(name, name in self._teachers)
+
+    def begin_login(self) -> None:
+        return None
+
+    def end_login(self, code: str, state: str) -> str:
+        raise AskAgainError("there is no hub to log in at")
+
+    def _signature(self, name: str) -> str:
+        return hmac.new(self._key, b"token " + name.encode(), hashlib.sha256).hexdigest()
+
+
+def service_key(root: Path) -> bytes:
+    """Return the service's secret key, which is made when it is first asked for.
+
+    Raises:
+        UserError: if the file holds no key, or others than its owner can read it.
+        OSError: if it can't be made or read.
+    """
+    path = root / KEY_FILE
+    key = secret(
+        path,
+        secrets.token_bytes(KEY_BYTES),
+        should=f"the service's key, {KEY_BYTES} random bytes",
+        lost="With a new key the tokens that were handed out are invalid: hand out new ones.",
+    )
+    if path.stat().st_mode & 0o077:
+        raise UserError(
+            f"others can read {path}, and somebody who has read it can make a teacher's token: "
+            "remove it, and a new key is made. The tokens that were handed out are invalid then: "
+            "hand out new ones"
+        )
+    return key

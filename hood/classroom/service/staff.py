@@ -1,0 +1,76 @@
+"""Grade a lab for whoever teaches: the same command, with the same lock, as in a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from hood import UserError
+from hood.phase_paths import environment_with
+
+TAIL = 1 << 13  # bytes of the command's output
+
+
+@dataclass(frozen=True)
+class Grading:
+    """How far the grading of a lab is.
+
+    Attributes:
+        status: the command's exit status; None while it runs.
+        said: the end of what it wrote.
+    """
+
+    lab: str
+    status: int | None
+    said: str
+
+
+class Gradings:
+    """Runs ``python -m hood grade``, one lab at a time.
+
+    Nothing that is recorded is done again: that needs a person's word, in a terminal. If the
+    service ends, the command goes on, and if it is killed, it goes on where it stopped when it is
+    called again.
+    """
+
+    def __init__(self, root: Path):
+        self._root = root
+        self._lock = threading.Lock()
+        self._running: subprocess.Popen[bytes] | None = None
+        self._lab = ""
+        # a file and no pipe, so that the command can write when the service has ended
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+
+    def start(self, lab: str) -> Grading:
+        """Start to grade what is handed in for a lab and not graded yet.
+
+        Raises UserError while another lab is graded.
+        """
+        with self._lock:
+            if self._running is not None and self._running.poll() is None:
+                raise UserError(f"{self._lab} is being graded; wait until that is done")
+            self._lab = lab
+            self._log.truncate(0)
+            self._log.seek(0)
+            self._running = subprocess.Popen(
+                [sys.executable, "-m", "hood", "grade", lab, "--only-new"],
+                cwd=self._root,
+                env=environment_with(self._root),
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return self.now()
+
+    def now(self) -> Grading:
+        """Return how far the last grading is."""
+        status = self._running.poll() if self._running else 0
+        size = os.fstat(self._log.fileno()).st_size
+        end = os.pread(self._log.fileno(), TAIL, max(0, size - TAIL))
+        return Grading(self._lab, status, end.decode(errors="replace"))

@@ -1,0 +1,1 @@
+"""``python -m hood grade``: grade every submission of a lab in parallel."""

@@ -1,0 +1,1 @@
+"""What a learner wrote or showed is made safe to show."""

@@ -1,0 +1,269 @@
+"""A course folder: its settings, its gradebook's tables, and nbgrader's commands in it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+
+from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import create_engine, inspect, make_url, text
+from sqlalchemy.exc import DatabaseError
+from traitlets.config import Config, PyFileConfigLoader
+
+from hood import UserError
+from hood.grader.submission.companions import place
+from hood.grader.submission.names import nfc
+from hood.phase_paths import environment_with
+
+CONFIG = "nbgrader_config.py"
+RESTORING = ".restoring"  # the folder of a restore that has begun to move what is there
+# In a path: what `glob` takes for a pattern although a folder has that name, and an address of a
+# database for a letter, or for its end.
+PATTERN = re.compile(r"[*?]|%[0-9A-Fa-f]{2}")
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course folder: its settings, and nbgrader's own object with folders and the gradebook."""
+
+    root: Path
+    config: Config
+    directory: CourseDirectory
+
+    def folder(self, step: str, student: str, lab: str) -> Path:
+        """Return the folder of a student and lab in ``submitted``, ``autograded`` or ``source``."""
+        name = getattr(self.directory, f"{step}_directory")
+        return Path(self.directory.format_path(name, student, lab))
+
+    def students(self, step: str, lab: str) -> list[str]:
+        """Return, sorted, who has a folder or file of the lab in ``submitted`` or another step."""
+        name = getattr(self.directory, f"{step}_directory")
+        return list(submissions(self.directory, lab, step=name))
+
+    def share(self, *paths: Path) -> None:
+        """Let the group write what was made if the course is ``groupshared``, as nbgrader does."""
+        for path in paths if self.directory.groupshared else ():
+            bits = 0o2770 if path.is_dir() else 0o660
+            mode = path.stat().st_mode
+            if mode & bits != bits:
+                with suppress(PermissionError):
+                    path.chmod((mode | bits) & 0o2777)
+
+    @cached_property
+    def autograde(self) -> Autograde:
+        """nbgrader's Autograde with this course's settings; callers only read them."""
+        return Autograde(coursedir=self.directory, config=self.config)
+
+    @property
+    def has_gradebook(self) -> bool:
+        """Whether there is a gradebook; one that is no file is taken to be there."""
+        return self.database is None or self.database.exists()
+
+    @property
+    def database(self) -> Path | None:
+        """The gradebook's file; None where it is no file, as in PostgreSQL."""
+        url = make_url(self.directory.db_url)
+        if url.get_backend_name() != "sqlite" or not url.database:
+            return None
+        return self.root / url.database
+
+
+def submissions(
+    directory: CourseDirectory, lab: str, patterns: Sequence[str] = (), step: str = ""
+) -> dict[str, list[Path]]:
+    """Return who has a folder or file of the lab, sorted by id in NFC, and its path.
+
+    Names are compared in NFC. Several paths of one learner differ only in their code points.
+    ``lab`` is its name; ``*`` for all labs; ``patterns`` are of student ids; all when there are
+    none; ``step`` is the folder's name; by default that of ``submitted/``.
+    """
+    name = step or directory.submitted_directory
+    any_form = lab == "*" or not lab.isascii()  # a name in ASCII has no other form
+    glob_of_lab, pattern = ("*", "[^/]*") if any_form else (glob.escape(lab), re.escape(lab))
+    where = directory.directory_structure.format(
+        nbgrader_step=name, student_id="*", assignment_id=glob_of_lab
+    )
+    form = re.compile(
+        directory.format_path(name, "(?P<student>[^/]*)", f"(?P<lab>{pattern})", escape=True)
+    )
+    excluded = {nfc(one) for one in directory.student_id_exclude.split(",")}
+    chosen = [nfc(pattern) for pattern in patterns] or ["*"]
+    found: dict[str, list[Path]] = {}
+    for path in sorted(glob.iglob(os.path.join(glob.escape(directory.root), where))):
+        match = form.fullmatch(path)
+        if match and (lab == "*" or nfc(match["lab"]) == nfc(lab)):
+            student = nfc(match["student"])
+            if student not in excluded and any(fnmatchcase(student, one) for one in chosen):
+                found.setdefault(student, []).append(Path(path))
+    return dict(sorted(found.items()))
+
+
+def is_half_restored(root: Path) -> bool:
+    """Return whether a restore was stopped after it had begun to move what is there."""
+    return (root / RESTORING / "plan.json").exists()
+
+
+def refuse_half_restored(root: Path) -> None:
+    """Raise UserError where a restore was stopped half way."""
+    if is_half_restored(root):
+        raise UserError(
+            "a restore was stopped half way, so some files here are old and some new: "
+            "`python -m hood restore` finishes it"
+        )
+
+
+def open_course(root: Path, half_restored: bool = False) -> Course:
+    """Read the settings of a course folder and return it as a Course.
+
+    Raises UserError where nbgrader would look for its files, or its gradebook, elsewhere, and where
+    a restore was stopped half way, unless ``half_restored`` allows that.
+    """
+    if not half_restored:
+        refuse_half_restored(root)
+    if odd := PATTERN.search(str(root)):
+        raise UserError(
+            f"the path of this course, {root}, has {odd[0]!r}, which nbgrader reads as something "
+            "else: rename the folder, or move it"
+        )
+    config = nbgrader_config(root)
+    if "root" not in config.CourseDirectory:
+        config.CourseDirectory.root = str(root)
+    return Course(root, config, CourseDirectory(config=config))
+
+
+def nbgrader_config(root: Path) -> Config:
+    """Return the settings in ``nbgrader_config.py``; an empty Config without that file."""
+    find_version_here()  # a course may have other settings than this project's
+    if not (root / CONFIG).exists():
+        return Config()
+    before = list(sys.path)
+    try:
+        return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    finally:
+        # The loader puts the course folder first on sys.path, for a course's own steps. It is moved
+        # to the end: a copy of this project there must not replace the one that is running.
+        sys.path[:] = before + [path for path in sys.path if path not in before]
+
+
+def find_version_here() -> None:
+    """Let nbgrader find the version in its own process.
+
+    ``nbgrader_config.py`` calls this, and whoever reads a course's settings. For each new gradebook
+    nbgrader would start ``alembic``, which takes two seconds and has to be on PATH.
+    """
+    from nbgrader import api
+
+    api.get_alembic_version = _newest
+
+
+def _newest() -> str:
+    from alembic.script import ScriptDirectory
+    from nbgrader.dbutil import ALEMBIC_DIR
+
+    found = ScriptDirectory(ALEMBIC_DIR).get_current_head()
+    assert found is not None
+    return found
+
+
+def other_version(db_url: str) -> str:
+    """Return what to do about a gradebook with the tables of another nbgrader; empty if none is.
+
+    That of a file that is no database is said, too. Ask before nbgrader opens it, which adds the
+    tables that are missing.
+    """
+    engine = create_engine(db_url)
+    try:
+        with engine.connect() as connection:
+            tables = inspect(connection).get_table_names()
+            if "assignment" not in tables:
+                return ""
+            asked = text("SELECT version_num FROM alembic_version")
+            if "alembic_version" in tables and connection.scalar(asked) == _newest():
+                return ""
+    except DatabaseError as error:
+        if not (why := no_gradebook(error, db_url)):
+            raise
+        return why
+    finally:
+        engine.dispose()
+    return (
+        f"the gradebook {_shown(db_url)} has the tables of another version of nbgrader. If that "
+        "was an older one, run `nbgrader db upgrade`, which keeps a copy of a SQLite gradebook; "
+        "then run this command again"
+    )
+
+
+def no_gradebook(error: DatabaseError, db_url: str) -> str:
+    """Return that a database's file is none, or has none of nbgrader's tables yet; else nothing."""
+    said = str(error.orig)
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    if "no such table" in said:  # it is new, or the service made it
+        return (
+            f"{_shown(db_url)} has no grades yet: grade a lab first; or, if it had some, put a "
+            "copy of the gradebook in its place"
+        )
+    if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return ""
+    return (
+        f"{_shown(db_url)} is no gradebook: {said}. Put a copy of the gradebook in its place; or, "
+        "if there is none, move this file away and grade the lab"
+    )
+
+
+def _shown(db_url: str) -> str:
+    return make_url(db_url).set(query={}).render_as_string()
+
+
+def enter_lab(root: Path, lab: str, only: Mapping[str, bytes] | None = None) -> None:
+    """Make nbgrader record the lab in the gradebook; the built release stays as it is.
+
+    Args:
+        only: the lab's notebooks, where its folder in ``source/`` has others, too.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        more = [f"--CourseDirectory.release_directory={folder}/release"]
+        if only is not None:
+            place({f"{lab}/{name}.ipynb": data for name, data in only.items()}, Path(folder))
+            more.append(f"--CourseDirectory.source_directory={folder}")
+        nbgrader(root, "generate_assignment", lab, "--force", *more)
+
+
+def nbgrader(root: Path, *words: str) -> None:
+    """Run an nbgrader command in the course folder.
+
+    Raises UserError when the command fails, with the end of its log.
+    """
+    run_module(root, "hood.grader.nbgrader", *words)
+
+
+def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:
+    """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
+
+    If it is ``shown``, it writes to this process's terminal. Raises UserError when it fails, with
+    the last 20 lines of the output that was not shown.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words],
+        cwd=root,
+        env=environment_with(root),
+        stdout=None if shown else subprocess.PIPE,
+        stderr=None if shown else subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        log = "" if shown else ":\n" + "\n".join(done.stdout.splitlines()[-20:])
+        raise UserError(f"{module} {words[0]} failed{log}")

@@ -1,0 +1,1 @@
+"""A notebook's cells are run in order, in a sandbox, and the graded ones are judged."""

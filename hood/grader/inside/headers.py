@@ -1,0 +1,119 @@
+"""Compile once, for all sandboxes of this machine, what takes most of the time of a compilation.
+
+That is, first, the headers that Inductor's C++ code includes: one small kernel takes g++ 2700 ms of
+CPU as it is, and 1000 with the precompiled header (torch 2.13.0, g++ 12.2.0). Second, linking with
+torch's libraries, whose tables of symbols are long: kernels are linked with empty libraries of the
+same names, 700 ms. Third, which vector instructions compiler and processor know together, which
+Inductor finds out with a program for each, eight seconds. None of this depends on a lab or an
+answer. ``python -m hood.grader.inside.headers FOLDER`` makes it, in a process without learners'
+code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SHOWN = "/tmp/headers"  # the folder inside a sandbox
+LIBRARIES = "libraries"  # its folder with the empty libraries
+# ``headers``: header and command line -> name of the file to include;
+# ``instructions``: the compiler's flags and a hash of a program -> whether it ran
+INDEX = "index.json"
+
+
+def make(folder: Path) -> None:
+    """Compile a trivial function and keep in ``folder`` what it needed and found out."""
+    import torch
+    from torch._inductor import codecache, config
+    from torch._inductor.cpu_vec_isa import VecISA
+
+    headers: dict[str, str] = {}
+    instructions: dict[str, bool] = {}
+    compiled, checked = codecache._precompile_header, VecISA.check_build
+
+    def keep(header: str, command: str, **options: Any) -> str:
+        made = compiled(header, command, **options)
+        headers[f"{header} {command}".replace(str(folder), SHOWN)] = Path(made).name
+        return made
+
+    def note(isa: VecISA, code: str) -> bool:
+        return instructions.setdefault(_program(isa, code), checked(isa, code))
+
+    codecache._precompile_header = keep  # type: ignore[assignment]  # torch has a cached one
+    trials: Any = VecISA
+    trials.check_build = note
+    _make_libraries(folder / LIBRARIES)
+    _link_with(folder / LIBRARIES)
+    codecache._HEADER_DIR = str(folder)
+    codecache._HEADER_LOCK_DIR = str(folder / "locks")
+    config.cpp_cache_precompile_headers = True
+    torch.compile(lambda x: x + 1)(torch.zeros(8))
+    (folder / INDEX).write_text(json.dumps({"headers": headers, "instructions": instructions}))
+
+
+def use(folder: Path) -> None:
+    """Let the kernels that this process forks include the headers that :func:`make` compiled.
+
+    Code that needs a header compiled with other options includes the header's text instead. The
+    instructions are asked for here, once: torch keeps the answers, and kernels inherit them.
+    ``folder`` is what :func:`make` filled; a sandbox has it at ``SHOWN``.
+    """
+    from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
+
+    index = json.loads((folder / INDEX).read_text())
+    check = cpu_vec_isa.VecISA.check_build
+
+    def find(header: str, command: str, **options: Any) -> str | None:
+        name = index["headers"].get(f"{header} {command}")
+        return name and f"{SHOWN}/{name}"
+
+    def remember(isa: cpu_vec_isa.VecISA, code: str) -> bool:
+        known = index["instructions"].get(_program(isa, code))
+        return check(isa, code) if known is None else known
+
+    _link_with(Path(SHOWN, LIBRARIES))
+    codecache._precompile_header = find  # type: ignore[assignment]  # None: not precompiled
+    config.cpp_cache_precompile_headers = True
+    trials: Any = cpu_vec_isa.VecISA
+    trials.check_build = remember
+    cpp_builder.CppTorchOptions(vec_isa=cpu_vec_isa.pick_vec_isa())  # asks g++ for its version, too
+    trials.check_build = check
+
+
+def _make_libraries(folder: Path) -> None:
+    from torch._inductor import cpp_builder
+    from torch.utils.cpp_extension import TORCH_LIB_PATH
+
+    folder.mkdir()
+    compiler = cpp_builder.get_cpp_compiler()
+    for path in Path(TORCH_LIB_PATH).glob("libtorch*.so"):
+        empty = [compiler, "-shared", "-xc++", "/dev/null", f"-Wl,-soname,{path.name}"]
+        subprocess.run([*empty, "-o", str(folder / path.name)], check=True)
+
+
+def _link_with(folder: Path) -> None:
+    """Let Inductor link its kernels with the libraries in ``folder`` instead of torch's."""
+    from torch._inductor import cpp_builder
+    from torch.utils.cpp_extension import TORCH_LIB_PATH
+
+    options = cpp_builder.get_cpp_torch_options
+
+    def changed(*given: Any, **named: Any) -> Any:
+        definitions, include, cflags, ldflags, folders, *rest = options(*given, **named)
+        folders = [str(folder) if each == TORCH_LIB_PATH else each for each in folders]
+        # without it, some linkers would forget a library of which they see no symbol used
+        return definitions, include, cflags, [*ldflags, "Wl,--no-as-needed"], folders, *rest
+
+    cpp_builder.get_cpp_torch_options = changed
+
+
+def _program(isa: Any, code: str) -> str:
+    return f"{isa.build_arch_flags()} {hashlib.sha256(code.encode()).hexdigest()[:16]}"
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

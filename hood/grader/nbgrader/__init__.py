@@ -1,0 +1,1 @@
+"""nbgrader's commands, and what of them is patched."""

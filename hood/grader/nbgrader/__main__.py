@@ -1,0 +1,22 @@
+"""``python -m hood.grader.nbgrader COMMAND``: nbgrader's own command line with a faster start.
+
+It imports ``grader`` first (see its ``__init__``), collects no garbage while it imports, and ends
+with a sentence where a file can't be written. Nothing else differs.
+"""
+
+import sys
+
+from hood.grader.inside.long_lived import long_lived
+
+with long_lived():
+    from nbgrader.apps.nbgraderapp import main
+
+from hood.whole_file import why_not_written
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Exception as error:
+        if not (why := why_not_written(error)):
+            raise
+        sys.exit(why)

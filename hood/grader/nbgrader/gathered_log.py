@@ -1,0 +1,139 @@
+"""What nbgrader's commands say of a whole class: errors at once, all else at the end, and once.
+
+nbgrader writes some five lines for each learner, among which nobody finds the one that matters. So
+its own lines of one kind become one, with their number; its warnings follow, and this project's
+come last. ``--log-level=INFO`` shows everything as it comes, and so does ``--debug``; a log file
+always has all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from traitlets.config import Application
+
+OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+COMMANDS = {
+    *("autograde", "collect", "generate_assignment", "generate_feedback"),
+    *("release_feedback", "zip_collect"),
+}
+SHOWN = 3  # lines of one kind that are all shown
+WIDTH = 78  # of the line that shows on a terminal how far a command is
+
+
+def gather_log(app: Application) -> None:
+    """Gather what an nbgrader command logs, if it is one for a class and nobody wants all of it."""
+    name = app.name.removeprefix("nbgrader-").replace("-", "_")
+    asked = [one for one in type(app).__mro__ if "log_level" in app.config.get(one.__name__, {})]
+    if name not in COMMANDS or asked:
+        return
+    for handler in app.log.handlers:
+        if isinstance(handler, logging.StreamHandler) and not isinstance(
+            handler, logging.FileHandler
+        ):
+            gathered = Gathered(handler)
+            handler.addFilter(gathered)
+            atexit.register(gathered.show)
+
+
+class Gathered(logging.Filter):
+    """Keeps a handler's records until they are shown; errors pass at once."""
+
+    def __init__(self, handler: logging.StreamHandler):
+        super().__init__()
+        self._handler = handler
+        self._kept: list[logging.LogRecord] = []
+        self._shows = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is shown now."""
+        if self._shows or record.levelno >= logging.ERROR:
+            self._show_progress("")
+            return True
+        self._kept.append(record)
+        self._show_progress(record.getMessage())
+        return False
+
+    def show(self) -> None:
+        """Write what was kept."""
+        self._show_progress("")
+        self._shows = True
+        for record in in_order(self._kept):
+            self._handler.handle(record)
+        self._kept.clear()
+
+    def _show_progress(self, said: str) -> None:
+        stream = self._handler.stream
+        with suppress(AttributeError, OSError, ValueError):
+            if stream.isatty():
+                line = "".join(c if c.isprintable() else " " for c in said.strip())[:WIDTH]
+                stream.write(f"\r\033[K{line}")
+                stream.flush()
+
+
+def in_order(records: list[logging.LogRecord]) -> Iterator[logging.LogRecord]:
+    """Yield records in the order in which they are read: nbgrader's own, then ours, each once.
+
+    Of more than a few lines of nbgrader's from one place in its code, an information becomes one
+    line, and of warnings the first are shown; both say how many they are.
+    """
+    for level in (logging.INFO, logging.WARNING):
+        kinds: dict[tuple[str, int], list[logging.LogRecord]] = {}
+        for record in records:
+            warns = record.levelno >= logging.WARNING
+            if warns == (level == logging.WARNING) and not record.pathname.startswith(OURS):
+                kinds.setdefault((record.pathname, record.lineno), []).append(record)
+        for same in kinds.values():
+            yield from _summed_up(_once(same), level)
+    own = _once([record for record in records if record.pathname.startswith(OURS)])
+    yield from sorted(own, key=lambda record: record.levelno)
+
+
+def _summed_up(records: list[logging.LogRecord], level: int) -> Iterator[logging.LogRecord]:
+    if len(records) <= SHOWN:
+        yield from records
+        return
+    texts = [record.getMessage() for record in records]
+    if level == logging.INFO:
+        begins = os.path.commonprefix(texts).rpartition(" ")[0]
+        yield _saying(records[0], f"{begins} … ({len(texts)} of this kind)")
+        return
+    yield from records[:SHOWN]
+    more = f"... and {len(texts) - SHOWN} more of this kind; --log-level=INFO shows each"
+    yield _saying(records[0], more)
+
+
+def _once(records: list[logging.LogRecord]) -> list[logging.LogRecord]:
+    """Return the records without those that say the same again; each says how often it came."""
+    times = Counter(record.getMessage() for record in records)
+    first = {record.getMessage(): record for record in reversed(records)}
+    return [
+        first[text] if many == 1 else _saying(first[text], f"{text.rstrip()} ({many} times)")
+        for text, many in times.items()
+    ]
+
+
+def _saying(record: logging.LogRecord, text: str) -> logging.LogRecord:
+    return logging.makeLogRecord({**record.__dict__, "msg": text, "args": ()})
+
+
+def watch_commands() -> None:
+    """Gather what nbgrader's commands log from here on in this process."""
+    from nbgrader.apps.baseapp import NbGrader
+
+    original = NbGrader.start
+    if getattr(original, "gathers", False):
+        return
+
+    def start(app: NbGrader) -> None:
+        gather_log(app)
+        original(app)
+
+    start.gathers = True  # type: ignore[attr-defined]
+    NbGrader.start = start

@@ -1,0 +1,61 @@
+"""What a cell has shown, as the outputs of a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode, from_dict
+from nbformat.v4 import new_output
+
+MOST_OF_ONE = 10  # displays with one id: each message for it changes all of them
+NOT_AGAIN = f"(More than {MOST_OF_ONE} displays have one id. These show what the last one did.)"
+
+
+class Outputs:
+    """Collects the messages of one cell (:mod:`hood.grader.inside.messages`) in ``shown``."""
+
+    def __init__(self) -> None:
+        self.shown: list[NotebookNode] = []
+        self._displays: dict[str, list[NotebookNode]] = {}
+        self._clears = False  # before the next output
+        self._said = False  # NOT_AGAIN
+
+    def add(self, message: dict[str, Any]) -> None:
+        """Add what a message shows, change what it updates, or clear what stands."""
+        kind = message["kind"]
+        fields = {k: v for k, v in message.items() if k not in ("kind", "cell", "display_id")}
+        if kind == "clear_output":
+            self._clears = message["wait"]
+            if not self._clears:
+                self._clear()
+            return
+        displays = self._displays.get(message.get("display_id") or "", ())
+        for display in displays:
+            display.update(from_dict({key: fields[key] for key in ("data", "metadata")}))
+        if kind == "update_display_data":
+            return
+        if len(displays) == MOST_OF_ONE and not self._clears:
+            if not self._said:
+                self.shown.append(new_output("stream", name="stdout", text=NOT_AGAIN))
+            self._said = True
+            return
+        if self._clears:
+            self._clear()
+        output = from_dict({"output_type": kind, **fields})
+        if kind == "execute_result":
+            output.execution_count = None
+        if name := message.get("display_id"):
+            self._displays.setdefault(name, []).append(output)
+        self.shown.append(output)
+
+    def number(self, count: int | None) -> None:
+        """Give the cell's result its number, which stands beside it in a notebook."""
+        for output in self.shown:
+            if output.output_type == "execute_result":
+                output.execution_count = count
+
+    def _clear(self) -> None:
+        self.shown.clear()
+        self._displays.clear()
+        self._said = False
+        self._clears = False

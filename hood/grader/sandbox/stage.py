@@ -1,0 +1,99 @@
+"""Choose what a sandbox sees of this machine: the Python environment and the stage.
+
+The stage is a folder with copies: of the project's files that kernels import, and of what Linux
+says of the whole machine. One sandbox could change such a figure and another could read it, so
+sandboxes see those of the time when the stage was made, and only what programs need.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import stat
+import sys
+from pathlib import Path
+
+from hood.phase_paths import ROOT
+
+# Patterns of the files of /proc and /sys that a sandbox sees copies of. psutil, torch, the C
+# library and commands such as `free` and `ps` read them.
+SHOWN = (
+    *(f"proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime")),
+    *(f"proc/{name}" for name in ("filesystems", "version")),
+    *(f"proc/sys/fs/{name}" for name in ("file-max", "nr_open", "pipe-max-size")),
+    *(f"proc/sys/kernel/{name}" for name in ("cap_last_cap", "ngroups_max", "pid_max")),
+    *(f"proc/sys/kernel/{name}" for name in ("osrelease", "ostype", "version")),
+    *(f"proc/sys/vm/{name}" for name in ("max_map_count", "overcommit_memory")),
+    "proc/sys/net/core/somaxconn",
+    *(f"sys/devices/system/cpu/{name}" for name in ("online", "possible", "present", "kernel_max")),
+    *(f"sys/devices/system/cpu/cpu[0-9]*/{name}/*" for name in ("topology", "cache/index*")),
+)
+
+# What kernels import of the project.
+IMPORTED = ("utils", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside")
+
+PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
+
+
+def make_stage(stage: Path) -> None:
+    """Make the folder ``stage``: :data:`IMPORTED`, ``etc``, ``proc`` and ``sys``.
+
+    The zygote and its kernels import from the copies, because the project's root also contains
+    files that no learner may see. In ``proc`` what nobody needs is an empty folder, or a file
+    without rights. Raises OSError if a file cannot be written.
+    """
+    for package in IMPORTED:
+        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
+        shutil.copytree(ROOT / package, stage / package, ignore=unwanted)
+    for package in ("hood", "hood/judge", "hood/grader"):
+        (stage / package / "__init__.py").touch()
+    (stage / "etc").mkdir()
+    (stage / "etc" / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+    (stage / "sys").mkdir()
+    for path in (path for pattern in SHOWN for path in Path("/").glob(pattern) if path.is_file()):
+        copy = stage / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    for path in (stage, *stage.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in Path("/proc").iterdir():
+        hidden = stage / "proc" / path.name
+        if path.name.isdigit() or path.is_symlink() or hidden.exists():
+            continue
+        if path.is_dir():
+            hidden.mkdir()
+            hidden.chmod(0o755)
+        elif path.stat().st_mode & stat.S_IROTH:  # each of them takes time at every start
+            hidden.touch(0)
+
+
+def environment_folders() -> list[str]:
+    """Return the folders of this Python: the environment, and the interpreter it was made from.
+
+    Also those of other environments' packages that a ``.pth`` file leads to, as where many share
+    one installation. Any other folder of such a file may be the source of somebody's work. A folder
+    that a symbolic link leads to stands there by both paths: some packages, such as matplotlib for
+    its fonts, resolve links before they open a file.
+    """
+    executable = Path(os.path.realpath(sys.executable))
+    found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    found.add(str(executable.parent.parent))
+    # the zygote has neither of these on its path
+    elsewhere = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    found |= {path for path in sys.path if path.endswith(PACKAGES) and path not in elsewhere}
+    return sorted(
+        {path(folder) for folder in found for path in (os.path.abspath, os.path.realpath)}
+    )
+
+
+def hidden_folders(readable: list[str]) -> list[str]:
+    """Return the folders to hide: the project's root, by each path at which it could be read."""
+    if not (ROOT / "phases").is_dir():
+        return []
+    seen = {folder: Path(os.path.realpath(folder)) for folder in (*readable, "/usr")}
+    return sorted(
+        os.path.normpath(f"{folder}/{ROOT.relative_to(real)}")
+        for folder, real in seen.items()
+        if ROOT.is_relative_to(real)
+    )

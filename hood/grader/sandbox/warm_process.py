@@ -1,0 +1,286 @@
+"""Start the zygote from the grading process, ask it for kernels, and notice its end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hood import UserError
+from hood.grader.inside import cgroup
+from hood.grader.inside.bubblewrap import USER
+from hood.grader.sandbox.remedies import Obstacle, explain, missing
+from hood.grader.sandbox.stage import environment_folders, hidden_folders, make_stage
+from utils.instruments.toolchain import cxx
+
+# The end of the zygote is heard at once, so these are for one that hangs. On a busy machine the
+# three seconds that its imports take can be a hundred.
+SECONDS_TO_IMPORT = 600
+SECONDS_TO_START = 600
+SECONDS_TO_RETRY = 0.1
+START = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from hood.grader.inside.zygote import main
+main(int(sys.argv[2]))
+"""
+# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN: root has them unless a container drops them
+NEEDED = (6, 7, 18, 21)
+# User ids that no account has. If root runs the grader, each kernel gets one of them.
+FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
+# What judges asks as what is judged can: a sandbox has no GPU, so neither has a worker, and both
+# compare with a GPU's record on every machine.
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+# An empty file by this name: PyTorch finds it before NVIDIA's driver, and no driver in it. The
+# driver starts a thread in each process that counts GPUs, even where it may show none, and
+# autograd counts them before its first backward; the zygote must have no thread when it forks.
+DRIVER = Path("no-driver") / "libcuda.so.1"
+
+
+class CannotSandbox(UserError):
+    """This machine cannot run a learner's code safely."""
+
+    def __init__(self, problem: Obstacle) -> None:
+        super().__init__(f"learners' code cannot be run safely here: {problem}")
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[CannotSandbox], tuple[Obstacle]]:
+        return CannotSandbox, (self.problem,)  # for pickling, from a worker to the batch
+
+
+class FilesRefused(UserError):
+    """A submission's files are too many, too large or nested too deeply for its sandbox."""
+
+
+class ZygoteDied(RuntimeError):
+    """The zygote or a sandbox ended, or hung, through no fault of the learner's code.
+
+    The caller may retry: the next start makes a new zygote.
+    """
+
+
+def own_users() -> bool:
+    """Return whether this process may give each kernel its own user id, or a user namespace."""
+    status = Path("/proc/self/status").read_text()
+    held = int(status.partition("CapEff:")[2].split()[0], 16)
+    if not all(held >> capability & 1 for capability in NEEDED):
+        return False
+    ranges = Path("/proc/self/uid_map").read_text().splitlines()
+    numbers = [map(int, line.split()) for line in ranges]
+    return any(first <= FIRST_USER and first + n > LAST_USER for first, _, n in numbers)
+
+
+class Warm:
+    """A zygote, with a folder that exists as long as it runs.
+
+    Raises CannotSandbox if a requirement is missing, or the folder cannot be written.
+    """
+
+    def __init__(self) -> None:
+        """Start the zygote without waiting for its imports."""
+        for problem in missing():
+            raise CannotSandbox(problem)
+        self.owner = os.getpid()
+        self.lock = threading.Lock()
+        self.own_users = own_users()
+        self.folder = Path(tempfile.mkdtemp(prefix="open-the-hood-")).resolve()
+        stage = self.folder / "stage"
+        try:
+            make_stage(stage)
+            (self.folder / DRIVER).parent.mkdir()
+            (self.folder / DRIVER).touch()
+        except OSError as error:  # such as a full disk or a limit on the size of files
+            shutil.rmtree(self.folder, ignore_errors=True)
+            # shutil.Error has a list of (source, target, reason), one for each file
+            why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
+            raise CannotSandbox(
+                Obstacle(
+                    f"the warm process's files could not be written: {why}",
+                    f"Make room in {self.folder.parent} and run the same command again.",
+                )
+            ) from error
+        readable = [*environment_folders(), str(stage)]
+        told = {
+            "folder": str(self.folder),
+            "stage": str(stage),
+            "readable": readable,
+            "hidden": hidden_folders(readable),
+            "user_namespace": not self.own_users,
+            "cgroup": str(above) if (above := cgroup.enter()) else None,
+        }
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        python = [sys.executable, "-I", "-c", START]
+        self.log = self.folder / "zygote.log"
+        self.ready = False
+        with theirs, self.log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [*python, str(stage), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=environment(self.folder),
+                cwd="/",
+                start_new_session=True,
+            )
+        with contextlib.suppress(OSError):  # it ended at once; `wait` will report that
+            self.control.send(json.dumps(told).encode())
+
+    def wait(self) -> None:
+        """Wait until the zygote has imported everything; raise CannotSandbox if it can't."""
+        if self.ready:
+            return
+        said = self._hear(self.control, SECONDS_TO_IMPORT)
+        self.ready = "ready" in said
+        if not self.ready:
+            log = ""
+            with contextlib.suppress(FileNotFoundError):  # the zygote has removed its folder
+                log = self.log.read_text(errors="replace")[-2000:]
+            problem = said.get("problem") or log or "it died"
+            self.close()
+            raise CannotSandbox(
+                Obstacle(
+                    f"the warm Python process did not start: {problem}",
+                    "It needs the packages of pyproject.toml in the environment that grades.",
+                )
+            )
+
+    def alive(self) -> bool:
+        """Return whether the zygote runs and this process started it, not its parent by a fork."""
+        return self.owner == os.getpid() and self.process.poll() is None
+
+    def start(self, asked: Mapping[str, Any], descriptors: list[int], lease: socket.socket) -> None:
+        """Ask for a kernel and wait until it is confined to its sandbox.
+
+        ``asked`` is the request (see :mod:`hood.grader.inside.zygote`); ``descriptors`` are those
+        for the zygote, its end of the lease first; that one is closed here; ``lease`` is this
+        side's end of the lease. Raises CannotSandbox if the sandbox could not be made; FilesRefused
+        if the submission's files could not be copied; ZygoteDied if the zygote or a process of the
+        new sandbox died.
+        """
+        user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else USER
+        request = json.dumps({**asked, "user": user, "own_user": self.own_users}).encode()
+        end = time.monotonic() + SECONDS_TO_START
+        try:
+            with self.lock:
+                while True:
+                    try:
+                        socket.send_fds(self.control, [request], descriptors)
+                        break
+                    except OSError as error:  # this user's programs may have too many in flight
+                        if error.errno != errno.ETOOMANYREFS or time.monotonic() > end:
+                            raise
+                    time.sleep(SECONDS_TO_RETRY)
+        except OSError as error:
+            raise ZygoteDied(f"the warm process is gone: {error}") from error
+        finally:
+            os.close(descriptors[0])  # only the zygote keeps it, so its death closes the lease
+        said = self._hear(lease, SECONDS_TO_START)
+        if said.get("files"):
+            raise FilesRefused(said["problem"])
+        if said.get("lost"):
+            raise ZygoteDied(said["problem"])
+        if "problem" in said:
+            raise CannotSandbox(explain(said["problem"]))
+        if "started" not in said:
+            self.process.kill()  # it may hang instead; its sandboxes end with it
+            raise ZygoteDied("the warm process ended while it started a kernel")
+
+    def close(self) -> None:
+        """End the zygote and all its sandboxes, and remove its folder."""
+        if self.owner != os.getpid():
+            return
+        self.control.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # bubblewrap dies with it, and so does each sandbox
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @staticmethod
+    def _hear(where: socket.socket, seconds: float) -> dict[str, Any]:
+        """Return the next message; empty if the connection ends or ``seconds`` pass."""
+        where.settimeout(seconds)
+        try:
+            message = where.recv(1 << 16)
+        except (TimeoutError, ConnectionError):
+            return {}
+        finally:
+            where.settimeout(None)
+        return json.loads(message) if message else {}
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment of the zygote and its kernels; it has nothing of this process's."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        # the compiler that was found here, so that kernels compile if and only if we say they can
+        "CXX": cxx(),
+        "LANG": "C.UTF-8",
+        "HOME": str(folder / "home"),
+        "MPLCONFIGDIR": str(folder / "home"),
+        "PYTHONNOUSERSITE": "1",
+        # one thread for each kernel: kernels run side by side, and with a fixed number of threads
+        # results do not depend on the machine
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        **NO_GPU,
+        "LD_LIBRARY_PATH": str((folder / DRIVER).parent),
+        # there is no network: what is not in a local folder is an error at once, not after retries
+        "HF_HUB_OFFLINE": "1",
+        # for the zygote's own probes; a kernel has another folder
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+    }
+
+
+_lock = threading.Lock()
+_warm: Warm | None = None
+
+
+def warm() -> Warm:
+    """Return this process's zygote, ready for requests; start one if there is none or it died."""
+    global _warm
+    with _lock:
+        if _warm is None or not _warm.alive():
+            if _warm is not None:
+                _warm.close()
+            _warm = Warm()
+        _warm.wait()
+        return _warm
+
+
+def warm_up() -> None:
+    """Start this process's zygote in the background; :func:`warm` reports problems later."""
+    global _warm
+    with _lock, contextlib.suppress(CannotSandbox):
+        _warm = _warm or Warm()
+
+
+def shut_down() -> None:
+    """End this process's zygote, if there is one, and all its sandboxes."""
+    global _warm
+    with _lock:
+        if _warm is not None:
+            _warm.close()
+            _warm = None
+
+
+atexit.register(shut_down)

@@ -1,0 +1,17 @@
+"""An exercise, its cases, a verdict and its words.
+
+In come a check and something that calls the learner's code; out goes a verdict. Nothing here runs a
+stranger's code: it is called in another process by way of `connection`, or, where somebody judges
+their own work, in this one.
+
+    checks        the language in which a course writes exercises: cases, comparing, wrong answers
+    catalogue     loads a phase's checks
+    answer_key    draws the cases, and has the reference and the wrong answers play them
+    outcome       plays a case, by way of `subject` and `connection`
+    judge         makes the verdict, with `difference` and `diagnosis`
+    source        reads an answer's code, for the rules of exercises that are solved by hand
+    examples      finds small failing calls, and writes them as lines to paste
+    report        words the verdict; `backquotes` shows such words on a page
+    verify, in_notebook, solutions, watched
+                  judge a person's own notebook, and show its worked solutions
+"""

@@ -1,0 +1,147 @@
+"""Tell what modules and classes have that they did not have of themselves.
+
+The zygote calls :func:`remember` before any learner's code runs. In a person's own notebook that is
+done when the first exercise is judged.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import site
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+# Modules whose functions an answer may use, and what records its calls. Not Triton, whose
+# interpreter replaces its language by itself.
+ROOTS = ("torch", "numpy", "utils", "einops", "hood")
+ALONE = (
+    "builtins", "math", "cmath", "itertools", "functools", "operator", "collections", "copy",
+    "random", "statistics", "fractions", "heapq", "bisect",
+)  # fmt: skip
+# Modules with an underscore are not watched, but for those that the record of calls needs.
+INSIDE = ("torch._tensor", "torch._ops", "torch.utils._python_dispatch")
+# Places of ROOTS that compute nothing for an answer here, that no answer may use, or that fill up
+# as they are used, as torch.ops does.
+UNWATCHED = (
+    "torch.cuda", "torch.xpu", "torch.ao", "torch.quantization", "torch.jit", "torch.package",
+    "torch.fx", "torch.export", "torch.distributed", "torch.testing", "torch.return_types",
+    "torch.backends", "torch.ops", "utils.views",
+)  # fmt: skip
+# What Dynamo adds to a module in which something is compiled.
+OF_DYNAMO = ("__compiled_fn_", "__resume_at_", "__import_")
+DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
+KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes
+MOST = 1000  # names in one answer
+HERE = Path(__file__).parents[3]
+
+# For each module or class its paths, itself, and what it had.
+_had: list[tuple[list[str], Any, dict[str, Any]]] = []
+_libraries: list[str] = []
+
+
+def remember(anew: bool = False) -> None:
+    """Keep what all watched modules that are loaded, and their classes, have now; once, or anew."""
+    if _had and not anew:
+        return
+    _had.clear()
+    _libraries.clear()
+    _libraries.extend(f"{folder}{os.sep}" for folder in _library_folders())
+    by_id: dict[int, tuple[list[str], Any, dict[str, Any]]] = {}
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and _is_watched(name):
+            by_id[id(module)] = ([name], module, dict(vars(module)))
+    for (name, *_), module, _ in list(by_id.values()):
+        for key, value in list(vars(module).items()):
+            # classes, but not those of old, such as torch.FloatTensor, which have all methods again
+            if type(value).__name__ in KINDS and _is_watched(value.__module__):
+                paths, *_ = by_id.setdefault(id(value), ([], value, dict(vars(value))))
+                paths.append(f"{name}.{key}")
+    _had.extend(by_id.values())
+
+
+def replaced() -> list[str]:
+    """Return the paths of what can be called and was added or replaced since :func:`remember`.
+
+    What a library replaces by itself, such as a function that it wraps, is not among them. Each is
+    told by one path, the shortest. At most MOST + 1 paths.
+    """
+    found: list[str] = []
+    for paths, thing, had in _had:
+        now = dict(vars(thing))
+        if len(now) == len(had) and all(map(operator.is_, now.values(), had.values())):
+            continue  # nearly always, and soon known
+        for key, value in now.items():
+            if had.get(key, _had) is not value and not _is_librarys_own(key, value):
+                found.append(f"{min(paths, key=_length)}.{key}")
+                if len(found) > MOST:
+                    return found
+    return found
+
+
+def own_files() -> list[str]:
+    """Return the modules that were loaded from files outside of the environment; at most MOST."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and "." not in name and not _is_file_of_library(file):
+            found.append(name)
+    return found[:MOST]
+
+
+def _length(path: str) -> tuple[bool, int]:
+    return "._" in path, path.count(".")
+
+
+def _is_watched(name: Any) -> bool:
+    if not isinstance(name, str):
+        return False
+    root, *rest = name.split(".")
+    public = not any(part.startswith("_") for part in rest)
+    if f"{name}.".startswith(tuple(f"{place}." for place in UNWATCHED)):
+        return False
+    return name in ALONE or name in INSIDE or (root in ROOTS and public)
+
+
+def _was_there(value: Any) -> bool:
+    return any(value is one for _, _, had in _had for one in had.values())
+
+
+def _is_librarys_own(key: str, value: Any) -> bool:
+    if not (callable(value) or isinstance(value, DESCRIPTORS)):
+        return True  # a setting: it does no work for an answer
+    if key.startswith(OF_DYNAMO):
+        return True
+    if isinstance(value, ModuleType):
+        return sys.modules.get(value.__name__) is value and _is_file_of_library(value.__file__)
+    function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+    if not isinstance(function, (FunctionType, type)):
+        return False
+    if isinstance(function, type):
+        file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    else:
+        file = function.__code__.co_filename
+    if not _is_file_of_library(file):
+        return False
+    # Dynamo wraps torch.nn.Module.__init__ when something is compiled.
+    wraps = "._" in str(function.__module__) and not _was_there(function)
+    return function.__name__ == key or wraps
+
+
+def _is_file_of_library(file: Any) -> bool:
+    return isinstance(file, str) and file.startswith(tuple(_libraries))
+
+
+def _library_folders() -> Iterator[str]:
+    """Yield the folders of Python's library and of what is installed, those of .pth files too."""
+    yield from map(str, (Path(os.__file__).parent, HERE / "hood", HERE / "utils"))
+    for folder in {*site.getsitepackages(), site.getusersitepackages()}:
+        yield folder
+        for listing in Path(folder).glob("*.pth"):
+            for line in listing.read_text(errors="replace").splitlines():
+                path = Path(folder, line.strip())
+                if line.strip() and path.is_dir() and path != HERE:  # an editable install's
+                    yield str(path)

@@ -1,0 +1,89 @@
+"""Find the misconception that a learner's code behaves like, if there is one.
+
+A misconception is wrong code that is stored with its check. It *explains* a failed case if it does
+exactly what the learner's code did. It is *contradicted* if it is wrong in any case in which the
+learner's code is right or wrong in another way.
+
+For a part that was failed, a misconception is
+
+- named, if it explains every failed case of the part, and at least two cases of the exercise if
+  the code failed two or more, and is not contradicted;
+- offered as a hint, if it explains more than half of the failed cases of the part and is not
+  contradicted. In the other failed cases it is right, so the code must have a second mistake.
+
+If several qualify, the one that explains most cases of the exercise wins. If that leaves several
+which differ somewhere, none is reported.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hood.judge.answer_key import AnswerKey
+from hood.judge.checks.answers import Candidate
+from hood.judge.checks.exercise import Case
+from hood.judge.difference import alike, differs
+from hood.judge.outcome import CaseOutcome
+
+
+class Diagnosis:
+    """The comparison of one learner's code with the misconceptions of a check.
+
+    ``played`` has all cases that could be run, with the learner's outcomes.
+    """
+
+    def __init__(self, key: AnswerKey, played: list[tuple[Case, CaseOutcome]]):
+        self._key, self._played = key, played
+        self._explained: dict[str, set[int]] = {}
+
+    def of(self, part: str) -> tuple[Candidate | None, Candidate | None]:
+        """Return the misconception to name for a failed part, and the one to offer.
+
+        At most one of the two is not None.
+        """
+        failed = [k for k in self._failed if self._played[k][0].part == part]
+        named: list[Candidate] = []
+        offered: dict[int, list[Candidate]] = {}
+        for m in self._key.check.misconceptions:
+            # Most did in no case as the learner's code did, and the first cases are the same for
+            # most learners: to let each play every case would take longer than all the rest.
+            if not any(self._alike(m, k) for k in failed[:2]):
+                continue
+            explained = self._explained_by(m)
+            here = len(explained.intersection(failed))
+            if 2 * here <= len(failed) or self._contradicted(m):
+                continue
+            twice = len(self._failed) == 1 or len(explained) > 1
+            if here == len(failed) and twice:
+                named.append(m)
+            else:
+                offered.setdefault(here, []).append(m)
+        if named:
+            return self._best(named), None
+        return None, self._best(offered[max(offered)]) if offered else None
+
+    def _best(self, fitting: list[Candidate]) -> Candidate | None:
+        """Return the one that explains most failed cases; None for a tie that leaves some over."""
+        counts = [len(self._explained_by(m)) for m in fitting]
+        if counts.count(max(counts)) > 1 and max(counts) < len(self._failed):
+            return None
+        return fitting[counts.index(max(counts))]
+
+    @cached_property
+    def _failed(self) -> list[int]:
+        key = self._key
+        each = enumerate(self._played)
+        return [k for k, (c, got) in each if differs(key.check, got, key.right(c))]
+
+    def _explained_by(self, m: Candidate) -> set[int]:
+        if m.name not in self._explained:
+            self._explained[m.name] = {k for k in self._failed if self._alike(m, k)}
+        return self._explained[m.name]
+
+    def _contradicted(self, m: Candidate) -> bool:
+        others = set(range(len(self._played))) - self._explained_by(m)
+        return any(self._key.errs(m, self._played[k][0]) for k in others)
+
+    def _alike(self, m: Candidate, k: int) -> bool:
+        c, got = self._played[k]
+        return alike(self._key.check, got, self._key.mistaken(m, c))

@@ -1,0 +1,1 @@
+"""Failing calls that a learner can paste: found, made small, and written."""

@@ -1,0 +1,180 @@
+"""Write the calls that a case makes as lines of Python, for a learner to paste."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from hood.judge.checks.exercise import Check
+from hood.judge.connection.rpc_client import Connection, ConnectionLost
+from hood.judge.connection.rpc_server import address, stored_in
+from hood.judge.examples.literal import Unprintable, literal
+from hood.judge.subject import SubjectRaised
+from hood.verdict import LINE, MAX_CALL
+
+MAX_LINES = 12  # before the call
+INSTANCE = "example"  # what an instance is called in the lines to paste; no lab uses the name
+
+
+class NoText(ConnectionLost):
+    """A case makes a request that cannot be written as a short line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One request of a case."""
+
+    text: str  # the request as a Python expression
+    before: tuple[str, ...] = ()  # lines to run first: imports, and what made the instance
+    reply: dict[str, Any] | None = None  # None if the value could not be sent
+    driven: bool = False  # whether it is the call of a driver
+    empty: bool = False  # whether an argument has no items
+
+    @property
+    def lines(self) -> str:
+        return "\n".join((*self.before, self.text))
+
+    @property
+    def value(self) -> Any:
+        return self.reply.get("value") if self.reply else None
+
+    @property
+    def raised(self) -> SubjectRaised | None:
+        said = (self.reply or {}).get("raised")
+        return None if said is None else SubjectRaised.of(said)
+
+    @property
+    def makes(self) -> bool:
+        """Whether the reply is an instance."""
+        return "made" in (self.reply or {})
+
+
+class CallRecorder:
+    """A connection that records the requests and writes them as lines of Python."""
+
+    def __init__(self, check: Check, connection: Connection):
+        self._check, self._connection = check, connection
+        self._sessions: dict[int, tuple[str, list[str]]] = {}  # an instance's name; lines about it
+        self.calls: list[Call] = []  # the requests so far
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask as any connection does; raise NoText for what cannot be written as a short line."""
+        call = self._call(request)
+        self.calls.append(call)
+        reply = self._connection.ask(request)
+        self.calls[-1] = dataclasses.replace(call, reply=own(reply))
+        number = request.get("made", reply.get("made"))
+        if isinstance(number, int) and number not in self._sessions:
+            name = f"{INSTANCE}_{len(self._sessions) + 1}" if self._sessions else INSTANCE
+            self._sessions[number] = name, [f"{name} = {call.text}"]
+        elif isinstance(number, int) and request["do"] == "call":
+            self._sessions[number][1].append(call.text)
+        return reply
+
+    def _call(self, request: dict[str, Any]) -> Call:
+        called, before = self._sessions.get(request.get("made", -1), (self._check.name, []))
+        if request["do"] == "get":
+            return Call(f"{called}.{request['attribute']}", tuple(before))
+        if request["do"] != "call" or "generator" in request:
+            raise NoText("something else than a call")
+        args, kwargs = request["args"], request.get("kwargs", {})
+        storages = [address(t) for t in stored_in((args, kwargs)) if torch.is_tensor(t)]
+        if len(set(storages)) < len([s for s in storages if s]):
+            raise NoText("tensors that share a storage")
+        try:
+            words = [*map(argument, args), *(f"{k}={argument(v)}" for k, v in kwargs.items())]
+        except Unprintable as error:
+            raise NoText(str(error)) from None
+        if "driver" in request:
+            module, _, function = request["driver"].partition(":")
+            called = f"driver.{function}"  # as labs call it, since their own names may be the same
+            before = [f"from utils.drivers import {module} as driver", *_imports((args, kwargs))]
+            words.insert(0, self._thing(request.get("name")))
+        elif "name" in request:
+            called = request["name"]
+        elif request.get("method", "__call__") != "__call__":
+            called += f".{request['method']}"
+        text = f"{called}({', '.join(words)})"
+        if len(text) > MAX_CALL or len(before) > MAX_LINES:
+            raise NoText("too long")
+        empty = any(map(is_empty, (*args, *kwargs.values())))
+        return Call(text, tuple(before), driven="driver" in request, empty=empty)
+
+    def _thing(self, name: str | None) -> str:
+        if name is None and isinstance(self._check.right, dict):
+            return "{" + ", ".join(f"{one!r}: {one}" for one in self._check.names) + "}"
+        return name or self._check.name
+
+
+def own(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply with containers of its own: a play may take items out of what it gets."""
+    return tree_map(lambda one: one, reply)
+
+
+def argument(value: Any) -> str:
+    """Return the literal of an argument; in a mapping, such as weights, each item may be long.
+
+    Raises Unprintable if there is none that is short enough.
+    """
+    if not isinstance(value, Mapping):
+        return literal(value)
+    if len(value) > MAX_CALL:
+        raise Unprintable("too long")
+    return "{" + ", ".join(f"{literal(key)}: {literal(v)}" for key, v in value.items()) + "}"
+
+
+def is_empty(value: Any) -> bool:
+    """Whether there is a tensor or a container without items in an argument."""
+    if isinstance(value, torch.Tensor):
+        return value.numel() == 0
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return False
+    return not value or any(map(is_empty, value))
+
+
+def laid_out(call: str) -> str:
+    """Break a long call after each argument, and a long mapping after each item.
+
+    Of calls within calls it is the outermost one that has several arguments.
+    """
+    if len(call) <= LINE:
+        return call
+    calls = [node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Call)]
+    all_words: list[list[ast.expr | ast.keyword]] = [[*one.args, *one.keywords] for one in calls]
+    words = next((one for one in all_words if len(one) > 1), next(filter(None, all_words), []))
+    if not words:
+        return call
+    encoded = call.encode()  # offsets count bytes
+    lines = [encoded[: words[0].col_offset].decode()]
+    for word in words:
+        text = _source(call, word)
+        if isinstance(word, ast.Dict) and len(text) > LINE:
+            items = zip(word.keys, word.values, strict=True)
+            lines.append("    {")
+            lines += [f"        {_source(call, k)}: {_source(call, v)}," for k, v in items]
+            lines.append("    },")
+        else:
+            lines.append(f"    {text},")
+    lines.append(encoded[words[-1].end_col_offset :].decode())
+    return "\n".join(lines)
+
+
+def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
+    return ast.get_source_segment(call, node) or "" if node else ""
+
+
+def _imports(value: Any) -> list[str]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [f"from {type(value).__module__} import {type(value).__name__}"]
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return sorted({line for item in value for line in _imports(item)})

@@ -1,0 +1,459 @@
+"""Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
+
+A case that no line can ask is told in words instead (:mod:`hood.judge.examples.in_words`).
+
+After the verdict, the check draws other cases from a public seed, independent of the run's, by
+:class:`SmallDraw`, which keeps them small. The smallest case that the learner's code fails twice in
+the same way becomes the example. Which of its calls went wrong, and which item of a reply, is found
+by trying: the case is played again with the reference's replies, one of them (or one item of it)
+replaced by the learner's. A call that is also one of the run's hidden cases is skipped, but for
+fixed cases that every seed contains: these may be shown, after all others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from hood.judge.answer_key import AnswerKey
+from hood.judge.checks.answers import Candidate
+from hood.judge.checks.compare import agree, kind_of
+from hood.judge.checks.draw import SmallDraw
+from hood.judge.checks.exercise import Case, Check, Paste
+from hood.judge.connection.codec import NotByValue
+from hood.judge.connection.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
+from hood.judge.connection.rpc_server import stored_in
+from hood.judge.difference import agrees, alike, difference, differs, in_case
+from hood.judge.examples.call_text import (
+    Call,
+    CallRecorder,
+    NoText,
+    argument,
+    is_empty,
+    laid_out,
+    own,
+)
+from hood.judge.examples.in_words import behaves_like, told
+from hood.judge.examples.literal import Unprintable
+from hood.judge.examples.shown_values import differing, raised_in_words, short, side_by_side
+from hood.judge.outcome import CaseOutcome, play
+from hood.verdict import MAX_CALL, Example
+
+REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
+CALLS = 30  # plays of cases by the learner's code, for one exercise
+SECONDS = 1.5  # of this process's processor time, after which no further case is tried
+BY_THE_CLOCK = 4  # times as long: the learner's process may be another one
+PARTS = 3  # parts of one exercise that get an example
+UNUSUAL = ("dtype=", ".as_strided(", ".permute(", ".t()")  # in a tensor's literal
+UNLIKELY = 7919  # no number of a lab is that far from another
+
+
+def fresh_seed() -> str:
+    """Return a new public seed, which is used for nothing else."""
+    return secrets.token_hex(4)
+
+
+def can_be_shown(key: AnswerKey, parts: Mapping[str, str]) -> dict[str, str]:
+    """Return those of some parts of which a case may be shown as an example."""
+    shown = {c.part for c in key.cases if c.example}
+    return {part: named for part, named in parts.items() if part in shown}
+
+
+def find_examples(
+    key: AnswerKey, connection: Connection, parts: Mapping[str, str], seed: str
+) -> dict[str, Example]:
+    """Find a small case that the code fails, for each part.
+
+    ``parts`` lost their points, and have the name of the misconception that the verdict tells, or
+    an empty one; only the first ``PARTS`` count. A case in which the code does not behave like the
+    misconception is not shown below its name. It returns the examples by part, for those parts for
+    which one was found in time.
+    """
+    parts = dict(itertools.islice(can_be_shown(key, parts).items(), PARTS))
+    if not parts:  # to draw cases may take long
+        return {}
+    named = {m.name: m for m in key.check.misconceptions}
+    found: dict[str, Example] = {}
+    end, left = time.process_time() + SECONDS, CALLS
+    begun = time.monotonic()
+    with contextlib.suppress(OutOfTime, KeyboardInterrupt, ConnectionLost, MemoryError):
+        for small in _smallest(key, parts, seed):
+            if small.case.part in found:
+                continue
+            late = time.monotonic() - begun > BY_THE_CLOCK * SECONDS
+            if left <= 0 or late or time.process_time() > end:
+                break
+            left -= 1
+            try:
+                example = small.example(connection, named.get(parts[small.case.part]))
+            except (OutOfTime, MemoryError):
+                raise
+            except ConnectionLost as lost:
+                if not isinstance(lost, NoText):  # what it returned became a long argument
+                    raise
+                continue
+            except Exception:  # the learner's process may send values of any form
+                continue
+            if example:
+                left -= 1
+                found[small.case.part] = dataclasses.replace(example, seed=seed)
+                if len(found) == len(parts):
+                    break
+    return found
+
+
+class _Replay:
+    """A connection that gives recorded replies again; None is a value that cannot be sent."""
+
+    def __init__(self, replies: Iterable[dict[str, Any] | None]):
+        self._left = iter(replies)
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        reply = next(self._left, None)
+        if reply is None:
+            raise NotByValue("nothing that can be sent")
+        return own(reply)
+
+
+@dataclasses.dataclass(frozen=True)
+class _SmallCase:
+    check: Check
+    case: Case
+    right: CaseOutcome  # the reference's outcome
+    text: str  # all lines of the case
+    asked: list[str]  # the lines of each request, without those that only make an instance
+    empty: bool  # whether an argument has no items, which tells least of what code does
+    # Its requests, with the reference's replies; none where the case says itself how to ask the
+    # same
+    calls: list[Call]
+
+    @classmethod
+    def of(cls, check: Check, c: Case) -> _SmallCase | None:
+        """Play a case with the reference and write it down; None if that cannot be shown."""
+        if c.not_run or not c.example:
+            return None
+        recorder = CallRecorder(check, InProcess(check.right))
+        try:
+            if c.paste:
+                text = c.paste.call.format(*map(argument, c.paste.args))
+                right = play(check, InProcess(check.right), c)
+                usable = len(text) <= MAX_CALL and not (right.unusable or right.raised)
+                empty = any(map(is_empty, c.paste.args))
+                return cls(check, c, right, text, [text], empty, []) if usable else None
+            right = play(check, recorder, c)
+        except (Unprintable, ConnectionLost):
+            return None
+        calls = recorder.calls
+        if right.unusable or right.ran_short() or not calls:
+            return None
+        asked = [call.lines for call in calls if not call.makes]
+        empty = any(call.empty for call in calls)
+        return cls(check, c, right, "\n".join(call.lines for call in calls), asked, empty, calls)
+
+    def example(self, connection: Connection, named: Candidate | None = None) -> Example | None:
+        """Return the case as an example if the code fails it twice in the same way, else None.
+
+        ``named`` is what the code must behave like.
+        """
+        check = self.check
+        recorder = CallRecorder(check, connection)
+        got = play(check, recorder if self.calls else connection, self.case)
+        found = difference(check, got, self.right, self.case.places)
+        if found is None or not alike(check, play(check, connection, self.case), got):
+            return None
+        if named and not behaves_like(check, self.case, got, named):
+            return None
+        if self.case.paste:
+            example: Example | None = self._pasted(self.case.paste, got, str(found))
+        else:
+            at = self._where(recorder.calls)
+            if at is None or self._is_ill_conditioned():
+                return None
+            example = self._told(at, recorder.calls[at], str(found))
+        return example and dataclasses.replace(example, problem=in_case(self.case, found))
+
+    def _pasted(self, paste: Paste, got: CaseOutcome, said: str) -> Example:
+        """Return the example of a case that says itself how to ask the same."""
+        whole = laid_out(self.text)
+        if got.raised is not None:
+            return Example(whole, said=f"got {raised_in_words(got.raised)}")
+        if got.unusable:
+            return Example(whole, said=said)
+        want, came, shown = self.right.value, got.value, paste.shows.get("")
+        if shown is None:
+            wrong = differing(self.check, want, came)
+            key = next((key for key in wrong if key in paste.shows), None)
+            if key is None:
+                return Example(whole, said=said)
+            want, came, shown = want[key], came[key], paste.shows[key]
+        place, entire = "", "{at}" not in shown
+        while not (entire and short(want) and short(came)):
+            wrong = differing(self.check, want, came)
+            if not wrong:
+                break
+            at, entire = wrong[0], True
+            want, came = want[at], came[at]
+            if "{at}" in shown:
+                shown = shown.replace("{at}", str(at))
+            else:
+                place += f"[{at!r}]"
+        call = laid_out(shown.replace("{}", self.text) + place)
+        expected, said = side_by_side(want, came)
+        if not expected or expected == said:
+            return Example(call, said=f"got {said}")
+        return Example(call, expected, said)
+
+    def _is_ill_conditioned(self) -> bool:
+        """Whether an answer that is known to be right fails it, as where roundings add up."""
+        rights = (InProcess(other.thing) for other in self.check.alternates)
+        played = (play(self.check, right, self.case) for right in rights)
+        return any(differs(self.check, got, self.right) for got in played)
+
+    def _with(self, at: int, reply: dict[str, Any] | None) -> CaseOutcome:
+        """Return the outcome of the case if all replies were the reference's, but for one."""
+        replies = [call.reply for call in self.calls]
+        replies[at] = reply
+        return play(self.check, _Replay(replies), self.case)
+
+    def _where(self, shown: list[Call]) -> int | None:
+        """Return the index of the request that went wrong; None if it is not exactly one."""
+        if len(self.calls) == 1:
+            return 0
+        if [call.lines for call in shown] != [call.lines for call in self.calls[: len(shown)]]:
+            return None
+        same = [_same(self.check, *pair) for pair in zip(shown, self.calls, strict=False)]
+        if len(shown) < len(self.calls):  # the case ended early
+            return None if same[-1] else len(shown) - 1
+        wrong = [
+            at
+            for at, got in enumerate(shown)
+            if not same[at] and differs(self.check, self._with(at, got.reply), self.right)
+        ]
+        return wrong[0] if len(wrong) == 1 or any(shown[at].before for at in wrong) else None
+
+    def _told(self, at: int, got: Call, said: str) -> Example | None:
+        """Return the example for one request; None if the request itself shows no mistake."""
+        want = self.calls[at]
+
+        def shown(place: str = "", expected: str = "", came: str = "", **more: Any) -> Example:
+            text = laid_out(want.text + place)
+            return Example(text, expected, came, before=want.before, **more)
+
+        if got.reply is None:
+            return shown(said=said)
+        if want.raised is not None or got.raised is not None:
+            if want.raised and got.raised and want.raised.kinds[0] in got.raised.kinds:
+                return None
+            came = raised_in_words(got.raised) if got.raised else short(got.value)
+            if want.raised:
+                came = "an instance" if got.makes else came or kind_of(got.value)
+                return shown("", want.raised.kinds[0], came)
+            expected = "" if want.makes else short(want.value)
+            # of a call like `load_state_dict` nobody needs to know what it returns
+            if not expected or not self._is_only(at, [], want.value):
+                return shown(said=f"got {came}")
+            return shown("", expected, came)
+        path, w, g, others = self._narrowed(at, got)
+        place = "".join(f"[{key!r}]" for key in path)
+        if not agrees(self.check, g, w):
+            expected, came = side_by_side(w, g)
+            if expected and expected != came:
+                return shown(place, expected, came, others=others)
+            if found := _unlike(self.check, w, g):
+                what, expected, came = found
+                return shown(f"{place}.{what}", expected, came, others=others)
+        grads = _grads(want.value), _grads(got.value)
+        if grads[0] != grads[1] and _same(self.check, got, want):
+            expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
+            return shown(said=f"right values, but expected that {expected}; here {came}")
+        return shown(said=said)
+
+    def _narrowed(self, at: int, got: Call) -> tuple[list, Any, Any, bool]:
+        """Find the item of a reply to show: short, and the only right one if there is such an item.
+
+        It returns its path, empty for the whole reply; the right item; the learner's; and whether
+        others are right, too.
+        """
+        whole = self.calls[at].value
+        path: list = []
+        want, item, only = whole, got.value, False
+        best: tuple[list, Any, Any, bool] | None = None
+        while True:
+            only = only or self._is_only(at, path, want)
+            is_report = self.calls[at].driven and isinstance(want, dict) and not path
+            if not is_report and short(want) and short(item):
+                if only:
+                    return path, want, item, False
+                best = best or (path, want, item, True)
+            for key in differing(self.check, want, item):
+                if differs(self.check, self._with_item(at, [*path, key], item[key]), self.right):
+                    break
+            else:
+                return best or (path, want, item, not only)
+            path, want, item = [*path, key], want[key], item[key]
+
+    def _with_item(self, at: int, path: list, item: Any) -> CaseOutcome:
+        value = _replaced(self.calls[at].value, path, item)
+        return self._with(at, {**(self.calls[at].reply or {}), "value": value})
+
+    def _is_only(self, at: int, path: list, item: Any) -> bool:
+        """Whether the case hands an item on as it is, so that no other is right.
+
+        Other values are put in its place, and the outcome must hold all of these.
+        """
+        if isinstance(item, bool):  # the other one is wrong
+            return True
+        marked = tree_map(_mark, item)
+        held = tree_leaves(self._with_item(at, path, marked).value)
+        return all(any(_is(leaf, one) for one in held) for leaf in tree_leaves(marked))
+
+
+@dataclasses.dataclass(frozen=True)
+class _InWords:
+    """A case that is told in words, since no line to paste shows it."""
+
+    check: Check
+    case: Case
+    other: Case  # the same of another draw
+
+    def example(self, connection: Connection, named: Candidate | None = None) -> Example | None:
+        said = told(self.check, self.case, self.other, connection, named)
+        return Example("", said=said) if said else None
+
+
+def _same(check: Check, got: Call, want: Call) -> bool:
+    if got.reply is None or want.reply is None:
+        return False
+    if got.raised or want.raised:
+        return bool(got.raised and want.raised and got.raised.kinds == want.raised.kinds)
+    return agrees(check, got.value, want.value)
+
+
+def _unlike(check: Check, want: Any, got: Any) -> tuple[str, str, str] | None:
+    """Return what tells two tensors apart beside their numbers, and both; None if nothing does.
+
+    Other strides are told only where all else agrees.
+    """
+    if not (torch.is_tensor(want) and torch.is_tensor(got)):
+        return None
+    if want.shape != got.shape:
+        return "shape", str(tuple(want.shape)), str(tuple(got.shape))
+    if want.dtype != got.dtype:
+        return "dtype", str(want.dtype), str(got.dtype)
+    if want.stride() != got.stride() and agree(got, want, tolerance=check.tolerance):
+        return "stride()", str(want.stride()), str(got.stride())
+    return None
+
+
+def _replaced(value: Any, path: list, item: Any) -> Any:
+    if not path:
+        return item
+    key, inner = path[0], _replaced(value[path[0]], path[1:], item)
+    if torch.is_tensor(value):
+        copy = value.detach().clone()
+        copy[key] = inner
+        return copy
+    if isinstance(value, dict):
+        return {**value, key: inner}
+    return type(value)([*value[:key], inner, *value[key + 1 :]])
+
+
+def _mark(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        numbers = torch.arange(3, value.numel() + 3).remainder(251).reshape(value.shape)
+        return numbers.to(value.dtype) if value.dtype is not torch.bool else ~value
+    if isinstance(value, (int, float, complex)):
+        return value + UNLIKELY
+    return object()
+
+
+def _is(mark: Any, other: Any) -> bool:
+    """Whether it is the same object or, of tensors, an equal one: a case may detach or copy it."""
+    if not (torch.is_tensor(mark) and torch.is_tensor(other)):
+        return mark is other
+    return mark.dtype == other.dtype and torch.equal(mark, other)
+
+
+def _grads(value: Any) -> list[bool]:
+    return [torch.is_tensor(t) and t.requires_grad for t in stored_in(value)]
+
+
+def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase | _InWords]:
+    """Yield cases of these parts: small ones to paste first, and those that have words last."""
+    if set(parts) & _shown_parts(key.check):
+        yield from _smallest_to_paste(key, parts, seed)
+    drawn = [_small_cases(key.check, f"{seed}/{which}", REACHES[1]) for which in "ab"]
+    for one, other in zip(*drawn, strict=False):
+        if one.part in parts and one.part == other.part and one.example and one.shown:
+            yield _InWords(key.check, one, other)
+
+
+def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase]:
+    """Yield cases of these parts that can be pasted: small ones first, those of every seed last.
+
+    Of one size, plain cases come before those with a condition in words, or with an unusual dtype
+    or layout, and those without anything in them come last: they show least.
+    """
+    check, corners, seen = key.check, [], set()
+
+    def order(small: _SmallCase) -> tuple[bool, bool, int, str]:
+        special = bool(small.case.shown) or any(one in small.text for one in UNUSUAL)
+        return small.empty, special, len(small.text), small.text
+
+    hidden = _hidden(key)
+    for k, reach in enumerate(REACHES):
+        drawn = (c for c in _small_cases(check, f"{seed}/{k}", reach) if c.part in parts)
+        for small in sorted(_shown(check, drawn), key=order):
+            if (small.case.part, small.text) in seen:
+                continue
+            seen.add((small.case.part, small.text))
+            if not any(asked in hidden for asked in small.asked):
+                yield small
+            elif all(asked in _asked_always(check) for asked in small.asked):
+                corners.append(small)
+    yield from sorted(corners, key=order)
+
+
+def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
+    """Draw small cases; return none where the generator finds none, since a verdict stands without.
+
+    A generator may need more sizes than a reach has, or search in vain for numbers that tell.
+    """
+    try:
+        return check.draw_cases(seed, SmallDraw, reach=reach)
+    except (ValueError, LookupError):
+        return []
+
+
+def _shown(check: Check, cases: Iterable[Case]) -> Iterator[_SmallCase]:
+    return (small for c in cases if (small := _SmallCase.of(check, c)))
+
+
+def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
+    return frozenset(asked for small in _shown(check, cases) for asked in small.asked)
+
+
+@lru_cache(maxsize=64)
+def _hidden(key: AnswerKey) -> frozenset[str]:
+    """Return the texts of the calls of the run's own cases, as far as they can be shown."""
+    return _texts(key.check, key.cases)
+
+
+@lru_cache(maxsize=64)
+def _asked_always(check: Check) -> frozenset[str]:
+    one, other = (_texts(check, check.draw_cases(f"public {k}")) for k in "ab")
+    return one & other
+
+
+@lru_cache(maxsize=64)
+def _shown_parts(check: Check) -> frozenset[str]:
+    return frozenset(s.case.part for s in _shown(check, _small_cases(check, "public", REACHES[0])))

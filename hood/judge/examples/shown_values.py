@@ -1,0 +1,72 @@
+"""Write what came and what should have come, side by side and short, for one who reads both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from hood.judge.checks.compare import kind_of
+from hood.judge.checks.exercise import Check
+from hood.judge.difference import agrees
+from hood.judge.examples.literal import MAX_CHARACTERS, Unprintable, literal
+from hood.judge.subject import SubjectRaised
+
+MAX_MESSAGE = 160  # characters of an exception's message
+MAX_VALUE = 240  # characters of a value
+DIGITS = 4  # of results with a fraction, as torch prints them
+
+
+def differing(check: Check, want: Any, got: Any) -> list[Any]:
+    """Return the keys of the items that differ; none where the two have no items in common."""
+    keys: Iterable[Any] = ()
+    if isinstance(want, dict) and isinstance(got, dict) and want.keys() == got.keys():
+        keys = want
+    elif torch.is_tensor(want) and torch.is_tensor(got) and want.shape == got.shape:
+        keys = range(len(want) if want.dim() else 0)
+    elif isinstance(want, (list, tuple)) and type(want) is type(got) and len(want) == len(got):
+        keys = range(len(want))
+    return [key for key in keys if not agrees(check, got[key], want[key])]
+
+
+def raised_in_words(raised: SubjectRaised) -> str:
+    """Return an exception's type and message in one line, cut where it is long."""
+    message = " ".join(raised.message.split())
+    message = message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + " …"
+    return f"{raised.kinds[0]}: {message}" if message else raised.kinds[0]
+
+
+def short(value: Any, digits: int = DIGITS, most: int = MAX_VALUE) -> str:
+    """Return a value's literal, without the layout of tensors; empty if it is long."""
+    try:
+        text = literal(tree_map(_plain, value), digits)
+    except (Unprintable, RecursionError):
+        return ""
+    return text if len(text) <= most else ""
+
+
+def side_by_side(want: Any, got: Any) -> tuple[str, str]:
+    """Return both, with as many digits as show that they differ; the second at least by its type.
+
+    The first is empty if it is long.
+    """
+    for digits in (DIGITS, 0):
+        expected, shown = short(want, digits), short(got, digits)
+        if expected != shown:
+            break
+    return expected, shown or kind_of(got)
+
+
+def _plain(value: Any) -> Any:
+    """Return a contiguous copy of a tensor, and anything else as it is.
+
+    Raises Unprintable if a tensor is large.
+    """
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.numel() > MAX_CHARACTERS:
+        raise Unprintable("a large tensor")
+    plain = value.detach().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,135 @@
+"""Show a verdict to a learner: which parts are right, why others are not, and what to read.
+
+The text contains neither hidden inputs nor their right answers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from IPython import get_ipython
+from IPython.display import display
+
+from hood.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
+
+INDENT = " " * 11
+ABOVE = "as above"
+BRIEF = 70  # characters of a mistake in a line
+WORDS = {Status.WRONG: "not yet"}  # where a status has another word than its own
+
+
+class PartWords(NamedTuple):
+    """What is said of a part, wherever it is shown.
+
+    Attributes:
+        word: for its status.
+        share: of its points.
+        reasons: sentences; one that was given above is ``as above``.
+        hint: a last sentence, which may be folded away, or empty.
+        example: lines to paste, or empty.
+        brief: the mistake in a few words, for a line.
+        later: whether a part above is wrong, too, so that this one's reasons may be folded away.
+        reads: heading of what to read, where it is another section than :attr:`Verdict.section`.
+    """
+
+    name: str
+    status: Status
+    word: str
+    share: str
+    reasons: list[str]
+    hint: str
+    example: str
+    brief: str
+    later: bool
+    reads: str
+
+
+class VerdictReport:
+    """A verdict in words and, for programs, as JSON.
+
+    ``lesson`` is the number of the lesson that ``verdict.reads`` is a section of.
+    """
+
+    def __init__(self, verdict: Verdict, lesson: str):
+        self.verdict = dataclasses.replace(verdict, lesson=lesson)
+
+    def __str__(self) -> str:
+        verdict = self.verdict
+        lines = [f"{verdict.check}: {self.total()}"]
+        for part in self.parts():
+            lines.append(f"  {part.word:<7}  {part.name}  ({part.share})")
+            for sentence in filter(None, (*part.reasons, part.hint)):
+                lines += _indented(sentence)
+            if part.example:
+                lines.append(f"{INDENT}for example, to paste into your notebook:")
+                lines += [f"{INDENT}    {line}" for line in part.example.splitlines()]
+        if verdict.status is Status.NOT_ATTEMPTED:
+            lines += _indented("not attempted yet")
+        elif not verdict.parts:
+            lines += _indented(verdict.problem)
+        if verdict.status not in FULL and verdict.section:
+            lines.append(f"  read: lesson {verdict.lesson}, “{verdict.section}”")
+        return "\n".join(lines)
+
+    def total(self) -> str:
+        """Return the points: those withheld are not among the points that could be earned."""
+        most = self.verdict.most
+        withheld = self.verdict.points - most
+        more = f", {withheld:g} more withheld" if withheld else ""
+        return f"{self.verdict.earned:g} of {in_points(most)}{more}"
+
+    def parts(self) -> Iterator[PartWords]:
+        """Yield what is said of each part; nothing of an exercise that nobody attempted."""
+        said: set[str] = set()
+        wrong, section = False, self.verdict.section
+        for part in self.verdict.parts if self.verdict.status is not Status.NOT_ATTEMPTED else ():
+            withheld, known = part.status is Status.NOT_RUN, part.misconception
+            one = part.example
+            clause = " ".join(one.said.split()).rstrip(".") if one and not one.call else ""
+            words = f"For example, {clause}{'' if clause.endswith('…') else '.'}" if clause else ""
+            why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.said
+            if words and not known:  # they say it all, of the one case that is shown
+                why = ""
+            brief = f"“{known}”" if known else _end_of(part.said)
+            why, hint = (ABOVE if one in said else one for one in (why, part.hint))
+            hint = "" if why == hint == ABOVE else hint
+            against = f"held against {part.against}" if part.against else ""
+            yield PartWords(
+                part.name,
+                part.status,
+                WORDS.get(part.status, part.status),
+                f"{part.points:g} withheld" if withheld else f"{part.earned:g} of {part.points:g}",
+                list(filter(None, (against, why, words))),
+                hint,
+                "\n".join(one.lines()) if one else "",
+                brief,
+                wrong and part.status is Status.WRONG,
+                part.reads if part.reads != section else "",
+            )
+            said |= {why, part.hint} - {""}
+            wrong = wrong or part.status is Status.WRONG
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"text/plain": str(self), VERDICT_MIME: self.verdict.to_json()}
+
+    def show(self) -> None:
+        """Display the report in a notebook, or print it elsewhere."""
+        if get_ipython() is None:
+            print(self)
+        else:
+            display(self)
+
+
+def _end_of(said: str) -> str:
+    """Return the last clauses of a sentence that fit into a line: the first ones say of what."""
+    clauses = said.split(": ")
+    while len(": ".join(clauses)) > BRIEF and len(clauses) > 1:
+        clauses = clauses[1:]
+    return textwrap.shorten(": ".join(clauses), BRIEF, placeholder=" …")
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=INDENT, subsequent_indent=INDENT)

@@ -1,0 +1,114 @@
+"""Worked solutions, for somebody who studies alone: what a notebook shows behind a fold.
+
+The code is the lab's own, and that of the check's alternates. The words are those of the phase's
+``solutions.md``: a section for each exercise, and in it one for each alternate that is shown. A
+question in words has a section with a model answer, and its rubric is the lab's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hood.authoring.regions import BEGIN_SCHEME, END_SCHEME
+from hood.authoring.text import parse
+from hood.classroom.marking.rubric import Rubric, read_rubric
+from hood.judge.catalogue import find_check
+from hood.judge.checks.exercise import Check
+from hood.phase_paths import ROOT, PhasePaths, phases
+
+FILE = "solutions.md"
+MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n?", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # to a lesson, from the lab's folder
+
+
+@dataclass(frozen=True)
+class Words:
+    """Why the lab's solution of an exercise is as it is, and the alternates by name; Markdown."""
+
+    why: str
+    others: dict[str, str] = field(default_factory=dict)
+
+
+def read_words(file: Path) -> dict[str, Words]:
+    """Return the sections of a file of solutions by exercise; none if there is no such file."""
+    if not file.exists():
+        return {}
+    found = {}
+    for section in file.read_text(encoding="utf-8").split("\n## ")[1:]:
+        name, _, text = section.partition("\n")
+        why, *others = text.split("\n### ")
+        named = (other.partition("\n") for other in others)
+        found[name] = Words(why.strip(), {other: words.strip() for other, _, words in named})
+    return found
+
+
+def solution_of(name: str, root: Path = ROOT) -> str:
+    """Return what is shown of an exercise's solution, or of that of a question in words, folded.
+
+    Raises LookupError if there is no such exercise or question, or no solution of it.
+    """
+    if phase := question_in_words(name, root):
+        return model_answer(phase, name)
+    return worked(*find_check(name, root))
+
+
+def question_in_words(name: str, root: Path = ROOT) -> PhasePaths | None:
+    """Return the phase whose lab has a question in words of this name; None if none has."""
+    return next((phase for phase in phases(root) if name in _rubrics(phase, name)), None)
+
+
+def model_answer(phase: PhasePaths, name: str) -> str:
+    """Return a model answer to a question in words, and its rubric, folded, as Markdown.
+
+    Raises LookupError if the phase has no model answer to it.
+    """
+    words, rubric = read_words(phase.folder / FILE).get(name), _rubrics(phase, name).get(name)
+    if words is None or rubric is None:
+        raise LookupError(f"there is no model answer to {name!r}")
+    items = [f"- {' '.join(box.split())}" for box in rubric.boxes]
+    parts = [
+        f"<details><summary>A model answer to <code>{name}</code>, and how it is marked</summary>",
+        words.why,
+        "**How it is marked**",
+        rubric.intro,
+        "\n".join(items),
+        "</details>",
+    ]
+    return LINK.sub(r"\1", "\n\n".join(parts))
+
+
+def _rubrics(phase: PhasePaths, name: str) -> dict[str, Rubric]:
+    """Return the rubrics of a lab's questions in words, if one has this name, by their names."""
+    text = phase.lab.read_text(encoding="utf-8") if phase.lab.exists() else ""
+    if f'task="{name}"' not in text:
+        return {}
+    cells = parse(phase.lab.name, text).cells
+    return {
+        cell.header["task"]: read_rubric(cell.source, BEGIN_SCHEME, END_SCHEME)[1]
+        for cell in cells
+        if "task" in cell.header
+    }
+
+
+def worked(phase: PhasePaths, check: Check) -> str:
+    """Return the worked solution of an exercise, folded, as Markdown for JupyterLab.
+
+    Raises LookupError if the phase has no worked solution of it.
+    """
+    words = read_words(phase.folder / FILE).get(check.name)
+    cells = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells
+    code = {c.header["solution"]: c.source for c in cells if "solution" in c.header}.get(check.name)
+    if words is None or code is None:
+        raise LookupError(f"there is no worked solution of {check.name!r}")
+    alternates = {one.name: one for one in check.alternates}
+    fenced = "```python\n{}\n```".format
+    parts = [
+        f"<details><summary>A worked solution of <code>{check.name}</code>, and why</summary>",
+        fenced(MARK.sub("", code).strip()),
+        words.why,
+    ]
+    for name, why in words.others.items():
+        parts += [f"**Another way: {name}**", fenced(alternates[name].source().strip()), why]
+    return LINK.sub(r"\1", "\n\n".join([*parts, "</details>"]))

@@ -1,0 +1,374 @@
+"""The learner's code as a check sees it: an object that is called by value.
+
+Arguments and results are copied, storage by storage. A view stays a view of the copied storage, so
+strides, offsets and sharing survive, and the two sides never share bytes. A check is written the
+same way whether the code runs in this process or in another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from hood.judge.checks.compare import kind_of
+from hood.judge.connection.codec import NotByValue
+from hood.judge.connection.rpc_client import Connection
+from hood.judge.connection.rpc_server import address, find_driver, stored_in
+from hood.untrusted import seen
+from utils.drivers import WHOLE, Declared, NoDriver, declared
+
+MAX_MESSAGE = 240
+MAX_KINDS = 32
+MAX_RESUMES = 10_000  # of one generator
+PATH, MAX_LINE = re.compile(r"[A-Za-z_0-9.]{1,100}"), 1_000_000
+NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?")
+# torch's messages about shapes and dimensions. They help and reveal no value. Of the message about
+# an index that is out of bounds, the index is left out, because it may be a value.
+SIZES = r"\[[-\d, ]*\]"
+ABOUT_SHAPES = re.compile(
+    "|".join(
+        (
+            r"The size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at [^\d]*\d+",
+            r"The expanded size of the tensor \(\d+\) must match the existing size \(\d+\) "
+            r"at [^\d]*\d+"
+            rf"(\.\s+Target sizes: {SIZES}\.\s+Tensor sizes: {SIZES})?",
+            r"mat1 and mat2 shapes cannot be multiplied \(\d+x\d+ and \d+x\d+\)",
+            r"size mismatch, got input \(\d+\), mat \(\d+x\d+\), vec \(\d+\)",
+            rf"shape '{SIZES}' is invalid for input of size \d+",
+            r"is out of bounds for dimension \d+ with size \d+",
+            r"expected to be in range of \[-?\d+, -?\d+\], but got -?\d+",
+            r"must match except in dimension \d+\. Expected size \d+ but got size \d+",
+            r"stack expects each tensor to be equal size, but got "
+            rf"{SIZES} at entry \d+ and {SIZES} at entry \d+",
+            r"has size \d+ for operand \d+ which does not broadcast with previously seen size \d+",
+            rf"expected tensor {SIZES} and src {SIZES} to have the same number of elements, "
+            r"but got \d+ and \d+ elements",
+            rf"output with shape {SIZES} doesn't match the broadcast shape {SIZES}",
+            r"Expected size for first two dimensions of batch2 tensor to be: "
+            rf"{SIZES} but got: {SIZES}",
+            rf"setStorage: sizes {SIZES}, strides {SIZES}, storage offset \d+, and itemsize \d+ "
+            r"requiring a storage size of \d+ are out of bounds for storage of size \d+",
+            rf"mismatch in shape: grad_output\[\d+\] has a shape of torch\.Size\({SIZES}\) and "
+            rf"output\[\d+\] has a shape of torch\.Size\({SIZES}\)",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+class SubjectRaised(Exception):
+    """The learner's code raised an exception."""
+
+    def __init__(self, kinds: tuple[str, ...], message: str):
+        super().__init__(f"{kinds[0]}: {message}" if message else kinds[0])
+        self.kinds = kinds  # the names of the exception's type and its bases, nearest first
+        self.message = message  # its first line, with the second if the first ends in a colon
+
+    @classmethod
+    def of(cls, description: Any) -> SubjectRaised:
+        """Make this of what the learner's process says of an exception; ignore invalid parts.
+
+        ``description`` is as :func:`hood.judge.connection.rpc_server.describe` gives it, or
+        anything else.
+        """
+        said = description if isinstance(description, dict) else {}
+        names, message = said.get("kinds"), said.get("message")
+        names = names[:MAX_KINDS] if isinstance(names, list) else []
+        # one line each: a name may stand in a comment that a learner is told to paste
+        kinds = [" ".join(seen(k).split())[:100] for k in names if isinstance(k, str)]
+        text = seen(message) if isinstance(message, str) else ""
+        return cls(tuple(kinds) or ("Exception",), text[:1000])
+
+    def without_values(self) -> str:
+        """Return the message for a report, without the hidden inputs that it may quote.
+
+        Numbers of more than one digit become ``#``, except those in torch's messages about shapes.
+        A long message is cut.
+        """
+        message, end = "", 0
+        for sentence in ABOUT_SHAPES.finditer(self.message):
+            message += _without_numbers(self.message[end : sentence.start()]) + sentence[0]
+            end = sentence.end()
+        message += _without_numbers(self.message[end:])
+        return message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + " …"
+
+
+@dataclasses.dataclass(frozen=True)
+class CallEffects:
+    """The side effects of one call."""
+
+    changed: tuple[int, ...]  # positions, among the tensors and arrays, of those that changed
+    # The arguments in which they lie, each once: a position, or the name of a keyword argument
+    touched: tuple[int | str, ...]
+    # For each tensor returned, the position of the argument whose storage it views, or ``None`` for
+    # a storage of its own
+    shares: tuple[int | None, ...]
+    ops: tuple[str, ...] = ()  # operators that used an argument's storage, if they were recorded
+    # What was called: the function's name in an exercise of several; the method of an instance
+    of: str = ""
+    method: str = ""
+    driven: bool = False  # whether a driver was called, so that the arguments are the driver's
+
+
+class Subject:
+    """A learner's function, class, value, or dict of functions.
+
+    Whatever calls it raises :class:`SubjectRaised` if the learner's code raised, and NotByValue if
+    a result cannot be sent or a reply is not valid. ``trace`` says whether to record the operators
+    that reach the dispatcher; ``listen`` says whether to record which of torch's functions the
+    learner's code calls.
+    """
+
+    def __init__(self, connection: Connection, *, trace: bool = False, listen: bool = False):
+        self._connection = connection
+        self._trace, self._listen = trace, listen
+        # The lines in which the learner's code called functions and methods of torch, by their
+        # paths, if it was listened to
+        self.called: dict[str, int] = {}
+        self.claims: dict[str, None] = {}  # what rests on the word of the learner's process
+        self.calls: list[CallEffects] = []  # one :class:`CallEffects` for each call so far
+        self.got: Any = None  # what the last call returned
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function by value and return its result; a class returns a :class:`Handle`."""
+        return self.run(args, kwargs)
+
+    def __getitem__(self, name: str) -> Callable:
+        """Return the function of that name, in an exercise with several."""
+        return lambda *args, **kwargs: self.run(args, kwargs, name=name)
+
+    def generator(self, *args: Any, of: str | None = None, **kwargs: Any) -> RemoteGenerator:
+        """Call the function, which must return a generator or another iterator.
+
+        ``of`` is the function, in an exercise with several.
+        """
+        return self._generator(args, kwargs, name=of)
+
+    def drive_generator(
+        self, driver: str, *args: Any, of: str | None = None, **kwargs: Any
+    ) -> RemoteGenerator:
+        """Call a driver that returns a generator; see :meth:`drive` and :meth:`generator`."""
+        return self._generator(args, kwargs, self._declared(driver), name=of, driver=driver)
+
+    def _generator(
+        self, args: tuple, kwargs: dict, says: Declared | None = None, **which: Any
+    ) -> RemoteGenerator:
+        made = self.run(args, kwargs, **which, generator=True)
+        if not isinstance(made, Handle):
+            raise NotByValue(f"{kind_of(made)}: expected a generator")
+        return RemoteGenerator(self, made.made, says)
+
+    def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
+        """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
+
+        ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the function to pass, in an
+        exercise with several. It returns what the driver returned, by value. What it observed is a
+        claim from where the case reads it. Raises NoDriver if there is no such driver, or it does
+        not declare what it returns.
+        """
+        says = self._declared(driver)
+        return self.as_declared(says, self.run(args, kwargs, name=of, driver=driver))
+
+    def as_declared(self, says: Declared, came: Any) -> Any:
+        """Return what a driver returned; NotByValue if it is not what the driver declares."""
+        if not says.fits(came):
+            raise NotByValue(f"{kind_of(came)}: expected what the driver declares")
+        return Told(came, says.observed, self) if isinstance(came, dict) else came
+
+    def claim(self, words: str) -> None:
+        """Note that the case rests on something else that only the learner's process can say."""
+        self.claims[words] = None
+
+    def _declared(self, driver: str) -> Declared:
+        try:
+            says = declared(find_driver(driver))
+        except LookupError as error:
+            raise NoDriver(str(error)) from error
+        if WHOLE in says.observed:
+            self.claim(says.observed[WHOLE])
+        return says
+
+    def value(self) -> Any:
+        """Return the learner's thing itself, by value."""
+        return self.ask(do="value")["value"]
+
+    def run(self, args: tuple, kwargs: dict, **which: Any) -> Any:
+        """Call the learner's code, and record the side effects in ``calls``.
+
+        ``which`` is what is called, as :class:`hood.judge.connection.rpc_server.Answerer` describes
+        it, or None for what is not meant. It returns the result, or a :class:`Handle` to an
+        instance or a generator.
+        """
+        asked = {"args": args, **which, "kwargs": kwargs or None, "trace": self._trace or None}
+        reply = self.ask(do="call", **{key: v for key, v in asked.items() if v is not None})
+        if isinstance(reply.get("made"), int):
+            return Handle(self, reply["made"])
+        before, after = stored_in((args, kwargs)), stored_in(reply["after"])
+        if len(before) != len(after):
+            raise NotByValue("something after it put other tensors into its arguments")
+        came = self.got = reply["value"]
+        pairs = enumerate(zip(before, after, strict=True))
+        changed = tuple(i for i, (b, a) in pairs if not _is_unchanged(b, a))
+        shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
+        ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
+        where: list[int | str] = []  # the argument of each tensor and array
+        for place, argument in (*enumerate(args), *kwargs.items()):
+            where += [place] * len(stored_in(argument))
+        touched = tuple(dict.fromkeys(where[i] for i in changed))
+        what = {"of": which.get("name") or "", "method": which.get("method") or ""}
+        called = CallEffects(changed, touched, shares, ops, **what, driven="driver" in which)
+        self.calls.append(called)
+        return came
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Send a request and return the reply."""
+        reply = self._connection.ask(request | ({"listen": True} if self._listen else {}))
+        if isinstance(called := reply.get("called"), dict):
+            for path, line in called.items():
+                known = isinstance(path, str) and PATH.fullmatch(path) and type(line) is int
+                if known and 0 < line < MAX_LINE:
+                    self.called.setdefault(path, line)
+        if "raised" in reply:
+            raise SubjectRaised.of(reply["raised"])
+        if not ("made" in reply or "value" in reply):
+            raise NotByValue("no answer")
+        return reply
+
+
+class Handle:
+    """An instance of the learner's class, whose methods are called by value."""
+
+    def __init__(self, subject: Subject, made: int):
+        self._subject = subject
+        self.made = made
+
+    def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method and return its result; ``"__call__"`` calls the instance itself.
+
+        For a method that returns its instance, such as ``eval``, the result is a new handle to it.
+        """
+        return self._subject.run(args, kwargs, made=self.made, method=method)
+
+    def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
+        """Call the instance, a module, and send a gradient back through it.
+
+        ``upstream`` is the gradient of the output, with the output's shape and dtype. It returns
+        what :func:`hood.judge.connection.rpc_server.gradients` returns.
+        """
+        asked = {"made": self.made, "args": args, "upstream": upstream}
+        return self._subject.ask(do="gradients", **asked)["value"]
+
+    def get(self, attribute: str) -> Any:
+        """Return an attribute's value."""
+        return self._subject.ask(do="get", made=self.made, attribute=attribute)["value"]
+
+
+class RemoteGenerator:
+    """A generator of the learner's, which runs from one ``yield`` to the next when it is resumed.
+
+    It may go on for ever: it is resumed as often as a case asks, and at most ``MAX_RESUMES`` times.
+    Which operators its body calls is not recorded.
+    """
+
+    def __init__(self, subject: Subject, made: int, says: Declared | None = None):
+        self._subject, self._made = subject, made
+        self._says = says  # what a driver's generator returns in the end
+        self._left = MAX_RESUMES
+
+    def resume(self, value: Any = None) -> tuple[str, Any]:
+        """Let it run on, with a value for its ``yield``.
+
+        It returns ``("yield", x)``, or ``("return", x)`` at its end.
+        """
+        if self._left == 0:
+            raise NotByValue(f"a generator that goes on after {MAX_RESUMES:,} values")
+        self._left -= 1
+        came = self._subject.ask(do="resume", made=self._made, value=value)["value"]
+        if not (isinstance(came, tuple) and len(came) == 2 and came[0] in ("yield", "return")):
+            raise NotByValue("no answer")
+        self._subject.got = came[1]
+        if self._says and came[0] == "return":
+            return "return", self._subject.as_declared(self._says, came[1])
+        return came[0], came[1]
+
+    def take(self, count: int) -> list[Any]:
+        """Return the next ``count`` values that it yields; fewer where it ends before."""
+        resumed = itertools.takewhile(lambda came: came[0] == "yield", iter(self.resume, None))
+        return [value for _, value in itertools.islice(resumed, count)]
+
+
+class Told(dict):
+    """What a driver returned, by name. A case that reads what the driver observed claims it."""
+
+    def __init__(self, came: dict, observed: Mapping[str, str], subject: Subject):
+        super().__init__(came)
+        self._observed, self._subject = observed, subject
+
+    def __getitem__(self, key: Any) -> Any:
+        if key in self._observed:
+            self._subject.claim(self._observed[key])
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        # With a method of its own, Python copies this by `keys` and `__getitem__`.
+        return super().__iter__()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self.keys() else default  # noqa: SIM118, SIM401
+
+    def values(self) -> Any:
+        return dict(self).values()
+
+    def items(self) -> Any:
+        return dict(self).items()
+
+    def __or__(self, other: Any) -> dict:
+        return dict(self) | other
+
+    def __ror__(self, other: Any) -> dict:
+        return other | dict(self)
+
+    def __eq__(self, other: object) -> bool:
+        return dict(self) == other
+
+    __hash__ = None  # as of every dict
+
+
+def read_whole(value: Any) -> Any:
+    """Return what a case returned, with each :class:`Told` in it read and copied as a dict."""
+    if isinstance(value, dict):
+        return {key: read_whole(value[key]) for key in value}
+    if type(value) in (list, tuple):
+        return type(value)(map(read_whole, value))
+    return value
+
+
+def _without_numbers(text: str) -> str:
+    said = NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
+    return "a number" if said == "#" else said  # as of a KeyError
+
+
+def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
+    places = [address(a) if isinstance(a, torch.Tensor) else 0 for a in arguments]
+    place = address(tensor) if isinstance(tensor, torch.Tensor) else 0  # as of an empty storage
+    return places.index(place) if place and place in places else None
+
+
+def _is_unchanged(before: Any, after: Any) -> bool:
+    """Return whether an argument kept its shape, dtype and values; NaN equals NaN."""
+    if before.shape != after.shape or before.dtype != after.dtype:
+        return False
+    if isinstance(before, np.ndarray):
+        return before.tobytes() == after.tobytes()
+    if torch.equal(before, after):  # the fast and usual case; to it, NaN differs from NaN
+        return True
+    if not (before.is_floating_point() or before.is_complex()):
+        return False
+    one, other = (tensor.detach().to(torch.complex128) for tensor in (before, after))
+    return bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())

@@ -1,0 +1,205 @@
+"""``python -m hood work``: give the learner a copy of each lesson, each lab and the start page.
+
+Learners read and solve in these copies, which lie in ``work/`` and which git ignores. Links between
+copies lead to copies. When an original has changed, the changes are brought into its copy:
+
+- The text of a solution cell in which the learner has written stays the learner's.
+- A cell that is the same in the new original stays as it is in the copy; its outputs are the new
+  ones, unless the learner has run it. Any other cell is the new original's; lines that the learner
+  had written into the old one stand in a cell below it.
+- The learner's own cells stay behind the cell that they followed, and so do an answer to an
+  exercise that is no longer asked and what was written into a copy of a cell.
+- An answer in a released lab comes into a copy without one, and stays there.
+
+Where a copy is missing and another notebook in ``work/`` has most of its cells, that one was
+perhaps renamed: it is named, nothing is moved, and no new copy is made.
+
+Which original a copy has is in its own metadata; what the course has given to it so far lies in
+``work/.originals``, since editors rewrite metadata. The copy as it was before the last change that
+a learner sees lies beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import json
+import os
+import posixpath
+import re
+import sys
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import compute_checksum
+
+from hood.learner.bring_in import Given, bring_in
+from hood.learner.cell_matching import name_of, settings
+from hood.metadata import COPY, EXECUTED, KEY
+from hood.whole_file import why_not_written, write_whole
+from utils.notebook.course import ROOT, WORK, copy_of
+from utils.notebook.renamed import looks_like, what_to_do
+
+UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
+RECORDS = ".originals"  # in work/, the folder with what the course has given to each copy
+HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
+ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``python -m hood work``: there are none."""
+
+
+def run(args: argparse.Namespace, root: Path = ROOT) -> int:
+    """Make or refresh every copy, and print what was done; return 1 if one was left out."""
+    made = 0
+    left = False
+    for original in sorted([*root.glob("notebooks/*.ipynb"), *root.glob("release/*/*.ipynb")]):
+        place = copy_of(original.relative_to(root))
+        if place is None:
+            continue
+        try:
+            new = not (root / place).exists()
+            alike = looks_like(original, root) if new else None
+            if alike is None:
+                done = refresh(original, root / place, root)
+                made += new
+            else:
+                left = True
+                done = ["no copy was made", what_to_do(original, alike, root)]
+        except UNREADABLE as error:
+            left = True
+            shown = original.relative_to(root)
+            done = [
+                f"left as it is, for it or {shown} is not a readable notebook",
+                str(error)[:200],
+            ]
+        if done:
+            print(f"{place}: " + "\n    ".join(done))
+    if made:
+        print(f"{WORK}/: {made} {'copies' if made > 1 else 'copy'} made")
+    return int(left)
+
+
+def previous(mine: Path) -> Path:
+    """Return the file that keeps a copy as it was before the last change."""
+    return mine.with_name(f".previous-{mine.name}")
+
+
+def refresh(original: Path, mine: Path, root: Path) -> list[str]:
+    """Make a learner's copy of a notebook, or bring what has changed in the original into it.
+
+    It returns what was done, in lines; none if a plain copy was made, or there was nothing to do.
+    Raises one of UNREADABLE if one of the two is not a readable notebook. Nothing was changed then.
+    """
+    data = original.read_bytes()
+    before = mine.read_bytes() if mine.exists() else None
+    record = _record(mine, root)
+    current = before is not None and _made_from(before) == _hash(data)
+    if current and record.exists():
+        return []
+    new = _read_original(data, original.relative_to(root), mine.relative_to(root))
+    content, done = _content(new, new.cells, data), []
+    given = Given.read(record.read_bytes() if record.exists() else b"")
+    if before is not None:
+        copied = nbformat.reads(before.decode("utf-8-sig"), as_version=4)
+        given.add_hashes(copied.metadata.get(KEY, {}).get(COPY, {}))
+        cells, told = bring_in(given, new.cells, copied.cells)
+        content, done = _content(new, cells, data), told.sentences()
+    for cell in new.cells:
+        if not _is_solution(cell) or _is_released(cell):  # any other text of these is an answer
+            given.add(cell, EXECUTED in new.metadata.get(KEY, {}))
+    write_whole(record, given.content())  # first: a text that it lacks is taken for a learner's
+    if current:
+        return []
+    if done and before is not None:
+        write_whole(previous(mine), before)
+    write_whole(mine, content)
+    if before is None:
+        return []
+    shown = original.relative_to(root).as_posix()
+    if not done:
+        return [f"compared with {shown}: no cell is new"]
+    kept = f"what you wrote stays ({previous(mine).name} is the copy as it was)"
+    return [f"brought up to date with {shown}; {kept}", *done]
+
+
+def _record(mine: Path, root: Path) -> Path:
+    """Return the file that keeps what the course has given to a copy."""
+    place = mine.relative_to(root / WORK)
+    return (root / WORK / RECORDS / place).with_suffix(".json")
+
+
+def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> NotebookNode:
+    """Return a notebook with links as its copy needs them, and cells of different names."""
+    notebook = nbformat.reads(data.decode(), as_version=4)
+    names: dict[str, NotebookNode] = {}
+    for cell in notebook.cells:
+        names.setdefault(name_of(cell), cell)
+    notebook.cells = list(names.values())
+    link = partial(_link, place=place, copy_place=copy_place)
+    for cell in notebook.cells:
+        released = _is_released(cell)
+        _relink(cell, link)
+        if released and "checksum" in cell.metadata.get("nbgrader", {}):
+            cell.metadata.nbgrader.checksum = compute_checksum(cell)  # for nbgrader's Validate
+    return notebook
+
+
+def _is_solution(cell: NotebookNode) -> bool:
+    return bool(settings(cell).get("solution"))
+
+
+def _is_released(cell: NotebookNode) -> bool:
+    """Return whether a cell's text is what nbgrader released, as far as its checksum can say."""
+    said = cell.metadata.get("nbgrader", {}).get("checksum")
+    return said is None or said == compute_checksum(cell)
+
+
+def _relink(cell: NotebookNode, link: Any) -> None:
+    if cell.cell_type == "markdown":
+        cell.source = HREF.sub(link, cell.source)
+    for output in cell.get("outputs", []):
+        if markup := output.get("data", {}).get("text/html"):
+            output.data["text/html"] = HREF.sub(link, markup)
+
+
+def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
+    """Return where a link of an original leads from its copy: to a copy, where there is one."""
+    path, hash_sign, section = found[0].partition("#")
+    if not path or ABSOLUTE.match(path):
+        return found[0]
+    target = PurePath(posixpath.normpath(posixpath.join(place.parent.as_posix(), path)))
+    leads = os.path.relpath(copy_of(target) or target, copy_place.parent)
+    return PurePath(leads).as_posix() + hash_sign + section
+
+
+def _content(new: NotebookNode, cells: list[NotebookNode], original: bytes) -> bytes:
+    ours = new.metadata.get(KEY, {})
+    made = copy.copy(new)
+    made.cells = cells
+    made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: {"of": _hash(original)}}})
+    return nbformat.writes(made).encode() + b"\n"
+
+
+def _made_from(data: bytes) -> str:
+    """Return the hash of the original; nbformat would take longer to read the copy."""
+    try:
+        return str(json.loads(data)["metadata"][KEY][COPY]["of"])
+    except (ValueError, TypeError, KeyError, IndexError):
+        return ""
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+if __name__ == "__main__":  # in an archive without the checks, and without `python -m hood`
+    try:
+        sys.exit(run(argparse.Namespace()))
+    except OSError as error:
+        sys.exit(why_not_written(error) or str(error))

@@ -1,0 +1,17 @@
+"""Where this project keeps what it writes into a notebook's own metadata, and into a cell's.
+
+Under one key stand a lab's settings, which the header of its text holds (`authoring.text`), the
+facts of a grading run (:mod:`hood.grader.run_record`), what the build says of a notebook's cells
+and outputs, and what a learner's copy was made from (:mod:`hood.learner.work`).
+"""
+
+KEY = "open_the_hood"
+# Fingerprints of the cells that a notebook was built with, separated by spaces.
+CELLS = "cells"
+# Of an executed lesson: hashes of what its outputs depend on, and of the outputs.
+EXECUTED, OUTPUTS = "executed", "outputs"
+# Of an instructor's notebook: by exercise, a hash of what its answers were last judged with.
+JUDGED = "judged"
+COPY = "copy"  # what a learner's copy was made from
+# A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
+MAY_RAISE = "raises-exception"

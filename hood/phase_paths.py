@@ -1,0 +1,176 @@
+"""Paths of the project: the phases' texts, the notebooks built from them, the import path."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from hood import UserError
+from hood.grader.submission.names import nfc
+
+ROOT = Path(__file__).resolve().parent.parent
+PHASE = re.compile(r"\d\d_[a-z0-9_]+")
+START = "start"
+
+
+@dataclass(frozen=True)
+class PhasePaths:
+    """A phase, or the start page: which texts it has and which notebooks are built from them."""
+
+    root: Path  # the project's folder
+    name: str  # such as ``01_tensors``, or :data:`START`
+
+    @property
+    def number(self) -> str:
+        """The two digits at the start of the name."""
+        return self.name.partition("_")[0]
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "phases" / self.name
+
+    @property
+    def lesson(self) -> Path:
+        start = self.root / "phases" / "start.py"
+        return start if self.name == START else self.folder / "lesson.py"
+
+    @property
+    def lab(self) -> Path:
+        return self.folder / "lab.py"
+
+    @property
+    def checks(self) -> list[Path]:
+        """The files of the module ``checks``, the one to import first."""
+        return check_files(self.folder)
+
+    @property
+    def answers(self) -> Path:
+        """The folder of the answers that the checks are proven on."""
+        return self.folder / "answers"
+
+    @property
+    def page(self) -> Path:
+        """The built, executed notebook of the lesson."""
+        return self.root / "notebooks" / f"{self.name}.ipynb"
+
+    @property
+    def source(self) -> Path:
+        """The built notebook of the lab, instructor's version; ``release`` has the learner's."""
+        return self.root / "source" / self.name / f"{self.name}.ipynb"
+
+    @property
+    def release(self) -> Path:
+        return self.root / "release" / self.name / f"{self.name}.ipynb"
+
+    def texts(self) -> list[str]:
+        """Return the file names of those texts that exist."""
+        return [path.name for path in (self.lesson, self.lab) if path.exists()]
+
+    def relative(self, path: Path) -> str:
+        """Return a path relative to the root, as messages show it."""
+        return path.relative_to(self.root).as_posix()
+
+
+def opened(notebook: Path, root: Path) -> Path:
+    """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
+    from utils.notebook.course import copy_of  # here, because it imports IPython
+
+    place = copy_of(notebook.relative_to(root))
+    return root / place if place and (root / place).is_file() else notebook
+
+
+def check_files(folder: Path) -> list[Path]:
+    """Return the files of a phase's module ``checks``, which is one file or a package.
+
+    The file to import comes first: ``checks.py``, or the package's ``__init__.py``.
+    """
+    found = sorted((folder / "checks").glob("*.py"), key=lambda path: path.name != "__init__.py")
+    return found or [path for path in [folder / "checks.py"] if path.exists()]
+
+
+def environment_with(folder: Path) -> dict[str, str]:
+    """Return this process's environment with a folder first on PYTHONPATH, for a child process."""
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def find_root() -> Path:
+    """Return the nearest folder at or above the working directory that contains ``phases/``.
+
+    Raises UserError when there is no such folder.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "phases").is_dir():
+            return folder
+    raise UserError(f"no folder phases/ in {here} or above it: run this from the project's root")
+
+
+def phases(root: Path = ROOT) -> list[PhasePaths]:
+    """Return every phase that has a text, sorted by name; none of a course without ``phases/``."""
+    found = (PhasePaths(root, path.name) for path in sorted((root / "phases").glob("*")))
+    return [phase for phase in found if PHASE.fullmatch(phase.name) and phase.texts()]
+
+
+def pages(root: Path) -> list[PhasePaths]:
+    """Return what pages are built from: each phase, and the start page."""
+    start = PhasePaths(root, START)
+    return [*phases(root), *([start] if start.lesson.exists() else [])]
+
+
+def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
+    """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
+
+    Without words it is all pages. Raises UserError when a word names no phase.
+    """
+    every = pages(root)
+    if not wanted:
+        return every
+    chosen = []
+    for word in wanted:
+        name = Path(word).name
+        match = [phase for phase in every if name in names(phase)]
+        if not match:
+            known = ", ".join(phase.name for phase in every) or "none yet"
+            raise UserError(f"there is no phase {word!r}; there are: {known}")
+        chosen += [phase for phase in match if phase not in chosen]
+    return chosen
+
+
+def lab_named(root: Path, word: str) -> str:
+    """Return the folder name of the lab that a word names, such as "01".
+
+    A word whose last part names a folder of ``source/``, in whatever form of Unicode, gives that
+    folder's name, and one that names nothing is returned as it is: a course may have labs of
+    another origin.
+    """
+    name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
+    for folder in (root / "source" / name, *(root / "source").glob("*")):
+        if name and nfc(folder.name) == nfc(name) and folder.is_dir():
+            return folder.name
+    return next((phase.name for phase in phases(root) if name in names(phase)), word)
+
+
+def names(phase: PhasePaths) -> set[str]:
+    """Return the words that name a phase: full name, number, and the name without the number."""
+    number, _, rest = phase.name.partition("_")
+    return {phase.name, number, rest, str(int(number)) if number.isdecimal() else ""} - {""}
+
+
+def anchor(heading: str) -> str:
+    """Return the fragment of a link by which JupyterLab opens a notebook at a heading.
+
+    The build gives a cell that begins with a heading the heading's slug as its id. A fragment with
+    the heading itself would work only in a notebook that is open already: JupyterLab looks it up
+    among what it has drawn.
+    """
+    return f"cell-id={slug(heading)}"
+
+
+def slug(heading: str) -> str:
+    """Return a heading in lower case ASCII, "-" between its words, at most 60 characters."""
+    plain = unicodedata.normalize("NFKD", heading.lower()).encode("ascii", "ignore").decode()
+    return "-".join(re.findall(r"[a-z0-9_]+", plain.replace("'", "")))[:60].strip("-")

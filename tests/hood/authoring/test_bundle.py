@@ -1,0 +1,229 @@
+"""The learner's archive: everything that is needed, no answer, the same bytes every time."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+import yaml
+
+from hood import UserError
+from hood.authoring.bundle import COPIES, archive, learner_files, learner_pyproject
+from hood.authoring.notebook import to_bytes, to_notebook
+from hood.authoring.release import generate
+from hood.authoring.text import Refused
+from hood.phase_paths import ROOT
+from tests.hood.authoring.example import CHECKS, PYPROJECT, lab, readable
+from utils.notebook.one_line import NBGRADER
+
+RELEASE = "release/01_rows/01_rows.ipynb"
+
+
+@pytest.fixture
+def released(project):
+    """The example with its release, and with files that must not be in the archive."""
+    source = to_bytes(to_notebook(lab()))
+    project.write("source/01_rows/01_rows.ipynb", source.decode())
+    project.write(RELEASE, generate({"01_rows": source}, project.root)["01_rows"].decode())
+    project.write("notebooks/01_rows.ipynb", "{}")
+    project.write("release/01_rows/.ipynb_checkpoints/01_rows-checkpoint.ipynb", "{}")
+    project.write("utils/__pycache__/x.pyc", "")
+    project.write("benchmarks/gpu.py", "")
+    project.write("benchmarks/records/nvidia-h200/clocks.json", "{}")
+    project.write("gradebook.db", "")
+    for name in COPIES:
+        project.write(name, "")
+    return project
+
+
+def test_the_list_of_files(released):
+    assert sorted(learner_files(released.root)) == sorted(
+        [
+            "LICENSE",
+            "README.md",
+            "benchmarks/records/nvidia-h200/clocks.json",
+            "environment.yml",
+            *COPIES,
+            "lock/packages.txt",
+            "notebooks/01_rows.ipynb",
+            "pyproject.toml",
+            RELEASE,
+            "utils/__init__.py",
+        ]
+    )
+
+
+def test_no_answer_is_inside(released):
+    files = learner_files(released.root)
+    everything = "\n".join(readable(path, content) for path, content in files.items())
+    secret = ["count = math.prod(shape)", 'verify("tensor_bytes"', "3 points: because the dtype"]
+    for line in [*secret, *filter(None, CHECKS.split("\n"))]:
+        assert line not in everything
+    assert "hood.judge.verify" not in everything
+
+
+def test_a_release_that_shows_something_is_not_packed(released):
+    source = (released.root / "source/01_rows/01_rows.ipynb").read_text()
+    released.write(RELEASE, source)
+    with pytest.raises(Refused, match=f"{RELEASE}: holds '"):
+        learner_files(released.root)
+
+
+def test_nothing_to_pack(project):
+    with pytest.raises(UserError, match="no release yet"):
+        learner_files(project.root)
+
+
+def test_the_set_up_is_that_of_what_is_packed(released):
+    files = learner_files(released.root)
+    project = tomllib.loads(files["pyproject.toml"].decode())
+    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "hood*"]
+    assert project["tool"]["open-the-hood"]["lesson_url"] == ""
+    address = '[tool.open-the-hood]\nlesson_url = "https://example.org/"\n'
+    assert address in learner_pyproject(PYPROJECT, "https://example.org/")
+    pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
+    assert project["project"]["dependencies"] == pinned
+    (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
+    assert pip == {"pip": ["-r lock/packages.txt"]}
+    assert "Python >=3.11,<3.15." in files["README.md"].decode()
+
+
+def test_links_lead_to_the_classs_site_in_the_archive_and_release_stays_as_it_is(released):
+    before = (released.root / RELEASE).read_bytes()
+    assert learner_files(released.root)[RELEASE] == before
+    assert b"../../notebooks/01_rows.ipynb" in before
+    released.write("course.yml", "course: {lesson_url: 'https://a.org'}\nlabs: {01_rows: {}}\n")
+    files = learner_files(released.root)
+    assert b"https://a.org/lessons/01_rows.html" in files[RELEASE]
+    assert b"../../notebooks" not in files[RELEASE]
+    told = tomllib.loads(files["pyproject.toml"].decode())["tool"]["open-the-hood"]
+    assert told["lesson_url"] == "https://a.org/"
+    assert (released.root / RELEASE).read_bytes() == before
+
+
+def test_only_the_named_labs(released):
+    released.write("notebooks/02_other.ipynb", "{}")
+    released.write("phases/02_other/lesson.py", "# %% [markdown]\n# # Other\n")
+    assert "notebooks/02_other.ipynb" in learner_files(released.root)
+    files = learner_files(released.root, ["01"], name="rows.zip")
+    assert {RELEASE, "notebooks/01_rows.ipynb"} <= set(files)
+    assert "notebooks/02_other.ipynb" not in files
+    assert "zipfile -e rows.zip" in files["README.md"].decode()
+    with pytest.raises(UserError, match="there is no phase '03'"):
+        learner_files(released.root, ["03"])
+
+
+def test_checks_are_packed_only_if_asked_for(released):
+    released.write("hood/grader/check.py", "")
+    files = learner_files(released.root, with_checks=True)
+    assert {"hood/grader/check.py", "phases/01_rows/lab.py", "phases/01_rows/checks.py"} <= set(
+        files
+    )
+    assert "the answers among it" in files["README.md"].decode()
+    assert "hood/grader/check.py" not in learner_files(released.root)
+
+
+def unpack(files, folder):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@pytest.mark.slow(5)
+def test_a_new_archive_over_an_old_one_keeps_what_was_solved_in_either_folder(tmp_path):
+    files = learner_files(ROOT, ["00"])
+    mine = tmp_path / "work" / "00_hello" / "00_hello.ipynb"
+    released = tmp_path / "release" / "00_hello" / "00_hello.ipynb"
+    unpack(files, tmp_path)
+
+    def refresh():
+        return subprocess.run(
+            [sys.executable, "-m", "hood.learner.work"],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+
+    assert "3 copies made" in (done := refresh()).stdout, done.stderr
+    for path, name in ((mine, "grid_size"), (released, "masked_block")):
+        nb = json.loads(path.read_text())
+        stubs = [cell for cell in nb["cells"] if cell["cell_type"] == "code"]
+        [stub] = [
+            cell
+            for cell in stubs
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == f"{name}_solution"
+        ]
+        stub["source"] = f"{name} = 'mine'"
+        path.write_text(json.dumps(nb))
+    refresh()
+    unpack(files, tmp_path)
+    done = refresh()
+    assert done.returncode == 0, done.stderr
+    sources = ["".join(cell["source"]) for cell in json.loads(mine.read_text())["cells"]]
+    assert {"grid_size = 'mine'", "masked_block = 'mine'"} <= set(sources)
+
+
+@pytest.mark.slow(5)
+def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
+    unpack(learner_files(ROOT, ["00"], with_checks=True), tmp_path)
+    # in a run by nbgrader, check() is silent
+    quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
+    code = (
+        "from utils.notebook.verdict import check\n"
+        "def grid_size(n, block): return n // block\n"
+        "check('grid_size')\n"
+        "import utils, hood\n"
+        "print(utils.__file__, hood.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "-c", code],
+        cwd=tmp_path / "release" / "00_hello",
+        env=quiet | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "grid_size: 2 of 3 points" in done.stdout, done.stdout + done.stderr
+    assert "“rounded down”" in done.stdout
+    assert str(ROOT) not in done.stdout  # nothing but the archive answered
+
+
+def test_the_archive_is_the_same_every_time():
+    files = {"b": b"2", "a/c": b"1"}
+    content = archive(files)
+    assert content == archive(dict(reversed(files.items())))
+    with zipfile.ZipFile(io.BytesIO(content)) as bundle:
+        assert bundle.namelist() == ["open-the-hood/a/c", "open-the-hood/b"]
+        assert bundle.read("open-the-hood/b") == b"2"
+
+
+def test_somebodys_work_beside_a_lab_stays_here(released):
+    released.write("release/01_rows/my_solution.py", "count = math.prod(shape)")
+    assert "release/01_rows/my_solution.py" not in learner_files(released.root)
+
+
+def test_a_release_with_answers_in_it_is_refused(released):
+    path = released.root / RELEASE
+    stub = 'raise NotImplementedError(\\"write your answer here\\")'
+    path.write_text(path.read_text().replace(stub, "return 24"))
+    with pytest.raises(Refused, match="holds somebody's answers"):
+        learner_files(released.root)
+
+
+def test_answers_in_a_lab_that_is_not_packed_are_no_reason_to_refuse(released):
+    answered = json.loads((released.root / RELEASE).read_text())
+    for cell in answered["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            cell["source"] = "mine"
+    for name in ("lab", "lesson"):
+        released.write(f"phases/02_other/{name}.py", "# %% [markdown]\n# # Other\n")
+    released.write("notebooks/02_other.ipynb", "{}")
+    released.write("release/02_other/02_other.ipynb", json.dumps(answered))
+    assert RELEASE in learner_files(released.root, ["01"])
+    with pytest.raises(Refused, match="02_other"):
+        learner_files(released.root, [])

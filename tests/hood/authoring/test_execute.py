@@ -1,0 +1,134 @@
+"""Execution: failures give the text's line; outputs contain nothing of this machine."""
+
+import os
+from pathlib import Path
+
+import nbformat.v4 as v4
+import pytest
+
+from hood.authoring import execute
+from hood.authoring.execute import failing_line, kernel_environment, output_problems, run_page, tidy
+from hood.authoring.notebook import to_notebook
+from hood.authoring.text import Refused
+from tests.hood.authoring.example import LESSON, lesson
+
+# The header of the first code cell.
+CODE_LINE = LESSON[: LESSON.index("# %%\n")].count("\n") + 1
+
+
+def executed(**outputs):
+    """Return the example's notebook as if executed, with these outputs in its second cell."""
+    notebook = to_notebook(lesson())
+    for count, node in enumerate(notebook.cells[1:], start=1):
+        node.execution_count = count
+    notebook.cells[1].outputs = [v4.new_output("display_data", data=outputs)] if outputs else []
+    return notebook
+
+
+def problems(notebook):
+    """Return the messages about the outputs."""
+    return [str(problem) for problem in output_problems(lesson(), notebook, 0)]
+
+
+@pytest.mark.slow(1)
+def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
+    content = LESSON + "\n# %%\nimport tempfile\nprint(os.getpid(), tempfile.mkdtemp())\n\n1 / 0\n"
+    notebook = to_notebook(lesson(content))
+    with pytest.raises(Refused) as refused:
+        run_page(notebook, lesson(content), project.root)
+    line = content.split("\n").index("1 / 0") + 1
+    assert str(refused.value) == (
+        f"phases/01_rows/lesson.py:{line}: ZeroDivisionError: division by zero"
+    )
+    kernel, temporary = notebook.cells[-1].outputs[0].text.split()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(kernel), 0)
+    assert not Path(temporary).exists()
+
+
+@pytest.mark.slow(2)
+def test_a_cell_that_never_ends(project, monkeypatch):
+    monkeypatch.setattr(execute, "CELL_SECONDS", 1)
+    content = LESSON[: LESSON.index("# %%\nimport os")] + "# %%\nwhile True: pass\n"
+    with pytest.raises(Refused, match=rf"lesson.py:{CODE_LINE}: still running after 1 s"):
+        run_page(to_notebook(lesson(content)), lesson(content), project.root)
+
+
+@pytest.mark.slow(2)
+def test_what_was_compiled_for_others_is_not_there(project, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/before")
+    ask = (
+        "# %%\nimport os\nprint(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.path.exists('/before'))\n"
+    )
+    content = LESSON[: LESSON.index("# %%\nimport os")] + ask
+    said = [
+        run_page(to_notebook(lesson(content)), lesson(content), project.root)
+        .cells[-1]
+        .outputs[0]
+        .text
+        for _ in range(2)
+    ]
+    assert said[0] != said[1]
+    assert all("/before " not in text for text in said)
+
+
+def test_the_kernel_can_import_utils_and_knows_of_the_build(project, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/before")
+    environment = kernel_environment(project.root)
+    assert environment["PYTHONPATH"] == f"{project.root}:/before"
+    assert environment["OPEN_THE_HOOD_BUILD"] == "1"
+
+
+def test_tidy_takes_out_timings_versions_and_paths(project):
+    notebook = executed(**{"text/plain": f"{project.root}/utils/a.py"})
+    notebook.cells[1].metadata["execution"] = {"iopub.status.busy": "now"}
+    notebook.metadata["widgets"] = {}
+    notebook.metadata["language_info"]["version"] = "3.11.7"
+    warning = "/tmp/ipykernel_12/345.py:1: W\n/x/lib/python3.11/site-packages/torch/a.py:2: W"
+    notebook.cells[2].outputs = [v4.new_output("stream", name="stderr", text=warning)]
+    tidy(notebook, project.root)
+    assert notebook.cells[1].outputs[0].data["text/plain"] == "./utils/a.py"
+    assert notebook.cells[2].outputs[0].text == "cell.py:1: W\nsite-packages/torch/a.py:2: W"
+    assert "execution" not in notebook.cells[1].metadata
+    assert "widgets" not in notebook.metadata
+    assert "version" not in notebook.metadata["language_info"]
+
+
+def test_sound_outputs():
+    assert problems(executed(**{"text/html": '<img alt="A strip.">', "text/plain": "x"})) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"image/png": "aGk="}, "an image/png output has no alternative text"),
+        ({"text/html": "<img src='x'>"}, "<img> without alternative text"),
+        ({"application/vnd.jupyter.widget-view+json": {}}, "a live widget"),
+    ],
+)
+def test_outputs_that_are_refused(data, message):
+    (problem,) = problems(executed(**data))
+    assert problem.startswith(f"phases/01_rows/lesson.py:{CODE_LINE}: ")
+    assert message in problem
+
+
+def test_a_cell_that_was_not_executed_and_an_error_that_was_not_meant():
+    notebook = executed()
+    notebook.cells[2].execution_count = None
+    notebook.cells[1].outputs = [
+        v4.new_output(
+            "error", ename="KeyError", evalue="'x'", traceback=["Cell In[1], line 5", "KeyError"]
+        )
+    ]
+    error, missing = problems(notebook)
+    assert error.endswith(f":{CODE_LINE + 5}: KeyError: 'x'")
+    assert missing.endswith("was not executed")
+    assert failing_line(notebook.cells[1]) == 4
+
+
+def test_a_meant_error_is_fine():
+    notebook = executed()
+    notebook.cells[2].outputs = [
+        v4.new_output("error", ename="ValueError", evalue="", traceback=[])
+    ]
+    assert problems(notebook) == []

@@ -1,0 +1,337 @@
+"""Each rule: one change to a correct lab gives one problem at the right line."""
+
+from dataclasses import replace
+
+import pytest
+
+from hood.authoring.lint import check_lines, check_problems, headings, lab_problems, page_problems
+from hood.judge.checks.exercise import Check
+from tests.hood.authoring.example import HEADER, LAB, LESSON, lab, lesson
+
+
+def line_of(content: str, words: str) -> int:
+    """Return the first line (from 1) that contains the words."""
+    return next(n for n, line in enumerate(content.split("\n"), 1) if words in line)
+
+
+def test_the_examples_are_fine():
+    assert list(lab_problems(lab())) == []
+    assert list(page_problems(lesson())) == []
+
+
+SECOND_STUB = '\n# %% solution="tensor_bytes"\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION\n'
+HIDDEN = '### BEGIN HIDDEN TESTS\nverify("tensor_bytes", tensor_bytes)\n### END HIDDEN TESTS\n'
+
+# what changes: (old, new, words of the message, words in the line that is named)
+REFUSALS = {
+    "duplicate id": ("", SECOND_STUB, "duplicate id 'tensor_bytes_solution', first in line", None),
+    "no region": (
+        "    ### BEGIN SOLUTION\n",
+        "",
+        "'### END SOLUTION' has no partner",
+        '# %% solution="tensor_bytes"',
+    ),
+    "stub without region": (
+        LAB[LAB.index("    ### BEGIN S") : LAB.index("    ### END S")] + "    ### END SOLUTION\n",
+        "    return 3\n",
+        "a stub with no solution: no",
+        '# %% solution="tensor_bytes"',
+    ),
+    "empty region": (
+        "    count = math.prod(shape)\n    return max(count, 1) * itemsize\n",
+        "    # nothing yet\n    ...\n",
+        "the region does nothing",
+        "### BEGIN SOLUTION",
+    ),
+    "a helper above the stub": (
+        '# %% solution="tensor_bytes"\n',
+        '# %% solution="tensor_bytes"\n### BEGIN SOLUTION\ndef f(): return 3\n### END SOLUTION\n',
+        "raise before its functions",
+        "### BEGIN SOLUTION",
+    ),
+    "half a statement": (
+        "    count = math.prod(shape)\n",
+        "    count = math.prod(\n",
+        "not plain Python",
+        "count = math.prod(",
+    ),
+    "test without points": (
+        '# %% test="tensor_bytes" points=2',
+        '# %% test="tensor_bytes"',
+        "'tensor_bytes' has no points",
+        '# %% test="tensor_bytes"',
+    ),
+    "points zero": (" points=2", " points=0", "above 0, got 0", '# %% test="tensor_bytes"'),
+    "points of a stub": (
+        'solution="tensor_bytes"',
+        'solution="tensor_bytes" points=2',
+        "points belong to a test or a task",
+        '# %% solution="tensor_bytes"',
+    ),
+    "total": (
+        "points: 5",
+        "points: 6",
+        "the header says points: 6, the cells add up to 5",
+        "points: 6",
+    ),
+    "no total": (", points: 5", "", "open_the_hood: needs points", "# ---"),
+    "unknown setting": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, colour: red",
+        "there is no setting 'colour'; there are: title, points, cell_seconds",
+        "# ---",
+    ),
+    "compile": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, compile: 1",
+        'compile: expected true, false or "trace", got 1',
+        "# ---",
+    ),
+    "compile something else": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, compile: maybe",
+        "compile: expected true, false or \"trace\", got 'maybe'",
+        "# ---",
+    ),
+    "a group that is not there": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, preload: [optimisers]",
+        "preload: expected a list of optimizers, profiler, flops, transformers, got ['optimisers']",
+        "# ---",
+    ),
+    "a group, not in a list": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, preload: optimizers",
+        "preload: expected a list of optimizers, profiler, flops, transformers, got 'optimizers'",
+        "# ---",
+    ),
+    "half a second": (
+        "cell_seconds: 60",
+        "cell_seconds: 0.5",
+        "cell_seconds: expected a whole number above 0, got 0.5",
+        "# ---",
+    ),
+    "unknown limit": (
+        "cell_seconds: 60",
+        "cell_seconds: 60, limits: {memory: 512}",
+        "limits: there is no setting 'memory'; there are: memory_mb,",
+        "# ---",
+    ),
+    "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),
+    "no verdict for the learner": (
+        'check("tensor_bytes")\n',
+        "",
+        'a graded cell begins with check("tensor_bytes")',
+        "assert tensor_bytes((2, 3), 4) == 24",
+    ),
+    "the verdict of another exercise": (
+        'check("tensor_bytes")',
+        'check("bytes")',
+        'a graded cell begins with check("tensor_bytes")',
+        'check("bytes")',
+    ),
+    "more hidden lines": (
+        "### BEGIN HIDDEN TESTS\n",
+        "### BEGIN HIDDEN TESTS\nassert True\n",
+        'must hold only: verify("tensor_bytes", ...)',
+        "### BEGIN HIDDEN TESTS",
+    ),
+    "another name": (
+        'verify("tensor_bytes"',
+        'verify("tensor_byte"',
+        "verify('tensor_byte', ...) in the test of 'tensor_bytes'",
+        'verify("tensor_byte"',
+    ),
+    "verify not last": (
+        "### END HIDDEN TESTS\n",
+        "### END HIDDEN TESTS\nprint(1)\n",
+        "must come last",
+        "print(1)",
+    ),
+    "hidden outside a test": (
+        "import math\n",
+        "import math\n### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS\n",
+        "belongs in a test cell",
+        "### BEGIN HIDDEN TESTS",
+    ),
+    "no mark scheme": (
+        LAB[LAB.index("# === BEGIN") :],
+        "# Say it.\n",
+        "needs one mark scheme",
+        "# %% [markdown] task",
+    ),
+    "empty mark scheme": (
+        "# 3 points: because the dtype's size is known.\n",
+        "",
+        "the mark scheme of 'why_bytes' is empty",
+        "=== BEGIN MARK",
+    ),
+    "task without a question": (
+        "# Why do strides count elements?\n#\n",
+        "",
+        "has no question",
+        "# %% [markdown] task",
+    ),
+    "task in code": (
+        '# %% [markdown] task="why_bytes"',
+        '# %% task="why_bytes"',
+        "a task cell must be markdown",
+        "# %% task=",
+    ),
+    "two roles": (
+        'given="setup"',
+        'given="setup" test="other" points=1',
+        "got given and test",
+        '# %% given="setup"',
+    ),
+    "bad id": ('given="setup"', 'given="the set-up"', "is not a name", "# %% given="),
+    "unknown key": ('given="setup"', 'give="setup"', "unknown header key 'give'", "# %% give="),
+    "unquoted": ('given="setup"', "given=setup", "is not understood", "# %% given=setup"),
+    "a wide line": (
+        "assert tensor_bytes((2, 3), 4) == 24\n",
+        f"assert tensor_bytes((2, 3), 4) == 24  # {'x' * 61}\n",
+        "a line of 101 characters: break it, at most 100 fit",
+        "xxx",
+    ),
+    "a title": ('# %% given="setup"', "# %% Set up", "unknown header key 'title'", "# %% Set up"),
+    "magic": ("import math\n", "%%html\n", "not plain Python", "%%html"),
+    "shell": ("import math\n", "!ls\n", "not plain Python", "!ls"),
+    "script": (
+        "# Solve it from top to bottom.\n",
+        "# <script>alert(1)</script>\n",
+        "live markup '<script'",
+        "<script>",
+    ),
+    "silent figure": (
+        "# Solve it from top to bottom.\n",
+        "# See\n# ![ ](strides.png)\n",
+        "![](...) without alternative text",
+        "![ ](",
+    ),
+    "silent html figure": (
+        "# Solve it from top to bottom.\n",
+        '# <img src="strides.png">\n',
+        "<img> without alternative text",
+        "<img",
+    ),
+    "raw cell": ('# %% given="setup"', "# %% [raw]", "a raw cell", "# %% [raw]"),
+    "empty cell": ("", "\n# %%\n", "an empty cell", None),
+    "text above": (HEADER, HEADER + "import this\n\n", "text above the first", None),
+    "no header": (HEADER, "", "no YAML header", None),
+    "bad header": ("{title: ", "{title: : ", "the YAML header can't be read", "title: :"),
+    "foreign key": (
+        "#   open_the_hood",
+        "#   jupytext: {}\n#   open_the_hood",
+        "unknown key 'jupytext'",
+        "# ---",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusal_names_the_line(case):
+    old, new, message, place = REFUSALS[case]
+    assert old in LAB
+    content = LAB.replace(old, new, 1) if old else LAB + new
+    found = [problem for problem in lab_problems(lab(content)) if message in problem.message]
+    assert len(found) == 1, list(lab_problems(lab(content)))
+    if place:
+        assert found[0].line == line_of(content, place)
+    assert str(found[0]).startswith(f"phases/01_rows/lab.py:{found[0].line}: ")
+
+
+def test_all_problems_come_at_once():
+    content = LAB.replace("points: 5", "points: 9").replace(" points=2", "").replace("setup", "a b")
+    messages = " ".join(problem.message for problem in lab_problems(lab(content)))
+    assert "add up to 3" in messages
+    assert "has no points" in messages
+    assert "is not a name" in messages
+
+
+def test_a_lesson_has_no_exercises():
+    content = LESSON.replace('# %% tags=["raises-exception"]', '# %% test="x" points=1')
+    messages = [problem.message for problem in page_problems(lesson(content))]
+    assert messages == ["points= belongs in a lab, not in a lesson", messages[1]]
+    assert messages[1].startswith("test= belongs in a lab")
+
+
+def exercise(name="tensor_bytes", points=2.0, reads="Bytes under a tensor"):
+    """Return a check, by default that of the example."""
+    return Check(name, parts={"any shape": points}, reads=reads)
+
+
+def agreement(lab_text=LAB, lesson_text=LESSON, **checks):
+    """Return the messages of check_problems for the example with these checks."""
+    found = check_problems(
+        lab(lab_text), lesson(lesson_text), checks, {"phases/01_rows/checks.py": CHECKS_CODE}
+    )
+    return [str(problem) for problem in found]
+
+
+CHECKS_CODE = 'import x\n\ntensor_bytes = Check(\n    "tensor_bytes",\n)\nother = Check("other")\n'
+
+
+def test_lab_checks_and_lesson_agree():
+    assert agreement(tensor_bytes=exercise()) == []
+
+
+def test_a_cell_whose_check_does_not_exist():
+    (problem,) = agreement()
+    assert problem == (
+        f"phases/01_rows/lab.py:{line_of(LAB, '# %% test=')}: "
+        "test 'tensor_bytes' has no check in phases/01_rows/checks.py"
+    )
+
+
+def test_a_check_that_no_cell_uses():
+    (problem,) = agreement(tensor_bytes=exercise(), other=exercise("other"))
+    assert problem.startswith("phases/01_rows/checks.py:6: no cell of phases/01_rows/lab.py uses")
+
+
+def test_points_of_cell_and_check_differ():
+    (problem,) = agreement(tensor_bytes=exercise(points=4.0))
+    assert "got points=2, but its check gives 4" in problem
+
+
+def test_a_check_reads_a_heading_of_the_lesson():
+    (problem,) = agreement(tensor_bytes=exercise(reads="Bytes"))
+    assert problem.startswith("phases/01_rows/checks.py:3: check 'tensor_bytes' reads 'Bytes'")
+
+
+def test_a_part_reads_a_heading_of_the_lesson_and_is_a_part():
+    named = replace(exercise(), reads_by_part={"any shape": "Rows"})
+    assert agreement(tensor_bytes=named) == []
+    (problem,) = agreement(tensor_bytes=replace(named, reads_by_part={"any shape": "Columns"}))
+    assert "check 'tensor_bytes' reads 'Columns', which is no heading" in problem
+    (problem,) = agreement(tensor_bytes=replace(named, reads_by_part={"no shape": "Rows"}))
+    assert "check 'tensor_bytes' has no part 'no shape'" in problem
+
+
+def test_a_question_links_the_section_that_its_check_names():
+    link = "[Bytes under a tensor](../../notebooks/01_rows.ipynb#cell-id=bytes-under-a-tensor)"
+    assert link in LAB
+    moved = LAB.replace(link, "[Rows](../../notebooks/01_rows.ipynb#cell-id=rows)")
+    (problem,) = agreement(moved, tensor_bytes=exercise())
+    assert problem == (
+        f"phases/01_rows/lab.py:{line_of(moved, '# ## Bytes') - 1}: "
+        f"the question of 'tensor_bytes' needs the link {link}"
+    )
+
+
+def test_of_two_cells_of_one_name_the_rules_tell_and_not_an_exception():
+    second = '\n# %% test="tensor_bytes" points=2\ncheck("tensor_bytes")\n' + HIDDEN
+    assert agreement(LAB + second, tensor_bytes=exercise()) == []
+    messages = [problem.message for problem in lab_problems(lab(LAB + second))]
+    assert any("duplicate id 'tensor_bytes'" in message for message in messages)
+
+
+def test_a_lab_without_cells_has_no_cell_for_a_check():
+    (problem,) = agreement(HEADER, tensor_bytes=exercise())
+    assert "no cell of phases/01_rows/lab.py uses check" in problem
+
+
+def test_headings_and_check_lines():
+    fenced = LESSON.replace("# A fact.", "# ### Third level ###\n#\n# ```\n# # a comment\n# ```")
+    assert headings(lesson(fenced)) == {"Rows", "Bytes under a tensor", "Third level"}
+    assert check_lines(CHECKS_CODE) == {"tensor_bytes": 3, "other": 6}
+    assert check_lines('tensor_bytes = Check(name="tensor_bytes")\n') == {}

@@ -1,0 +1,729 @@
+"""``python -m hood grade``: what it grades, skips and prints, and its exit status."""
+
+import argparse
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import datetime
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.api import Gradebook
+from rich.console import Console
+from sqlalchemy import text
+
+from hood import UserError
+from hood.classroom.recording import command
+from hood.classroom.recording.gradebook import Results, read_class
+from hood.classroom.recording.summary import RunProgress, RunSummary
+from hood.classroom.recording.writer import Writer
+from hood.grader.submission.names import id_problem, look_alikes
+from hood.phase_paths import ROOT
+from tests.hood.classroom.recording.running import OPEN, count, everything, graded, marks, rows, run
+from tests.hood.classroom.recording.small import (
+    HW,
+    MACHINE,
+    Here,
+    answered,
+    enter,
+    hand_in,
+    make_small,
+    source,
+)
+from tests.hood.tiny import write
+from tests.patience import PATIENCE, eventually
+
+
+@pytest.fixture
+def course(tmp_path):
+    return make_small(tmp_path / "course")
+
+
+def seed(course, student):
+    return graded(course.root, student, HW).metadata.open_the_hood.seed
+
+
+def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(course, here):
+    hand_in(course, "ann", "score 1", why="because")
+    hand_in(course, "bob", "score 2", why="because")
+    status, text = run(course)
+    assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 0)
+    first = seed(course, "ann"), seed(course, "bob")
+    assert first[0] == first[1]  # those of one run are asked the same
+    hand_in(course, "bob", "score 0.5", why="because")
+    status, text = run(course)
+    assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 1, 1)
+    assert marks(course.root, "bob", HW) == {"test": 0.5, "why": None}
+    assert seed(course, "ann") == first[0]
+    assert seed(course, "bob") != first[1]
+
+
+def test_runs_with_a_given_seed_ask_the_same(course, here):
+    hand_in(course, "ann", "score 1", why="because")
+    assert run(course, "--seed=f00d-1")[0] == 0
+    hand_in(course, "ann", "score 0.5", why="because")
+    assert run(course, "--seed=f00d-1")[0] == 0
+    assert seed(course, "ann") == "f00d-1"
+    with pytest.raises(SystemExit):
+        run(course, "--seed=../f00d")
+
+
+def test_who_is_graded_again_keeps_their_cases_until_new_ones_are_asked_for(course, here):
+    for student in ("ann", "bob", "cleo"):
+        hand_in(course, student, "score 1")
+    run(course)
+    first = seed(course, "ann")
+    shutil.rmtree(course.root / "autograded" / "ann")
+    (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
+    (course.root / "submitted" / "cleo" / HW / "timestamp.txt").write_text("x" * 1000)
+    status, text = run(course)
+    assert (status, count(text, "graded")) == (0, 3)
+    shutil.rmtree(course.root / "autograded" / "ann")
+    assert count(run(course, "--regrade")[1], "graded") == 3
+    assert {first} == {seed(course, student) for student in ("ann", "bob", "cleo")}
+    assert run(course, "--regrade", "--seed=new", "--students=ann")[0] == 0
+    assert seed(course, "ann") != first
+    assert run(course, "--regrade", "--seed=f00d", "--students=ann")[0] == 0
+    assert seed(course, "ann") == "f00d"
+
+
+def test_regrade_asks_a_submission_that_has_changed_other_cases(course, here):
+    for student in ("ann", "bob"):
+        write(b"1", hand_in(course, student, "score 1").with_name("data.csv"))
+    run(course)
+    first = seed(course, "ann")
+    write(b"2", course.root / "submitted" / "ann" / HW / "data.csv")
+    (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
+    assert run(course, "--regrade")[0] == 0
+    assert seed(course, "ann") != first
+    assert seed(course, "bob") == first  # only its time is another one
+
+
+def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course, here):
+    for student in ("ann", "bob", "cleo"):
+        hand_in(course, student, "score 1")
+    run(course)
+    shutil.rmtree(course.root / "autograded" / "ann")
+    path = course.root / "autograded" / "bob" / HW / f"{HW}.ipynb"
+    path.chmod(0o644)
+    path.write_text(path.read_text().replace('"key"', '"of another run"'))
+    os.utime(course.root / "autograded" / "cleo" / HW / f"{HW}.ipynb", (1, 1))
+    status, text = run(course)
+    assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 1)
+
+
+def test_a_mark_without_its_record_is_made_again(course, here):
+    """A run was killed after writing the files and before committing the transaction."""
+    hand_in(course, "ann", "score 1")
+    run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.remove_submission(HW, "ann")
+    status, text = run(course)
+    assert (status, count(text, "graded")) == (0, 1)
+    assert marks(course.root, "ann", HW)["test"] == 1.0
+
+
+def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course, here):
+    hand_in(course, "ann", "raise")
+    hand_in(course, "bob", "score 1")
+    status, text = run(course)
+    assert status == 1
+    assert count(text, "without a verdict") == 1
+    assert "ann: it could not be run: RuntimeError: no kernel today" in text
+    assert marks(course.root, "ann", HW) == {"test": None, "why": None}
+    status, text = run(course)
+    assert (status, count(text, "recorded before")) == (1, 1)
+
+
+def test_when_nothing_works_it_stops_and_says_why(course, here, monkeypatch):
+    monkeypatch.setattr(command, "DOUBT", 2)
+    monkeypatch.setenv(MACHINE, "raise")
+    for number in range(4):
+        hand_in(course, f"s{number}", "score 1")
+    with pytest.raises(UserError, match="own source could not be graded either.* no kernel today"):
+        run(course)
+    monkeypatch.delenv(MACHINE)
+    status, text = run(course)
+    assert (status, count(text, "graded")) == (0, 4)
+
+
+@pytest.mark.slow(1)
+@pytest.mark.parametrize("word", ["raise", "refuse", "full"])
+def test_however_many_fail_alone_they_fail_alone(course, here, word):
+    """Hostile learners can make many of their own submissions fail in a row, in every run."""
+    for number in range(25):
+        hand_in(course, f"a{number}", word)
+    hand_in(course, "zoe", "score 1.5")
+    status, text = run(course)
+    assert status == 1
+    assert (count(text, "graded"), count(text, "without a verdict")) == (1, 25)
+    assert marks(course.root, "zoe", HW)["test"] == 1.5
+    assert marks(course.root, "a0", HW)["test"] is None
+    assert "own source" not in text
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert len(gradebook.assignment_submissions(HW)) == 26
+    assert sorted(p.name for p in (course.root / "autograded").iterdir())[-1] == "zoe"
+
+
+def test_what_failed_before_is_graded_last(course, here, monkeypatch):
+    for student in ("abe", "ann"):
+        hand_in(course, student, "raise")
+    run(course)
+    for student in ("bob", "zoe"):
+        hand_in(course, student, "score 1")
+    order, record = [], Writer.record
+    monkeypatch.setattr(
+        Writer,
+        "record",
+        lambda self, job, *more: order.append(job.student) or record(self, job, *more),
+    )
+    run(course)
+    assert order == ["bob", "zoe", "abe", "ann"]
+
+
+def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monkeypatch):
+    monkeypatch.setenv(MACHINE, "refuse")
+    for number in range(3):
+        hand_in(course, f"s{number}", "score 1")
+    with pytest.raises(UserError, match="no sandbox here"):
+        run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert gradebook.assignment_submissions(HW) == []
+
+
+@pytest.mark.slow(10)
+def test_odd_submissions_get_a_verdict_and_the_others_too(course):
+    submitted = course.root / "submitted"
+    hand_in(course, "empty", b"")
+    hand_in(course, "broken", b'{"cells": [')
+    hand_in(course, "latin", b"score 1\xff")
+    hand_in(course, "late", "score 1").with_name("timestamp.txt").write_text("soon")
+    (submitted / "none" / HW).mkdir(parents=True)
+    (submitted / "folder" / HW / f"{HW}.ipynb").mkdir(parents=True)
+    write(b"", submitted / "file" / HW)
+    (submitted / "link").mkdir()
+    (submitted / "link" / HW).symlink_to(submitted / "late" / HW)
+    (submitted / "fifo" / HW).mkdir(parents=True)
+    os.mkfifo(submitted / "fifo" / HW / f"{HW}.ipynb")
+    (submitted / os.fsdecode(b"caf\xe9") / HW).mkdir(parents=True)
+    hand_in(course, "right", "score 2")
+    status, text = run(course, OPEN)
+    assert status == 1
+    assert count(text, "graded") == 10
+    assert "caf?: an id has no '\\udce9': rename the student's folder" in text
+    assert "late: the time of the submission can't be read" in text
+    assert marks(course.root, "right", HW)["test"] == 2.0
+    assert marks(course.root, "late", HW)["test"] == 1.0
+    for student in ("empty", "broken", "latin", "none", "folder", "file", "link", "fifo"):
+        assert marks(course.root, student, HW)["test"] is None, student
+        assert "put in order" in graded(course.root, student, HW).cells[0].source
+
+
+def test_companion_files_lie_beside_as_nbgrader_puts_them(course, here):
+    path = hand_in(course, "ann", "score 1")
+    write(b"theirs", path.with_name("data.csv"))
+    write(b"theirs", path.with_name("own.csv"))
+    write(b"2026-01-02 10:00:00 UTC\n", path.with_name("timestamp.txt"))
+    write(b"given", course.root / "source" / HW / "data.csv")
+    assert run(course)[0] == 0
+    folder = course.root / "autograded" / "ann" / HW
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix != ".ipynb"} == {
+        "data.csv": b"given",
+        "own.csv": b"theirs",
+        "timestamp.txt": b"2026-01-02 10:00:00 UTC\n",
+    }
+    with Gradebook(course.directory.db_url) as gradebook:
+        assert str(gradebook.find_submission(HW, "ann").timestamp) == "2026-01-02 10:00:00"
+
+
+def test_without_a_sandbox_it_is_said_and_noted(course, here):
+    hand_in(course, "ann", "score 1")
+    text = run(course, "--unsafe-no-sandbox")[1]
+    assert text.count("sandbox") >= 2
+    assert graded(course.root, "ann", HW).metadata.open_the_hood.sandbox is False
+    with pytest.raises(UserError, match="in whether a sandbox is used. Nothing was graded"):
+        run(course)
+    assert count(run(course, "--regrade")[1], "graded") == 1
+
+
+def test_several_labs_go_through_the_same_workers(course, monkeypatch):
+    made = []
+    monkeypatch.setattr(command, "_executor", lambda *given: made.append(given) or Here())
+    write(source(), course.root / "source" / "hw2" / "hw2.ipynb")
+    enter(course, ("hw2",), "hw2")
+    for lab, score in ((HW, 1), ("hw2", 2)):
+        for student in ("ann", "bob"):
+            hand_in(course, student, f"score {score}", lab=lab)
+    status, text = run(course, labs=(HW, "hw2"))
+    assert status == 0
+    assert [total for _, total, _ in made] == [4]
+    assert text.count("graded") == 2  # a table each
+    assert [marks(course.root, "bob", lab)["test"] for lab in (HW, "hw2")] == [1.0, 2.0]
+    assert seed(course, "ann") == seed(course, "bob")
+
+
+def test_nobody_to_grade_is_said(course):
+    with pytest.raises(UserError, match="no submission in .*submitted"):
+        run(course)
+    hand_in(course, "ann", "score 1")
+    with pytest.raises(UserError, match=r"that matches b\* or c\*"):
+        run(course, "--students", "b*", "c*")
+
+
+def test_a_second_run_beside_the_first_is_refused(course, here):
+    hand_in(course, "ann", "score 1")
+    with command.only_one(course), pytest.raises(UserError, match="another"):
+        run(course)
+    assert run(course)[0] == 0
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many"])
+def test_a_number_of_workers_that_is_none_is_refused(workers):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([HW, "--workers", workers])
+
+
+# These tests need no sandbox; without one the workers start no zygote.
+SCRIPT = """
+import argparse, sys
+from pathlib import Path
+from hood.grader.batch import command
+parser = argparse.ArgumentParser()
+command.add_arguments(parser)
+sys.exit(command.run(parser.parse_args(sys.argv[2:]), root=Path(sys.argv[1])))
+"""
+
+
+def start(course):
+    words = [sys.executable, "-c", SCRIPT, str(course.root), HW, "--workers", "2", OPEN]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def recorded(course):
+    """Return the number of scores; assert that each is complete and right."""
+    with Gradebook(course.directory.db_url) as gradebook:
+        found = gradebook.assignment_submissions(HW)
+        for submission in found:
+            [notebook] = submission.notebooks
+            by_cell = {grade.name: grade.auto_score for grade in notebook.grades}
+            assert by_cell == {"test": float(submission.student.id[-1]) / 10, "why": 0.0}
+        return len(found)
+
+
+def wait_for(course, number, process):
+    eventually(lambda: recorded(course) >= number or process.poll() is not None)
+
+
+@pytest.mark.slow(10)
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
+    for number in range(10):
+        hand_in(course, f"s{number}", f"score {number / 10}")
+    hand_in(course, "z0", "sleep 3600")
+    process = start(course)
+    wait_for(course, 10, process)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 130
+    assert "Finished grades are recorded" in said
+    assert recorded(course) == 10
+    shutil.rmtree(course.root / "submitted" / "z0")
+    status, text = run(course, OPEN)
+    assert (status, count(text, "recorded before")) == (0, 10)
+
+
+def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):
+    entered = []
+    monkeypatch.setattr(command, "enter_lab", lambda root, lab, own: entered.append(lab))
+    hand_in(course, "ann", "score 1")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("test()", "### AUTOTEST f"))
+    with pytest.raises(UserError, match="does not hold hw as it is in source/"):
+        run(course)
+    assert entered == [HW]
+
+
+def test_a_lab_is_named_as_a_shell_completes_it(course, here):
+    hand_in(course, "ann", "score 2")
+    assert count(run(course, labs=[f"{HW}/"])[1], "graded") == 1
+    assert count(run(course, labs=[f"source/{HW}/"])[1], "recorded before") == 1
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
+        assert [one.name for one in gradebook.assignments] == [HW]
+
+
+def test_who_needs_a_person_is_not_counted_as_failed(course, here, monkeypatch):
+    counted = []
+    monkeypatch.setattr(RunProgress, "count", lambda self, **how: counted.append(how))
+    hand_in(course, "ann", "score 3")  # of 2
+    run(course)
+    assert counted == [{"graded": True, "failed": False}]
+
+
+@pytest.mark.parametrize(
+    "student", ["<img src=x onerror=alert(1)>", "=1+1", "\x1b[31mred", "a,b", "x" * 129]
+)
+def test_a_folder_whose_name_is_no_id_is_not_graded_and_that_is_said(course, here, student):
+    hand_in(course, "ann", "score 2")
+    hand_in(course, student, "score 2")
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 1, 1)
+    assert "rename the student's folder" in said
+    assert "On disk and not in the gradebook" not in said
+    assert "<img" not in said
+    assert "\x1b" not in said
+    assert not (course.root / "autograded" / student).exists()
+
+
+def test_it_counts_the_people_that_the_report_lists(course, here):
+    hand_in(course, "ann", "score 2")
+    hand_in(course, "bob", b"")
+    hand_in(course, "cleo", "score 5")
+    shutil.copy(hand_in(course, "dan", "score 2"), course.root / "submitted/dan/hw/hw-Copy1.ipynb")
+    _, said = run(course)
+    listed = {one.student: one.reasons() for one in read_class(course, HW) if one.reasons()}
+    assert count(said, "need a person") == len(listed) == 3
+    for student in listed:
+        assert f"  {student}: " in said
+    assert "dan: copies of the notebook lie beside it" in said
+    assert "cleo: the result of `test` is not a score" in said
+
+
+def test_the_report_knows_which_marks_another_version_gave(course, here):
+    hand_in(course, "ann", "score 2")
+    hand_in(course, "bob", "score 2")
+    run(course)
+
+    def versions():
+        return {one.student: one.run.graded_by for one in read_class(course, HW)}
+
+    before = versions()
+    assert before["ann"] == before["bob"] != ""
+    run(course, "--students=bob", "--cell-seconds=5", "--regrade")
+    assert versions()["ann"] == before["ann"]
+    assert versions()["bob"] != before["bob"]
+    run(course, "--regrade")
+    assert versions() == before
+
+
+@pytest.fixture
+def class_of_forty(course, here):
+    for number in range(40):
+        hand_in(course, f"s{number:02}", "score 1")
+    assert run(course)[0] == 0
+    return course
+
+
+def settings(course, line):
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f"{line}\n")
+
+
+def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_forty):
+    before = everything(class_of_forty.root)
+    settings(class_of_forty, "c.Application.log_level = 10")
+    settings(class_of_forty, "c.LateSubmissionPlugin.penalty_method = 'zero'")
+    settings(class_of_forty, "c.FileNameCollectorPlugin.named_regexp = r'(?P<student_id>.*)'")
+    status, said = run(class_of_forty)
+    assert (status, count(said, "graded"), count(said, "recorded before")) == (0, 0, 40)
+    assert everything(class_of_forty.root) == before
+
+
+def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty):
+    course, first = class_of_forty, seed(class_of_forty, "s00")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("test()", "test(1)"))
+    enter(course)
+    settings(course, "c.Execute.timeout = 99")
+    hand_in(course, "s01", "score 2")
+    hand_in(course, "ann", "score 2")
+    before = everything(course.root)
+    why = (
+        "^39 recorded grades of hw would be redone, because of a change in the lab in source/ and "
+        "in nbgrader's settings for running notebooks. Nothing was graded. Add `--regrade` to redo "
+        "them with the same cases, or `--only-new`"
+    )
+    with pytest.raises(UserError, match=why):
+        run(course)
+    with pytest.raises(UserError, match=r"^2 recorded grades of hw \(s00, s02\) would be redone"):
+        run(course, "--students", "s0[0-2]", "ann")
+    assert everything(course.root) == before
+    status, said = run(course, "--only-new")
+    assert (status, count(said, "graded"), count(said, "recorded before")) == (0, 2, 39)
+    assert first not in (seed(course, "s01"), seed(course, "ann"))
+    status, said = run(course, "--regrade")
+    assert (status, count(said, "graded")) == (0, 41)
+    assert {seed(course, f"s{number:02}") for number in range(2, 40)} == {first}
+    assert count(run(course)[1], "recorded before") == 41
+
+
+def test_no_way_on_is_offered_that_the_labs_checks_would_refuse(course, here):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    nb = source()
+    hidden = 'verify("grid_size", grid_size)'
+    nb.cells[1].source = f"### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
+    write(nb, course.root / "source" / HW / f"{HW}.ipynb")
+    enter(course)
+    for words in ((), ("--regrade",)):
+        with pytest.raises(UserError, match="^the check 'grid_size' gives 3 points, and its cell"):
+            run(course, *words)
+
+
+def test_another_policy_for_lateness_counts_without_running_code_and_that_is_said(course, here):
+    for student, day in (("early", 1), ("late", 3)):
+        path = hand_in(course, student, "score 2")
+        path.with_name("timestamp.txt").write_text(f"2026-01-0{day} 10:00 UTC")
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(HW, duedate=datetime(2026, 1, 2))
+    run(course)
+
+    def penalties():
+        with Gradebook(course.directory.db_url) as gradebook:
+            found = gradebook.assignment_submissions(HW)
+            return {one.student.id: one.notebooks[0].late_submission_penalty for one in found}
+
+    assert penalties() == {"early": None, "late": None}
+    for line, penalty in (
+        ("c.LateSubmissionPlugin.penalty_method = 'zero'", 2.0),
+        ("c.LateSubmissionPlugin.penalty_method = 'none'", None),
+    ):
+        settings(course, line)
+        said = run(course)[1]
+        assert count(said, "recorded before") == 2
+        assert "hw: the late penalty of 1 submission has changed" in said
+        assert penalties() == {"early": None, "late": penalty}
+        assert "late penalty" not in run(course)[1]
+
+
+def test_what_another_program_graded_is_not_redone_unasked(course, here):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.db.execute(text("DELETE FROM open_the_hood_graded"))
+        gradebook.db.commit()
+    with pytest.raises(UserError, match="change in the program that gave them"):
+        run(course)
+    assert count(run(course, "--only-new")[1], "recorded before") == 1
+    assert count(run(course, "--regrade")[1], "graded") == 1
+    assert count(run(course)[1], "recorded before") == 1
+
+
+def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(course, here):
+    hand_in(course, "ann", "score 1")
+    write(b"no notebook", course.root / "source" / "torn" / "torn.ipynb")
+    write(source(), course.root / "source" / "nobody" / "nobody.ipynb")
+    hand_in(course, "ann", "refuse", lab="odd")
+    refusing = source()
+    refusing.cells[0].source = refusing.cells[0].source.replace("score 2", "refuse")
+    write(refusing, course.root / "source" / "odd" / "odd.ipynb")
+    enter(course, ("odd",), "odd")
+    status, said = run(course, labs=("torn", "odd", HW, "nobody", "hw9"))
+    assert (status, count(said, "graded")) == (1, 1)
+    assert "odd is not graded: no sandbox here" in said
+    for why in (
+        "torn is not graded: the source torn.ipynb is not a notebook",
+        "nobody is not graded: no submission in",
+        "hw9 is not graded: there is no notebook in",
+    ):
+        assert -1 < said.find(why) < said.find("recorded before")
+    with pytest.raises(UserError, match="^hw9 is not graded: there is no notebook in"):
+        run(course, labs=("torn", "hw9"))
+
+
+def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(course, here):
+    hand_in(course, "ann", "score 1")
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.db.execute(text("UPDATE alembic_version SET version_num = '724cde206c17'"))
+        gradebook.db.execute(text("DROP TABLE course"))
+        gradebook.db.commit()
+    before = everything(course.root)
+    with pytest.raises(UserError, match="run `nbgrader db upgrade`"):
+        run(course)
+    assert everything(course.root) == before
+
+
+@pytest.mark.parametrize("content", [b"no database " * 99, b""])
+def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
+    path = course.root / "gradebook.db"
+    path.write_bytes(content)
+    hand_in(course, "ann", "score 1")
+    said = f"{path} {'is no gradebook: ' if content else 'has no grades yet: grade a lab first'}"
+    with pytest.raises(UserError, match=said):
+        read_class(course, HW)
+    if content:
+        with pytest.raises(UserError, match=said):
+            run(course)
+
+
+def test_a_reason_says_nothing_to_the_terminal():
+    console = Console(file=io.StringIO(), width=200)
+    outcome = RunSummary(HW)
+    outcome.people = {"ann": "\x1b[2J\x1b]0;title\x07 [red]no\nbody", "bob": "x" * 1000}
+    outcome.show(console)
+    said = console.file.getvalue()
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "[red]no body" in said
+    assert len(said) < 1000
+
+
+def test_everybody_who_needs_a_person_is_named():
+    console = Console(file=io.StringIO(), width=2000)
+    outcome = RunSummary(HW)
+    outcome.people = {f"s{k:02}": "not readable" if k else "crashed" for k in range(49, -1, -1)}
+    outcome.late = {"s7": 200_000.0}
+    outcome.show(console)
+    said = console.file.getvalue()
+    assert "  s00: crashed" in said
+    assert f"  {', '.join(f's{k:02}' for k in range(1, 50))}: not readable" in said
+    assert "s7 (2 days 7 h)" in said
+
+
+def test_ids_that_look_alike_are_told(course, here):
+    for student in ("anna", "\u0430nn\u0430", "bob", "bob ", "Anna"):
+        hand_in(course, student, "score 2")
+    status, said = run(course)
+    assert status == 0
+    assert count(said, "graded") == 5
+    said = " ".join(said.split())
+    assert "'anna', '\\u0430nn\\u0430' hand in under ids of their own" in said
+    assert "'bob', 'bob ' hand in under ids of their own" in said
+    assert "'Anna'" not in said
+
+
+def test_what_looks_alike():
+    alike = ("p\xe9p\xe9", "\u0440e\u0301\uff50\u200de\u0301")
+    others = ("rn", "m", "Ann", "ann", "x y", "xy", "\u0416", "\u4e00", "\u30fc", "o", "0")
+    assert look_alikes([*alike, *others]) == [list(alike)]
+
+
+def test_names_of_people_are_ids():
+    for name in (
+        "ann",
+        "7",
+        "_",
+        "o.brien@example.org",
+        "Zoë Müller",
+        "Zoe\u0308",
+        "李",
+        "a-b (2)",
+    ):
+        assert id_problem(name) == ""
+    for name in ("", ".", "..", "a/b", 'a"b', ".hidden", "-rf", "a\nb"):
+        assert id_problem(name)
+
+
+def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatch):
+    hand_in(course, "ann", "score 1")
+    run(course)
+    before = everything(course.root)
+    monkeypatch.setenv(MACHINE, "raise")
+    for words in (["--regrade"], ["--regrade"], []):
+        if not words:
+            hand_in(course, "ann", "score 2")
+        status, said = run(course, *words)
+        assert (status, count(said, "without a verdict")) == (1, 1)
+        assert "no kernel today; the earlier grade stays" in said
+        assert everything(course.root) == before
+    monkeypatch.delenv(MACHINE)
+    assert count(run(course)[1], "graded") == 1  # what has changed is tried again
+    assert marks(course.root, "ann", HW)["test"] == 2
+
+
+def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, monkeypatch):
+    hand_in(course, "ann", "score 1")
+    path = course.root / "source" / HW / f"{HW}.ipynb"
+    path.write_text(path.read_text().replace("test()", "other()"))
+
+    def refuses(root, lab, own):
+        raise UserError("RuntimeError: Cannot add or remove cells for notebook 'hw' because")
+
+    monkeypatch.setattr(command, "enter_lab", refuses)
+    with pytest.raises(UserError, match="nbgrader db assignment remove hw --force"):
+        run(course)
+
+
+def test_notebooks_where_no_submission_belongs_are_named(course, here):
+    hand_in(course, "ann", "score 2")
+    submitted = course.root / "submitted"
+    for place in ("loose.ipynb", "bob/hw.ipynb", "bob/HW/hw.ipynb", ".eve/hw/hw.ipynb"):
+        write(b"{}", submitted / place)
+    write(b"1", submitted / "ann" / "notes.txt")
+    write(b"{}", submitted / "ann" / ".ipynb_checkpoints" / "hw.ipynb")
+    write(b"{}", submitted / "ann" / HW / "scratch.ipynb")
+    (submitted / "zoe").mkdir()
+    (submitted / "zoe" / "link").symlink_to(submitted / "ann" / HW)
+    status, said = run(course)
+    assert status == 0
+    assert "  .eve/hw/hw.ipynb, bob/HW/hw.ipynb, bob/hw.ipynb, loose.ipynb" in said
+    assert "Not graded" not in run(course, "--students", "ann")[1]
+
+
+def test_what_only_the_grader_can_not_read_has_no_verdict_and_old_marks_stay(course, here):
+    path = hand_in(course, "ann", "score 1")
+    run(course)
+    write(answered("score 2"), path)
+    os.link(path, course.root / "backup")
+    path.parent.chmod(0o777)
+    status, said = run(course)
+    assert (status, count(said, "without a verdict")) == (1, 1)
+    assert f"ann: `{HW}.ipynb` is a hard link" in said
+    assert marks(course.root, "ann", HW)["test"] == 1
+    path.parent.chmod(0o755)  # now only we can have made the link
+    assert run(course)[0] == 0
+    assert marks(course.root, "ann", HW)["test"] == 2
+
+
+def test_a_learner_has_one_id_however_a_system_writes_it(course, here):
+    known = "Andre\u0301"  # as somebody entered it
+    with Gradebook(course.directory.db_url) as gradebook:
+        gradebook.add_student(known)
+    for name in (known, "Jose\u0301", "Zoe\u0308", "Zo\xeb"):
+        hand_in(course, name, "score 2")
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 2, 1)
+    assert "Zo\xeb: 'submitted/Zoe\\u0308/hw' and 'submitted/Zo\\xeb/hw'" in said
+    assert set(rows(course.root, HW)) == {known, "Jos\xe9"}
+    assert count(run(course)[1], "recorded before") == 2
+
+
+def test_what_lies_beside_the_labs_notebooks_is_left_out_and_nobody_lacks_it(tmp_path, here):
+    course = make_small(tmp_path / "course")
+    folder = course.root / "source" / HW
+    write(new_notebook(cells=[new_code_cell("1 + 1")]), folder / "Untitled.ipynb")
+    enter(course, (HW, "Untitled"))  # as nbgrader does
+    hand_in(course, "ann", "score 2")
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "need a person")) == (0, 1, 0)
+    assert f"{folder / 'Untitled.ipynb'} is left out, and stays where it is: it has no cell" in said
+    assert (folder / "Untitled.ipynb").exists()
+    assert Results(course, HW).notebooks == (HW,)
+    [graded_one] = Results(course, HW).read()
+    assert graded_one.run.problem == ""
+
+
+def test_a_copy_of_the_lab_that_learners_do_not_have_is_left_out(course, here):
+    folder = course.root / "source" / HW
+    shutil.copy(folder / f"{HW}.ipynb", folder / f"{HW}-Copy1.ipynb")
+    write(source(), course.root / "release" / HW / f"{HW}.ipynb")
+    hand_in(course, "ann", "score 2")
+    (course.root / "gradebook.db").unlink()  # so it is entered anew, by nbgrader itself
+    status, said = run(course)
+    assert (status, count(said, "graded"), count(said, "need a person")) == (0, 1, 0)
+    assert f"{HW}-Copy1.ipynb is left out" in said
+    assert "If it belongs to the lab, generate the lab again" in said
+    assert Results(course, HW).notebooks == (HW,)
+
+
+def test_two_notebooks_that_were_both_renamed_are_both_graded(tmp_path, here):
+    course = make_small(tmp_path / "course", ("p1", "p2"))
+    for name in ("p1 (1).ipynb", "P2.ipynb"):
+        write(answered("score 2"), course.root / "submitted" / "ann" / HW / name)
+    assert run(course)[0] == 0
+    for name in ("p1", "p2"):
+        assert rows(course.root, HW)["ann"][f"{name}/test"][0] == 2
+        assert "was taken for the notebook" in graded(course.root, "ann", HW, name).cells[0].source

@@ -1,0 +1,168 @@
+"""What learners are told of a class, in the archive and on the start page: rules, and no names."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from hood import UserError
+from hood.authoring.bundle import START_PAGE, learner_files, left_out
+from hood.classroom.rules.for_learners import told_to_learners
+from hood.classroom.rules.reading import FILE, read_course_file
+from hood.phase_paths import ROOT, choose
+from tests.hood.classroom.rules.book import make_book
+from utils.notebook import course
+from utils.notebook.audience import BUILD
+
+RULES = """
+course: {title: Inside PyTorch, time_zone: Europe/Madrid}
+late: {per_day: 10%, last_day: 6, free_days: 3}
+labs:
+  "01": {due: 2026-10-02, grace: 30 min, drop: [first], points: {second: 3}, bonus: [third]}
+  02: {release: 2026-10-05 09:00, due: 2026-10-16 18:00, late: {}}
+  03: {release: 2026-10-19}
+extensions: [{who: s07, lab: "01", due: 2026-10-06, why: unwell}]
+"""
+
+
+def told(tmp_path):
+    root = make_book(tmp_path / "course").root
+    (root / FILE).write_text(RULES)
+    return told_to_learners(root, read_course_file(root))
+
+
+def test_the_data_says_dates_and_what_counts_and_names_nobody(tmp_path):
+    data = told(tmp_path)
+    found = json.loads(data)
+    assert found["about"] == [
+        "Inside PyTorch.",
+        "Times are those of Europe/Madrid.",
+        "Late: each day begun takes 10 % of what was earned; after 6 days nothing counts.",
+        "Of several hand-ins the one that is worth most after lateness counts.",
+        "In the whole term 3 days of lateness are free, where they save most points.",
+    ]
+    assert found["labs"]["01_one"] == {
+        "released": "",
+        "due": "2 October 2026, 23:59, with 30 min of grace",
+        "rules": [
+            "Left out of what counts (4 points in the lab): `first`.",
+            "`second` counts 3 points in place of 6.",
+            "A bonus, which adds points and is no part of the maximum: `third`.",
+            "8 points in all, of 20 in the lab.",
+        ],
+    }
+    assert found["labs"]["02_two"] == {
+        "released": "5 October 2026, 09:00",
+        "due": "16 October 2026, 18:00",
+        "rules": ["Coming late costs nothing."],
+    }
+    assert found["labs"]["03_three"] == {"released": "19 October 2026", "due": "", "rules": []}
+    assert not any(word in data for word in (b"s07", b"unwell", b'"6 October'))
+
+
+def test_how_the_total_is_made_is_told_too(tmp_path):
+    root = make_book(tmp_path / "course").root
+    (root / FILE).write_text(RULES + "left: [s08]\ntotal: {weights: {01: 1, 02: 1, 03: 2}}\n")
+    data = told_to_learners(root, read_course_file(root))
+    about = json.loads(data)["about"]
+    weights = "Each lab has a weight: 01_one 25 %, 02_two 25 %, 03_three 50 %. "
+    assert any(weights in said for said in about)
+    assert "A lab that is not handed in counts 0 after its due date." in about
+    assert b"s08" not in data
+
+
+@pytest.fixture
+def learner(tmp_path):
+    """A learner's folder with lab 01, in a class that has 02, later, and no other."""
+    for name in ("release/01_tensors/01_tensors.ipynb", "notebooks/01_tensors.ipynb"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("{}")
+    labs = {
+        "01_tensors": {"released": "", "due": "2 October <2026>", "rules": ["`a` is <b>.", "So."]},
+        "02_autograd": {"released": "5 October 2026", "due": "16 October 2026", "rules": []},
+        "03_module": {"released": "", "due": "", "rules": []},
+    }
+    said = {"about": ["A & B.", "Times are those of UTC."], "labs": labs}
+    (tmp_path / course.CLASS).write_text(json.dumps(said))
+    return tmp_path
+
+
+def test_the_start_page_says_what_is_out_what_comes_and_what_counts(learner, monkeypatch):
+    page, text = course.contents_html(learner), course.contents_text(learner).splitlines()
+    assert text[1].endswith("01_tensors.ipynb): lab due 2 October <2026>")
+    assert text[2].endswith(": lab comes on 5 October 2026, in a new copy of the course")
+    assert text[3].endswith(": lab not in this copy of the course")
+    assert text[4].endswith(": lab not in this class")
+    assert text[-2:] == ["A & B. Times are those of UTC.", "Lab 01. `a` is <b>. So."]
+    assert "due 2 October &lt;2026&gt;</td>" in page
+    assert page.endswith(
+        "</table><p>A &amp; B. Times are those of UTC.</p>"
+        "<p>Lab 01. <code>a</code> is &lt;b&gt;. So.</p>"
+    )
+    assert page.count("<th ") == 6
+    assert page.count("<td ") == 6 * len(course.PHASES)
+    monkeypatch.setenv(BUILD, "1")  # what is built is the same in every class
+    assert "October" not in course.contents_html(learner)
+
+
+@pytest.mark.parametrize("said", ["{", "[]", '{"about": []}', '{"about": [], "labs": {"01": 3}}'])
+def test_data_that_is_damaged_is_said(learner, said):
+    (learner / course.CLASS).write_text(said)
+    with pytest.raises(ValueError, match=r"class\.json can't be read: unpack"):
+        course.contents_text(learner)
+
+
+def test_without_a_class_nothing_is_said_of_one(learner):
+    (learner / course.CLASS).unlink()
+    assert course.class_rules(learner) is None
+    assert "Lab</th>" not in course.contents_html(learner)
+
+
+@pytest.fixture
+def course_of_three(tmp_path):
+    """This project's own texts and notebooks, with the rules of a class."""
+    for name in ("phases", "source", "release", "notebooks", "lock", "utils", "hood"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for name in ("pyproject.toml", "environment.yml", "LICENSE"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / FILE).write_text(
+        "labs: {01: {due: 2026-10-02}, 02: {release: 2026-10-05, drop: [scalar_adjoints]}}"
+    )
+    return tmp_path
+
+
+@pytest.mark.slow(5)
+def test_the_archive_has_what_is_out(course_of_three):
+    root = course_of_three
+    before, after = (datetime(2026, 10, day, 12, tzinfo=UTC) for day in (4, 5))
+    files = learner_files(root, with_checks=True, now=before)
+    labs = [name for name in files if name.startswith("release/")]
+    assert labs == ["release/01_tensors/01_tensors.ipynb"]
+    assert not any(name.startswith("phases/02_autograd/") for name in files)
+    assert "notebooks/02_autograd.ipynb" in files  # lessons are for everybody
+    assert FILE not in files
+    shown = json.dumps(json.loads(files[START_PAGE]))
+    assert "comes on 5 October 2026, in a new copy" in shown
+    assert "due 2 October 2026, 23:59" in shown
+    assert shown.count("lab</a>") == 1
+    assert "and when they are due. To bring" in files["README.md"].decode()
+    later = learner_files(root, now=after)
+    assert "release/02_autograd/02_autograd.ipynb" in later
+    assert "comes on" not in json.dumps(json.loads(later[START_PAGE]))
+    why = left_out(root, choose(root, ["01", "02", "05"]), before)
+    assert why == {
+        "02_autograd": f"{FILE} says that 02_autograd goes out on 5 October 2026",
+        "05_custom_op": f"05_custom_op is no lab of this class: `labs` in {FILE} has 01_tensors, "
+        "02_autograd. Name it there to release it",
+    }
+    (root / FILE).write_text("labs: {01: {du: 2026-10-02}}")
+    with pytest.raises(UserError, match=r"course\.yml:1: labs\.01_tensors\.du: no such key"):
+        learner_files(root)
+
+
+@pytest.mark.slow(5)
+def test_without_a_class_the_start_page_is_the_built_one():
+    assert learner_files(ROOT)[START_PAGE] == (ROOT / START_PAGE).read_bytes()
+    assert "when they are due" not in learner_files(ROOT)["README.md"].decode()
+    only = json.dumps(json.loads(learner_files(ROOT, ["01"])[START_PAGE]))
+    assert only.count("lab</a>") == 1

@@ -1,0 +1,173 @@
+"""Which of several hand-ins may count, and what is said of them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hood.classroom.rules.counting import Lateness
+from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.standing import Came, Known, by_weight, may_count, so_far, told, would_be
+
+DUE = datetime(2026, 9, 25, 18, tzinfo=UTC)
+FIRST, LATER = datetime(2026, 9, 25, 18, 2), datetime(2026, 10, 17, 9, 30)
+
+
+def rules(rule="best", due="2026-09-25 18:00", **late):
+    late = late or {"per_day": "10%", "last_day": 7}
+    lab = {"due": due, "grace": "1 h"} if due else {}
+    return CourseFile.model_validate({"late": late, "hand_ins": rule, "labs": {"lab": lab}})
+
+
+def came(*days):
+    """Hand-ins that came so many days after the due date; None for an unknown time."""
+    return [
+        Came(f"{number:03}", None if day is None else DUE + timedelta(days=day))
+        for number, day in enumerate(days)
+    ]
+
+
+def chosen(file, *days):
+    return [int(one.name) for one in may_count(file, "lab", "ana", came(*days), {})]
+
+
+@pytest.mark.parametrize(
+    ("file", "days", "expected"),
+    [
+        (None, (-1, 3), [1]),
+        (rules(due=""), (-1, 3), [1]),
+        (rules("last"), (-1, 3), [1]),
+        (rules("last in time"), (-2, -1, 3), [1]),
+        (rules("last in time"), (0.04, 3), [0]),  # within the grace
+        (rules("last in time"), (0.05, 3), [1]),
+        (rules("last in time"), (2, 3), [1]),
+        (rules(), (-1, 22), [0]),
+        (rules(), (-2, -1, 22), [1]),
+        (rules(), (-1, 1, 2, 22), [2, 1, 0]),
+        (rules(), (-1, 1.2, 1.9), [2, 0]),
+        (rules(), (9, 22), [1]),
+        (rules(), (-1, None), [1]),  # an unknown time is taken for one in time
+        (rules(), (2, None, 3), [2, 1, 0]),
+        (rules(per_day="0%"), (-1, 3), [1]),  # lateness costs nothing
+        (rules(per_day="10%", floor="80%"), (-1, 1, 2, 3, 4), [4, 1, 0]),
+        (rules(per_day="10%", free_days=2), (-1, 1, 2), [2, 1, 0]),
+        (rules(per_day="1%"), (-2, -1, *range(1, 31)), [*range(31, 22, -1), 1]),
+    ],
+)
+def test_which_may_count(file, days, expected):
+    assert chosen(file, *days) == expected
+
+
+def test_what_may_count_is_kept_longest():
+    found = by_weight(rules(), "lab", "ana", came(-3, -2, -1, 1, 2, 22, 23, 23.5))
+    assert [int(one.name) for one in found] == [7, 2, 3, 4, 6, 5, 1, 0]
+    assert [int(one.name) for one in by_weight(None, "lab", "ana", came(1, 2))] == [1, 0]
+
+
+def known(at, days=0, kept=1.0, *, stands=False, counts=None, free=0, seen=True):
+    return Known(at, Lateness(days, free, kept), stands, counts, seen)
+
+
+IN_TIME = "the one of 25 September 2026, 18:02"
+LATE = "the one of 17 October 2026, 09:30"
+
+
+@pytest.mark.parametrize(
+    ("found", "rule", "sentence"),
+    [
+        ([known(FIRST, stands=True)], "best", ""),
+        (
+            [known(FIRST, stands=True), known(LATER, 22, 0.0)],
+            "best",
+            f"You handed in twice: {IN_TIME}, counts; {LATE} came 22 days late and would have "
+            "counted 0.",
+        ),
+        (
+            [known(FIRST, counts=12.5), known(LATER, 2, 0.8, stands=True)],
+            "best",
+            f"You handed in twice: {LATE}, counts; {IN_TIME} would have counted 12.5.",
+        ),
+        (
+            [known(FIRST), known(LATER, stands=True)],
+            "best",
+            f"You handed in twice: {LATE}, counts; {IN_TIME} was replaced by it.",
+        ),
+        (
+            [known(FIRST, stands=True), known(LATER, 2, 0.8)],
+            "last in time",
+            f"You handed in twice: {IN_TIME}, counts; {LATE} came 2 days late and does not count: "
+            "the last one in time does.",
+        ),
+        (
+            [known(FIRST), known(LATER, 22, 0.0, stands=True)],
+            "last",
+            f"You handed in twice: {LATE}, counts; in this class the last one does.",
+        ),
+        (
+            [known(FIRST, stands=True), known(LATER, 2, 0.8, seen=False)],
+            "best",
+            f"You handed in twice: {IN_TIME}, counts; {LATE} is not graded yet.",
+        ),
+        (
+            [known(None), known(LATER, 2, 0.8, stands=True, free=0)],
+            "best",
+            f"You handed in twice: {LATE}, counts; the one of an unknown time was replaced by a "
+            "later one.",
+        ),
+    ],
+)
+def test_what_is_said_once_it_is_graded(found, rule, sentence):
+    assert told(found, HandInRule(rule)) == sentence
+    assert told(found, HandInRule(rule), you=False) == sentence.replace("You handed", "Handed")
+
+
+def test_of_many_the_last_ones_are_named():
+    found = [known(FIRST + timedelta(hours=k)) for k in range(8)]
+    said = told([*found, known(LATER, stands=True)], HandInRule.BEST)
+    assert said.startswith(f"You handed in 9 times: {LATE}, counts; the one of 25 September")
+    assert said.count("was replaced by it") == 4
+    assert said.endswith("; 4 others do not count.")
+
+
+@pytest.mark.parametrize(
+    ("file", "days", "sentence"),
+    [
+        (None, (-1, 3), ""),
+        (
+            rules("last"),
+            (-1, 3),
+            "You handed in twice: the one of 28 September 2026, 18:00, counts.",
+        ),
+        (rules(), (-1, 22), "You handed in twice: the one of 24 September 2026, 18:00, counts."),
+        (
+            rules(),
+            (-1, 1),
+            "You handed in twice: the one of 24 September 2026, 18:00 or the one of 26 September "
+            "2026, 18:00 counts: grading shows which is worth more.",
+        ),
+    ],
+)
+def test_what_is_said_before_it_is_graded(file, days, sentence):
+    assert so_far(file, "lab", "ana", came(*days)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "now", "sentence"),
+    [
+        (None, -1, 3, "This one takes its place."),
+        (rules(), -2, -1, "This one comes in time, and takes its place."),
+        (rules(), -1, 22, "This one comes 22 days late, and counts nothing any more: the earlier "
+         "one stays."),
+        (rules(), -1, 2, "This one comes 2 days late, so 80 % of what it earns counts: the one "
+         "that counts more will count."),
+        (rules(), 1.5, 2, "This one comes 2 days late, and takes its place."),
+        (rules("last in time"), -1, 2, "This one comes 2 days late: the last one in time counts."),
+        (rules("last in time"), 1, 2, "This one comes 2 days late: the last one counts."),
+        (rules("last"), -1, 22, "This one comes 22 days late, so nothing of it counts, and takes "
+         "its place: in this class the last one counts."),
+        (rules("last"), -1, 2, "This one comes 2 days late, so 80 % of what it earns counts, and "
+         "takes its place: in this class the last one counts."),
+    ],
+)  # fmt: skip
+def test_what_one_more_would_mean(file, before, now, sentence):
+    times = [DUE + timedelta(days=day) for day in (before, now)]
+    assert would_be(file, "lab", "ana", *times) == sentence

@@ -1,0 +1,209 @@
+"""Grading one job: every outcome becomes a result."""
+
+import gc
+import json
+import pickle
+import secrets
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from hood.classroom.recording.gradebook import Graded, GradedNotebook, ReasonKind
+from hood.grader.batch import grading as module
+from hood.grader.batch import version as versions
+from hood.grader.batch.grading import grade
+from hood.grader.batch.job import Job, LabFiles, Submission
+from hood.grader.run_record import RunRecord
+from tests.hood.classroom.recording.small import hand_in, job_of, make_small
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    course = make_small(tmp_path_factory.mktemp("small"))
+    for name, answer in [
+        ("right", "score 2"),
+        ("partly", "score 0.5"),
+        ("too-much", "score 5"),
+        ("broken", "raise"),
+        ("full", "full"),
+        ("empty", b""),
+    ]:
+        hand_in(course, name, answer, why="because")
+    hand_in(course, "mute", "score 1")
+    return course
+
+
+def scores(result):
+    return {name: score for nb in result.notebooks for name, score in nb.scores.items()}
+
+
+def test_marks_are_nbgraders(course):
+    assert scores(grade(job_of(course, "right"))) == {"test": 2.0, "why": None}
+    assert scores(grade(job_of(course, "partly"))) == {"test": 0.5, "why": None}
+    assert scores(grade(job_of(course, "mute"))) == {"test": 1.0, "why": 0.0}
+    assert grade(job_of(course, "mute")).notebooks[0].unanswered == {"answer": False, "why": True}
+
+
+def test_a_job_and_its_result_are_plain_data(course):
+    job = job_of(course, "right")
+    result = grade(pickle.loads(pickle.dumps(job)))
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_a_mark_above_the_maximum_is_left_to_a_person(course):
+    result = grade(job_of(course, "too-much"))
+    assert scores(result)["test"] is None
+    run = RunRecord.of(json.loads(result.notebooks[0].data)["metadata"])
+    found = Graded("s", "s", {}, {}, run=GradedNotebook(notes=run.notes))
+    [reason] = found.reasons()
+    assert reason.kind is ReasonKind.UNGRADED
+    assert "`test` is not a score" in reason.text
+    assert not result.retryable
+
+
+@pytest.mark.parametrize(("who", "why"), [("broken", "no kernel today"), ("full", "No space")])
+def test_what_the_grader_could_not_do_may_be_tried_again(course, who, why):
+    result = grade(job_of(course, who))
+    assert result.retryable
+    assert why in result.problem
+    assert scores(result) == {"test": None, "why": None}
+    assert b"could not be graded" in result.notebooks[0].data
+
+
+def test_what_breaks_on_a_learners_outputs_is_not_tried_again(course, monkeypatch):
+    monkeypatch.setattr(module, "_scores", lambda nb: 1 / 0)
+    result = grade(job_of(course, "right"))
+    assert not result.retryable
+    assert "ZeroDivisionError" in result.problem
+    assert scores(result) == {"test": None, "why": None}
+
+
+def test_what_cannot_be_read_has_no_mark_and_says_so(course):
+    result = grade(job_of(course, "empty"))
+    assert scores(result) == {"test": None, "why": None}
+    assert not result.problem
+    assert b"The file is empty" in result.notebooks[0].data
+
+
+def test_another_version_of_the_grader_does_not_grade(course):
+    job = job_of(course, "right")
+    result = grade(replace(job, lab=replace(job.lab, version="another")))
+    assert result.retryable
+    assert "another version" in result.problem
+
+
+@pytest.mark.parametrize(
+    ("sender", "who"), [(True, "this worker"), (False, "the machine that sent the submission")]
+)
+def test_a_worker_that_compiles_what_the_sender_cannot_or_the_other_way_does_not_grade(
+    course, monkeypatch, sender, who
+):
+    monkeypatch.setattr(module, "can_compile", lambda notebooks: not sender)
+    job = job_of(course, "right")
+    result = grade(replace(job, lab=replace(job.lab, can_compile=sender)))
+    assert result.retryable
+    assert result.problem.startswith(f"{who} lacks a C++ compiler or Python.h")
+
+
+def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp_path, monkeypatch):
+    def write(path):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(secrets.token_bytes(8))
+        return versions.version("01_rows")
+
+    monkeypatch.setattr(versions, "ROOT", tmp_path)
+    for name in versions.DECIDING:
+        path = tmp_path / "hood" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch() if path.suffix else path.mkdir()
+    first = write("hood/judge/checks/guess.py")
+    decides = (
+        "hood/judge/judge.py",
+        "utils/minigpt/data/weights.safetensors",
+        "utils/drivers/written/head.txt",
+        "benchmarks/records/h200/minigpt.json",
+        "phases/01_rows/checks.py",
+    )
+    others = (
+        "hood/authoring/lint.py",
+        "hood/classroom/collecting/zip_collect.py",
+        "utils/views/strip.py",
+        "utils/__pycache__/guess.pyc",
+        "utils/.cache/guess",
+        "benchmarks/gpu.py",
+        "benchmarks/records/h200/softmax.json",
+        "phases/02_columns/checks.py",
+    )
+    seen = [first, *(write(path) for path in decides)]
+    assert len(set(seen)) == len(seen)
+    assert {write(path) for path in others} == {seen[-1]}
+
+
+def test_what_the_version_leaves_out_is_no_part_of_grading():
+    code = "import sys, hood.grader.batch.worker, hood.grader.batch.grading\n"
+    code += "import hood.grader.execution.examiner\n"
+    code += "import hood.grader.cleaning.sanitize, hood.judge.examples.example\n"
+    code += "print(*(name[5:] for name in sys.modules if name.startswith('hood.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {f"{name.replace('.', '/')}.py" for name in done.stdout.split()}
+    assert "judge/judge.py" in loaded
+    assert not loaded & set(versions.OTHERS)
+    aside = {
+        path.relative_to(versions.ROOT / "hood").as_posix()
+        for folder in ("grader/cleaning", "grader/execution", "grader/submission")
+        for path in (versions.ROOT / "hood" / folder).glob("[!_]*.py")
+    } - loaded
+    assert aside <= set(versions.OTHERS)
+    for name in versions.OTHERS:
+        assert (versions.ROOT / "hood" / name).exists()
+
+
+def test_a_seed_that_is_given_is_used_and_without_one_each_run_draws_its_own(course):
+    given = grade(job_of(course, "right", seeds={"hw": "ab12"}))
+    assert given.notebooks[0].seed == "ab12"
+    drawn = {grade(job_of(course, "right")).notebooks[0].seed for _ in range(2)}
+    assert len(drawn) == 2
+
+
+def test_a_run_without_sandbox_is_noted_with_the_grade(course):
+    assert b'"sandbox": false' in grade(job_of(course, "right", sandbox=False)).notebooks[0].data
+    assert b'"sandbox": true' in grade(job_of(course, "right")).notebooks[0].data
+
+
+def beside(given, theirs, kept=()):
+    lab = LabFiles("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
+    job = Job(lab, "s", Submission({}, dict.fromkeys(theirs, b"own")), id="")
+    return {name: data.decode() for name, data in job.beside().items()}
+
+
+def test_the_labs_files_replace_the_learners():
+    assert beside(["a.csv"], ["a.csv", "b.csv"]) == {"a.csv": "lab", "b.csv": "own"}
+    assert beside(["a.csv"], ["a.csv"], kept=("a.csv",)) == {"a.csv": "own"}
+    assert beside(["a.csv"], [], kept=("a.csv",)) == {"a.csv": "lab"}
+
+
+def test_a_file_in_the_place_of_a_folder_gives_way():
+    assert beside(["data/a.csv"], ["data"]) == {"data/a.csv": "lab"}
+    assert beside(["data"], ["data/a.csv"]) == {"data": "lab"}
+
+
+def test_what_judges_is_imported_before_a_submission_is_bounded_and_only_where_it_is_needed(
+    course, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "hood.grader.execution.examiner", None)
+    job = job_of(course, "right")
+    module.prepare(job)
+    judged = replace(job, lab=replace(job.lab, notebooks={"hw": b'verify("twice", twice)'}))
+    with pytest.raises(ImportError):
+        module.prepare(judged)
+
+
+def test_garbage_of_earlier_submissions_is_collected(course):
+    job = job_of(course, "right")
+    judged = replace(job, lab=replace(job.lab, notebooks={"hw": b'verify("twice", twice)'}))
+    module.prepare(judged)
+    before = gc.get_freeze_count()
+    module.prepare(judged)
+    assert gc.get_freeze_count() == before

@@ -1,0 +1,498 @@
+"""Running a notebook in a sandbox: what a cell costs is its own points."""
+
+import os
+import signal
+from dataclasses import dataclass
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.utils import determine_grade
+
+from hood.grader.execution.examiner import read_call
+from hood.grader.execution.execute import Execute, TurnIsOver
+from hood.grader.execution.graded_cell import read_verdicts
+from hood.grader.sandbox import CannotSandbox, Limits, SandboxedKernel, ZygoteDied
+from hood.judge.checks.exercise import Check, case
+from hood.phase_paths import ROOT, PhasePaths
+from hood.verdict import VERDICT_MIME, Cause, Verdict
+from tests.hood.grader.execution.test_graded_cell import graded_cell
+from tests.hood.grader.sandbox.inmate import descendants
+
+pytestmark = pytest.mark.slow(20)
+
+HIDDEN = '### BEGIN HIDDEN TESTS\nverify("twice", twice)\n### END HIDDEN TESTS'
+RIGHT = "def twice(x): return x + x"
+UNSAFE = {"unsafe_no_sandbox": True}
+
+TWICE = Check("twice", parts={"numbers": 2}, reads="A section")
+TWICE.reference(lambda x: 2 * x)
+TWICE.cases(lambda draw: [case("numbers", draw.integer(1, 10**9)) for _ in range(3)])
+TWICE.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
+
+
+@dataclass(frozen=True)
+class QuickLimits(Limits):
+    """Limits with a short time between interrupt and kill."""
+
+    grace: int = 1
+
+
+@pytest.fixture(autouse=True)
+def catalogue(monkeypatch):
+    """The check that these notebooks call, and a short grace."""
+    monkeypatch.setattr("hood.grader.execution.execute.Limits", QuickLimits)
+    found = {"twice": (PhasePaths(ROOT, "99_tiny"), TWICE)}
+    monkeypatch.setattr("hood.grader.execution.examiner.find_check", found.__getitem__)
+
+
+def run(*sources, seconds=600, folder=None, settings=None, execute=Execute, **metadata):
+    """Outputs of cells; a source with a hidden region becomes a graded cell."""
+    cells = [
+        s if not isinstance(s, str) else graded_cell(s) if "HIDDEN" in s else new_code_cell(s)
+        for s in sources
+    ]
+    nb = new_notebook(cells=cells)
+    nb.metadata["open_the_hood"] = {"cell_seconds": seconds, **metadata}
+    resources = {"metadata": {"path": str(folder) if folder else None}}
+    nb, _ = execute(**(settings or {})).preprocess(nb, resources)
+    return nb
+
+
+def grades(nb):
+    return [determine_grade(c)[0] for c in nb.cells if "nbgrader" in c.metadata]
+
+
+def test_errors_warnings_and_the_sandbox_itself(tmp_path):
+    """One kernel for everything that leaves it alive."""
+    (tmp_path / "data.txt").write_text("beside the notebook")
+    nb = run(
+        "import os, sys, warnings",
+        "def twice(x): warnings.warn('x'); print('INPUT', x, file=sys.stderr); return 2 * x",
+        f"warnings.warn('visible')\n{HIDDEN}",
+        f"1 / 0\n{HIDDEN}",
+        f"sys.exit(3)\n{HIDDEN}",
+        f"5.5\n{HIDDEN}",
+        "this does not parse",
+        "print(open('data.txt').read(), [k for k in os.environ if 'SEED' in k], os.getuid() == 0)",
+        "def twice(x): return x * x",
+        HIDDEN,
+        "del twice",
+        HIDDEN,
+        "import warnings\n### BEGIN HIDDEN TESTS\nwarnings.warn('x')\n### END HIDDEN TESTS",
+        "print('still here')\n### BEGIN HIDDEN TESTS\nassert False\n### END HIDDEN TESTS",
+        folder=tmp_path,
+        seed="ab12",
+    )
+    assert grades(nb) == [2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 2.0, 0.0]
+    assert "ZeroDivisionError" in str(nb.cells[3].outputs)
+    assert "INPUT" not in str(nb.cells[2:])
+    assert nb.cells[7].outputs[0].text == "beside the notebook [] False\n"
+    assert nb.metadata.open_the_hood.seed == "ab12"
+    assert nb.metadata.open_the_hood.sandbox is True
+    squared = nb.cells[9].outputs[0].data[VERDICT_MIME]
+    assert squared["explanations"] == {"squared": "it was squared."}
+    assert squared["claims"] == ["that the inputs were left as they were"]
+    assert "NameError" in str(nb.cells[11].outputs) or "not defined" in str(nb.cells[11].outputs)
+
+
+def test_an_endless_loop_costs_its_own_cell():
+    nb = run("while True: pass", RIGHT, HIDDEN, seconds=1)
+    assert grades(nb) == [2.0]
+    assert "stopped after 1 s" in str(nb.cells[0].outputs)
+
+
+def own(source):
+    return new_code_cell(source, metadata={"open_the_hood": {"by": "learner"}})
+
+
+def test_what_a_learner_tries_costs_no_answer_its_time():
+    """It takes all that its own cells have; what an answer needs of these runs all the same."""
+    cells = ["while True: pass", "def add(x): return x + x", "late = 1"]
+    answer = "def twice(x): return add(x)"  # in a cell that has lost its mark
+    nb = run(*map(own, [*cells, answer]), HIDDEN, seconds=4, limits={"total_seconds": 4})
+    assert grades(nb) == [2.0]
+    assert "stopped after 4 s" in str(nb.cells[0].outputs)
+    assert nb.cells[1].execution_count == 2
+    assert "was up before, and no exercise needs this cell" in str(nb.cells[2].outputs)
+    assert [note["kind"] for note in nb.metadata.open_the_hood.notes] == ["own time"]
+
+
+def test_a_notebook_takes_its_time_in_all_twice_at_most():
+    """Whatever cells it has, of its own and needed, and whatever they do."""
+
+    class Timed(Execute):
+        passed = 0.0
+
+        def _run_cell(self, cell, seconds=0):
+            super()._run_cell(cell, seconds)
+            if self.kernel.passed() < 1000:  # endless where it has ended
+                Timed.passed = self.kernel.passed()
+
+    needed = "try:\n    while True: pass\nfinally: twice = abs"
+    cells = [own(source) for source in ["while True: pass", needed] * 9]
+    nb = run(*cells, HIDDEN, seconds=1, limits={"total_seconds": 2}, execute=Timed)
+    assert "it ran longer than 2 s in all" in str(nb.cells[-1].outputs)
+    assert Timed.passed < 2 * 2 + 2 * QuickLimits.grace
+
+
+NEW_SYNTAX = "def twice(x): return f'{'a'}' and type X = int"
+
+
+def test_what_this_python_is_too_old_for_is_left_to_a_person():
+    """Whether the cell, a helper's cell or a call needs the newer one."""
+    imports = "def twice(x):\n    from itertools import soon\n    return soon(x)"
+    wrong = "def twice(x): return x"
+    nb = run(NEW_SYNTAX, HIDDEN, imports, HIDDEN, wrong, HIDDEN, RIGHT, HIDDEN, python="9.7.1")
+    found = [cell.outputs[-2].data[VERDICT_MIME] for cell in nb.cells[1::2]]
+    causes = [verdict["cause"] for verdict in found]
+    assert causes == ["newer_python", "newer_python", "none", "none"]
+    assert "written with Python 9.7" in found[0]["problem"]
+    assert "`itertools` lacks something that this answer needs (ImportError)" in found[1]["problem"]
+    assert [verdict["earned"] for verdict in found] == [0.0, 0.0, 0.0, 2.0]
+    nb = run(NEW_SYNTAX, HIDDEN, python="3.11.2")
+    verdict = read_verdicts(nb)["twice"]
+    assert verdict.cause == "undefined_name"
+    assert "a cell that would define it ended in SyntaxError, here with Python" in verdict.problem
+
+
+def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
+    nb = run(*["1 / 0"] * 1000, HIDDEN, limits={"total_seconds": 1})
+    said = [output.evalue for cell in nb.cells[:-1] for output in cell.outputs]
+    raised = said.count("division by zero")
+    assert 0 < raised < 1000
+    assert said[raised] == "the kernel died in this cell: it ran longer than 1 s in all"
+    assert set(said[raised + 1 :]) == {
+        "not run, because the kernel died in a cell above all exercises: "
+        "it ran longer than 1 s in all"
+    }
+    assert grades(nb) == [0.0]
+
+
+def test_a_function_that_never_returns_costs_its_own_exercise():
+    nb = run("def twice(x):\n    while True: pass", HIDDEN, RIGHT, HIDDEN, seconds=1)
+    assert grades(nb) == [0.0, 2.0]
+    said = "an endless loop, or too slow: the limit is 1 s for all calls of this exercise"
+    assert said in " ".join(str(nb.cells[1].outputs).split())
+
+
+def test_a_loop_that_heeds_nothing_costs_what_follows_and_says_so():
+    nb = run(
+        RIGHT,
+        HIDDEN,
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+        HIDDEN,
+        "print('ordinary')\n### BEGIN HIDDEN TESTS\nassert True\n### END HIDDEN TESTS",
+        seconds=1,
+    )
+    assert grades(nb) == [2.0, 0.0, 0.0]
+    assert "could not be interrupted" in str(nb.cells[3].outputs)
+
+
+@pytest.mark.parametrize("ends", ["exit()", "quit()", "exit", "import sys; sys.exit(1)"])
+def test_exit_ends_its_cell_and_costs_nothing_else(ends):
+    nb = run(RIGHT, ends, HIDDEN, f"{RIGHT}\n{ends}", HIDDEN)
+    assert grades(nb) == [2.0, 2.0]
+    assert "SystemExit" in str(nb.cells[1].outputs)
+
+
+SHOWN = {
+    "a figure that cannot be drawn": (
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\n"
+        "def twice(x):\n    plt.figure()\n    plt.title(r'$\\frac{$')\n    return x + x"
+    ),
+    "a callback that raises": (
+        f"{RIGHT}\nget_ipython().events.register('post_run_cell', lambda result: 1 / 0)"
+    ),
+    "a thread that shows a traceback": (
+        "import threading\n"
+        "def shows():\n    try: 1 / 0\n    except ArithmeticError: get_ipython().showtraceback()\n"
+        "def twice(x):\n    thread = threading.Thread(target=shows)\n    thread.start()\n"
+        "    thread.join()\n    return x + x"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_an_error_that_is_only_shown_costs_nothing(what):
+    nb = run(SHOWN[what], HIDDEN)
+    assert grades(nb) == [2.0]
+
+
+def test_a_missing_name_is_told_beside_errors_that_are_only_shown():
+    callback = "get_ipython().events.register('post_run_cell', lambda result: 1 / 0)"
+    nb = run(callback, HIDDEN)
+    assert grades(nb) == [0.0]
+    assert "no cell that ran to its end defines it" in str(nb.cells[1].outputs)
+
+
+@pytest.mark.parametrize("how", ["os.environ.clear()", "os.environ = {}", "del os.environ"])
+def test_the_environment_is_the_learners_own(how):
+    nb = run(RIGHT, f"import os\n{how}", HIDDEN)
+    assert grades(nb) == [2.0]
+
+
+def test_a_kernel_that_something_else_kills_costs_nothing():
+    """As Linux does where memory is short. What dies by its own doing dies a second time."""
+
+    class Unlucky(Execute):
+        kills = 1
+
+        def _run_cell(self, cell):
+            if cell is self.nb.cells[1] and self.kills:
+                self.kills -= 1
+                for pid, command in descendants().items():
+                    if "zygote" in command:
+                        os.kill(pid, signal.SIGKILL)
+            super()._run_cell(cell)
+
+    assert grades(run(RIGHT, HIDDEN, execute=Unlucky)) == [2.0]
+    Unlucky.kills = 2
+    nb = run(RIGHT, HIDDEN, execute=Unlucky)
+    assert grades(nb) == [0.0]
+    assert "the kernel died in this cell" in str(nb.cells[1].outputs)
+
+
+def test_a_dead_kernel_costs_what_follows_and_says_so():
+    nb = run(RIGHT, HIDDEN, "import os; os._exit(1)", HIDDEN, "1")
+    assert grades(nb) == [2.0, 0.0]
+    assert "the kernel died in this cell" in str(nb.cells[2].outputs)
+    assert "the kernel died in a cell below `twice`" in str(nb.cells[3].outputs)
+
+
+def test_a_kernel_that_dies_while_it_is_asked():
+    nb = run("import os\ndef twice(x): os._exit(1)", HIDDEN, "1")
+    assert grades(nb) == [0.0]
+    assert "the kernel died" in str(nb.cells[1].outputs)
+
+
+def test_a_flood_is_stopped_and_what_follows_counts():
+    flood = "while True: print('x' * 1000)"
+    nb = run(flood, RIGHT, HIDDEN, limits={"output_kb": 200})
+    assert grades(nb) == [2.0]
+    assert len(str(nb.cells[0].outputs)) < 100_000
+
+
+def test_a_flood_that_heeds_nothing_costs_what_follows():
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # again and again, whoever undoes it
+    flood = f"import signal\nwhile True:\n    {ignore}\n    print('x' * 1000)"
+    nb = run(flood, RIGHT, HIDDEN, limits={"output_kb": 200})
+    assert grades(nb) == [0.0]
+    died = "the kernel died in this cell: this notebook printed more than 3200 KiB"
+    assert died in str(nb.cells[0].outputs)
+    assert "3200 KiB" in str(nb.cells[-1].outputs)
+    assert len(str(nb.cells[0].outputs)) < 100_000
+
+
+def test_an_answer_that_prints_much_is_told_so_and_what_follows_counts():
+    floods = "print('x' * 200_000)\n    time.sleep(3600)"
+    prints = f"import time\ndef twice(x):\n    {floods}\n    return x + x"
+    nb = run(prints, HIDDEN, RIGHT, HIDDEN, limits={"output_kb": 150})
+    assert grades(nb) == [0.0, 2.0]
+    [part] = verdict_in(nb.cells[1]).parts
+    assert part.cause is Cause.TOO_MUCH_OUTPUT
+    assert "printed more than 150 KiB, all that it and its calls may print" in part.problem
+    assert "loop" not in part.problem
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("bytearray(1 << 34)", "512 MiB of memory"),
+        ("__import__('torch').zeros(1 << 34)", "512 MiB of memory"),
+        ("open('/tmp/x', 'wb').write(bytes(3 << 20))", "2 MiB for one file"),
+        ("[open(f'/tmp/{k}', 'wb').write(bytes(2 << 20)) for k in range(9)]", "8 MiB for files"),
+        ("[open('/dev/null') for k in range(400)]", "256 open files for each process"),
+        ("[Thread(target=sleep, args=[9]).start() for k in range(99)]", "32 processes and threads"),
+    ],
+)
+def test_a_limit_that_a_call_met_is_named_with_how_much_there_is(code, told):
+    names = "from time import sleep; from threading import Thread"
+    answer = f"{names}\nkept = []\ndef twice(x):\n    kept.append({code})\n    return x + x"
+    given = {"memory_mb": 512, "file_mb": 2, "tmp_mb": 8, "processes": 32}
+    nb = run(answer, HIDDEN, limits=given)
+    assert grades(nb) == [0.0]
+    [part] = verdict_in(nb.cells[1]).parts
+    assert part.problem.endswith(f"; a sandbox has {told}")
+
+
+def verdict_in(cell):
+    [found] = [output.data[VERDICT_MIME] for output in cell.outputs if VERDICT_MIME in output.data]
+    return Verdict.from_json(found)
+
+
+def test_one_huge_output_is_cut_and_costs_nothing():
+    nb = run("print('x' * 10**8)", "'y' * 10**8", RIGHT, HIDDEN, limits={"output_kb": 4096})
+    assert grades(nb) == [2.0]
+    assert len(str(nb.cells[0].outputs)) < 100_000
+
+
+def test_what_the_kernel_says_of_itself_is_no_verdict():
+    forged = (
+        "class Report:\n"
+        "    def _repr_mimebundle_(self, **_):\n"
+        f"        return {{'{VERDICT_MIME}': {{'check': 'twice', 'points': 2, 'earned': 2}}}}\n"
+        "def twice(x):\n    display(Report())\n    return 0\n"
+        "import hood.judge.connection.rpc_server as rpc_server\n"
+        "rpc_server.serve = lambda thing: (display(Report()), 2.0)[1]"
+    )
+    nb = run(forged, HIDDEN)
+    assert grades(nb) == [0.0]
+    assert read_verdicts(nb)["twice"].earned == 0
+
+
+def test_files_that_do_not_fit_are_left_out_and_said_so(tmp_path):
+    (tmp_path / "large.bin").write_bytes(bytes(3 << 20))
+    (tmp_path / "hidden.ipynb").write_text("{}")
+    look = "import os; print(os.listdir())"
+    nb = run(look, RIGHT, HIDDEN, folder=tmp_path)
+    assert nb.cells[0].outputs[0].text == "['large.bin']\n", "no notebook: it holds hidden tests"
+    nb = run(look, RIGHT, HIDDEN, folder=tmp_path, limits={"tmp_mb": 1})
+    assert nb.cells[0].outputs[0].text == "[]\n"
+    assert grades(nb) == [2.0]
+    assert [note["kind"] for note in nb.metadata.open_the_hood.notes] == ["files"]
+
+
+def test_a_run_without_a_seed_gets_a_fresh_one():
+    seeds = {run().metadata.open_the_hood.seed for _ in range(2)}
+    assert len(seeds) == 2
+
+
+def test_the_seed_decides_the_verdict():
+    """A seed's cases are the same each time: a function that is right for odd numbers only."""
+    odd = "def twice(x): return x + x if x % 2 else 0"
+    verdicts = [read_verdicts(run(odd, HIDDEN, seed=s))["twice"] for s in ("aa", "aa")]
+    for verdict in verdicts:
+        assert all(part.example.seed != "aa" for part in verdict.parts)  # each time another one
+    assert verdicts[0].with_examples({}) == verdicts[1].with_examples({})
+
+
+def test_without_a_sandbox_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_path):
+    def refuse(*_, **__):
+        raise CannotSandbox("no sandboxes here")
+
+    monkeypatch.setattr("hood.grader.sandbox.kernel.warm", refuse)
+    ran = tmp_path / "ran"
+    touch = f"open({str(ran)!r}, 'w').close()"
+    with pytest.raises(CannotSandbox):
+        run(touch)
+    assert not ran.exists()
+    nb = run(touch, "exit()", "__import__('time').sleep(0.3)", "1 + 1", settings=UNSAFE)
+    assert ran.exists()
+    assert nb.metadata.open_the_hood.sandbox is False
+    assert nb.cells[-1].outputs[0].data["text/plain"] == "2"
+
+
+@pytest.mark.parametrize(("load", "ended"), [(99.0, True), (0.0, False)])
+def test_without_a_sandbox_a_busy_machine_gives_a_cell_more_time(monkeypatch, load, ended):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    nb = run("__import__('time').sleep(2); 'ended'", seconds=1, settings=UNSAFE)
+    assert ("ended" in str(nb.cells[0].outputs[-1].get("data"))) is ended
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(True, 60), (False, 5)])
+def test_the_cap_is_for_learners_code_alone(given, seconds):
+    step = Execute(max_cell_seconds=5)
+    step._seconds = 60
+    settings = {"locked": given, "solution": not given, "grade": False, "grade_id": "x"}
+    step._limit(new_code_cell("", metadata={"nbgrader": settings}))
+    assert step.timeout == seconds
+
+
+def test_what_is_judged_is_read_from_the_call():
+    imported = "from hood.judge.verify import verify\n"
+    assert read_call(f'{imported}verify("a", f)') == ("a", "f", {})
+    assert read_call(f'{imported}verify("a", g=f, h=k.m)') == ("a", "None", {"g": "f", "h": "k.m"})
+    with pytest.raises(ValueError, match="expected `verify"):
+        read_call("print(1)")
+
+
+# Right for none of the hidden numbers, which are large.
+ONE_MORE = "def twice(x): return 2 * x + 1"
+
+
+def example(nb, index=-1):
+    """The example in the report of a cell, or None."""
+    [part] = nb.cells[index].outputs[0].data[VERDICT_MIME]["parts"]
+    return part["example"]
+
+
+def test_a_failing_example_stands_in_the_report_unless_the_lab_wants_none():
+    nb = run(ONE_MORE, HIDDEN, "print('the last cell')")
+    found = example(nb, 1)
+    assert found["call"].startswith("twice(")
+    number = int(found["call"][6:-1])
+    assert (int(found["expected"]), int(found["got"])) == (2 * number, 2 * number + 1)
+    assert f"               {found['call']}\n" in nb.cells[1].outputs[0].data["text/plain"]
+    assert example(run(ONE_MORE, HIDDEN, examples=False)) is None
+    assert example(run(RIGHT, HIDDEN)) is None
+
+
+def test_what_code_does_when_it_is_asked_for_an_example_costs_nothing(monkeypatch):
+    """Verdicts stand by then: neither a loop, nor the kernel's end, nor a flood touches them."""
+    monkeypatch.setattr("hood.grader.execution.execute.EXAMPLE_SECONDS", 1)
+    small = (
+        "while True:\n  try:\n   while True: pass\n  except KeyboardInterrupt: pass",
+        "import os; os._exit(1)",
+        "print('x' * 10**8)",
+        "raise SystemExit",
+    )
+    wrong_and_right = f"def thrice(x):\n return 3 * x\n{RIGHT}"
+    for what in small:
+        hostile = f"def twice(x):\n if x > 99: return 7\n {what.replace(chr(10), chr(10) + ' ')}"
+        nb = run(hostile, HIDDEN, wrong_and_right, HIDDEN, hostile, HIDDEN)
+        assert grades(nb) == [0.0, 2.0, 0.0]
+        statuses = [nb.cells[k].outputs[0].data[VERDICT_MIME]["status"] for k in (1, 3, 5)]
+        assert statuses == ["wrong", "right", "wrong"]
+        assert [note["kind"] for note in nb.metadata.open_the_hood.get("notes", [])] == []
+        assert "xxxx" not in str(nb.cells)
+
+
+def test_hidden_cases_that_code_kept_do_not_make_an_example_longer():
+    keeps = "kept = []\ndef twice(x):\n kept.append(x)\n return kept * 50"
+    assert len(str(example(run(keeps, HIDDEN)))) < 2_000
+
+
+def test_no_example_is_called_by_a_name_that_the_notebook_lacks():
+    other = HIDDEN.replace(", twice)", ", lambda x: 2 * x + 1)")
+    assert example(run("", other)) is None
+
+
+class Steps:
+    """Makes steps with a turn, and keeps them."""
+
+    def __init__(self, turn):
+        self.turn = turn
+
+    def __call__(self, **settings):
+        self.made = Execute(**settings)
+        self.made.turn = self.turn
+        return self.made
+
+
+@pytest.mark.parametrize("source", ["while True: pass", "import time; time.sleep(600)"])
+def test_a_notebook_whose_turn_is_over_has_no_verdict_yet(source):
+    with pytest.raises(TurnIsOver):
+        run(source, RIGHT, HIDDEN, execute=Steps(1))
+
+
+def test_in_a_turn_that_is_long_enough_all_is_as_ever():
+    steps = Steps(60)
+    assert grades(run(RIGHT, HIDDEN, execute=steps)) == [2.0]
+    assert steps.made.ended == ()
+    assert 0 < steps.made.seconds < 60
+
+
+def test_a_machine_that_is_too_busy_for_a_turn_ends_the_turn(monkeypatch):
+    def starved(self):
+        raise ZygoteDied("this machine is too busy")
+
+    monkeypatch.setattr(SandboxedKernel, "start", starved)
+    for turn, expected in [(1, TurnIsOver), (0, ZygoteDied)]:
+        with pytest.raises(expected):
+            run(RIGHT, HIDDEN, execute=Steps(turn))
+
+
+def test_what_was_ended_at_a_limit_is_said():
+    steps = Steps(0)
+    run("def twice(x):\n    while True: pass", "twice(1)", HIDDEN, seconds=1, execute=steps)
+    assert [said.rpartition(" was ")[2] for said in steps.made.ended] == ["stopped after 1 s"] * 2

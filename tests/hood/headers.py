@@ -1,0 +1,40 @@
+"""Compiled headers of a sandbox, made once for all workers of a run."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from nbformat.notebooknode import NotebookNode
+
+from hood.authoring.notebook import to_notebook
+from hood.authoring.text import parse
+from hood.grader.sandbox.compiled_headers import prepared_headers
+from hood.phase_paths import ROOT
+
+FOLDER = ROOT / "tests" / "fixtures" / "compiled" / "97_compiled"
+
+
+def lab() -> NotebookNode:
+    """The instructor's version of a lab that compiles."""
+    return to_notebook(parse("lab.py", (FOLDER / "lab.py").read_text()))
+
+
+def prepared_by_two(caches: Path) -> list[str]:
+    """Where two processes found them that wanted them at the same time, before they were there."""
+    caches.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        # what a course in another folder, with a grader of its own, may have put before it
+        patch.setattr(sys, "path", [str(ROOT), *sys.path])
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            return list(pool.map(_prepare, [caches] * 2))
+
+
+def _prepare(caches: Path) -> str:
+    """What a worker does before its first submission."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(caches))
+        return str(prepared_headers())

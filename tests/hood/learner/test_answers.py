@@ -1,0 +1,223 @@
+"""What of a course other accounts can read, and what a learner's install gives away."""
+
+import io
+import os
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hood import __main__ as command
+from hood.authoring.bundle import archive, learner_files
+from hood.classroom.rules.exports import PLACES
+from hood.grader.sandbox import doctor
+from hood.learner.answers import first_read, i_read, open_to_others
+from hood.phase_paths import ROOT
+
+CONFIG = """
+c = get_config()
+c.CourseDirectory.course_id = "made-up"
+c.CourseDirectory.root = {root!r}
+c.Exchange.root = {exchange!r}
+"""
+NAMES = ["phases", "source", "gradebook.db", "submitted", "autograded", "feedback", "inbound"]
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course with something in every place, below folders that let everybody through."""
+    root = tmp_path / "course"
+    for name in ("phases/01_rows/lab.py", "source/01/01.ipynb", "submitted/ana/01/01.ipynb"):
+        write(root / name)
+    for name in ("autograded/ana/01/01.ipynb", "feedback/ana/01/01.html", "gradebook.db"):
+        write(root / name)
+    write(root / "README.md")
+    exchange = tmp_path / "exchange"
+    write(exchange / "made-up" / "inbound" / "ana+01+now" / "01.ipynb")
+    config = CONFIG.format(root=str(root), exchange=str(exchange))
+    (root / "nbgrader_config.py").write_text(config)
+    for folder in (tmp_path, *tmp_path.rglob("*")):
+        folder.chmod(0o755 if folder.is_dir() else 0o644)
+    above = [one for one in tmp_path.parents if one.stat().st_uid == os.getuid()]
+    before = {one: one.stat().st_mode for one in above}
+    for one in above:
+        one.chmod(before[one] | 0o001)
+    yield root
+    for one, mode in before.items():
+        one.chmod(mode)
+
+
+def write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+
+
+def found(root: Path) -> list[str]:
+    return [place.name for place, _, _ in doctor.open_places(root)]
+
+
+def test_each_place_that_is_open_is_named_with_a_file_and_what_closes_it(course):
+    assert sorted(found(course)) == sorted(NAMES)
+    places = {place.name: (file, how) for place, file, how in doctor.open_places(course)}
+    assert places["phases"] == (course / "phases/01_rows/lab.py", f"chmod o-rwx {course}")
+    inbound = course.parent / "exchange/made-up/inbound"
+    assert places["inbound"] == (inbound, f"chmod o-r {inbound}")
+
+
+@pytest.mark.parametrize(
+    ("place", "mode", "left"),
+    [
+        ("", 0o750, ["inbound"]),
+        ("..", 0o700, []),
+        ("phases", 0o700, [name for name in NAMES if name != "phases"]),
+        ("phases", 0o711, NAMES),  # who knows its names reads them
+        ("phases/01_rows/lab.py", 0o640, [name for name in NAMES if name != "phases"]),
+        ("submitted/ana", 0o770, [name for name in NAMES if name != "submitted"]),
+        ("gradebook.db", 0o660, [name for name in NAMES if name != "gradebook.db"]),
+        ("../exchange/made-up/inbound", 0o733, [name for name in NAMES if name != "inbound"]),
+    ],
+)
+def test_what_is_closed_anywhere_on_its_way_is_not_named(course, place, mode, left):
+    (course / place).resolve().chmod(mode)
+    assert sorted(found(course)) == sorted(left)
+
+
+def test_the_rules_and_the_list_of_a_class_are_private(course):
+    rules = course / "course.yml"
+    rules.write_text("roster: {file: lists/autumn.csv, id: Username}\nlabs: {}\n")
+    private = [rules, course / "lists/autumn.csv", course / "received/01/ana/x.ipynb"]
+    for path in private[1:]:
+        write(path)
+    for path in (*private, *(path.parent for path in private[1:])):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (course / "received/01").chmod(0o755)
+    (course / "received").chmod(0o755)
+    assert sorted(found(course)) == sorted([*NAMES, "course.yml", "autumn.csv", "received"])
+    private[1].chmod(0o600)
+    rules.chmod(0o600)
+    assert sorted(found(course)) == sorted([*NAMES, "received"])
+
+
+def test_git_ignores_what_a_class_keeps_of_its_people():
+    kept = ["course.yml", "class.csv", "gradebook.db", "received/01/ana/x", "grades.csv"]
+    kept += [".service-key", ".pseudonyms", "submitted/ana/01/01.ipynb", "downloaded/x"]
+    kept += [place if place.endswith(".csv") else f"{place}/x" for place in PLACES.values()]
+    done = subprocess.run(["git", "check-ignore", *kept], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 128:
+        pytest.skip("not run: this copy of the project has no git")
+    assert done.stdout.splitlines() == kept
+
+
+def test_a_link_is_followed_to_a_place_and_not_from_it(course):
+    moved = course.parent / "private"
+    (course / "phases").rename(moved)
+    (course / "phases").symlink_to(moved)
+    assert open_to_others(course / "phases") == moved / "01_rows" / "lab.py"
+    moved.chmod(0o700)
+    assert open_to_others(course / "phases") is None
+    (course / "source" / "01" / "01.ipynb").unlink()
+    (course / "source" / "01" / "01.ipynb").symlink_to(course / "README.md")
+    assert open_to_others(course / "source") is None
+
+
+@pytest.mark.parametrize(
+    ("people", "mode", "status", "said"),
+    [
+        (["ana", "ben", "cy", "di"], 0o755, 1, "answers: ana, ben, cy and 1 others can read "),
+        ([], 0o755, 0, "answers: warning: any other account, of which this machine lists none, "),
+        (["ana"], 0o700, 0, "answers: kept, no other account"),
+    ],
+)
+def test_doctor_says_it_and_its_status_tells(
+    course, people, mode, status, said, monkeypatch, capsys
+):
+    (course.parent / "ML 'x' $1").mkdir()
+    course = course.rename(course.parent / "ML 'x' $1" / "course")
+    course.chmod(mode)
+    (course.parent.parent / "exchange/made-up/inbound").chmod(0o733)
+    monkeypatch.setattr(doctor, "learners_and_others", lambda root: people)
+    monkeypatch.setattr(doctor, "problems", list)
+    assert doctor.run(SimpleNamespace(install=False), course) == status
+    printed = capsys.readouterr().out
+    assert said in printed
+    command = printed.partition("what to do: ")[2].split("; ")[0]
+    assert ("chmod" in printed) == (mode == 0o755)
+    if mode == 0o755:
+        assert shlex.split(command.splitlines()[0]) == ["chmod", "o-rwx", str(course)]
+
+
+def test_accounts_are_those_of_people_beside_the_owners(course, monkeypatch):
+    def entry(name, uid, shell="/bin/bash"):
+        return SimpleNamespace(pw_name=name, pw_uid=uid, pw_shell=shell)
+
+    listed = [
+        entry("root", 0),
+        entry("daemon", 2, "/usr/sbin/nologin"),
+        entry("nobody", 65534, "/usr/sbin/nologin"),
+        entry("me", os.getuid()),
+        entry("ben", 70_001),
+        entry("ana", 1001),
+    ]
+    monkeypatch.setattr(doctor.pwd, "getpwall", lambda: listed)
+    own = {one.pw_name for one in listed if one.pw_uid == os.getuid()}
+    assert doctor.learners_and_others(course) == sorted({"ana", "ben"} - own)
+
+
+def ask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hood.learner.answers", *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow(5)
+def test_a_learners_install_gives_nothing_away_and_the_project_does(tmp_path, course):
+    with zipfile.ZipFile(io.BytesIO(archive(learner_files(ROOT, ["00"])))) as packed:
+        packed.extractall(tmp_path)
+    install = tmp_path / "open-the-hood"
+    # from below its folder, so that neither this project nor its packages are on the path
+    done = ask(install)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"answers: this account can read none in {install}" in done.stdout
+    done = ask(install, str(course))
+    assert done.returncode == 1
+    assert f"can read {course}/phases/01_rows/lab.py\n" in done.stdout
+    assert "what to do: give learners the archive of `python -m hood bundle`" in done.stdout
+    write(tmp_path / "elsewhere" / "phases" / "00_hello" / "lab.py")
+    beside = os.pathsep.join([str(install), str(tmp_path / "elsewhere")])
+    done = subprocess.run(
+        [sys.executable, "-m", "hood.learner.answers"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": beside},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "elsewhere/phases/00_hello/lab.py" in done.stdout
+
+
+def test_the_command_looks_unless_it_installs(course, monkeypatch, capsys):
+    looked = []
+    monkeypatch.setattr(doctor, "answers", lambda root: looked.append(root) or False)
+    monkeypatch.setattr(doctor, "problems", list)
+    monkeypatch.setattr(doctor, "install", lambda: None)
+    assert command.main(["doctor"]) == 1
+    assert looked == [ROOT]
+    assert command.main(["doctor", "--install"]) == 0
+    assert looked == [ROOT]
+
+
+def test_what_this_account_reads_is_what_the_system_says(tmp_path):
+    write(tmp_path / "a" / "b")
+    assert first_read(tmp_path / "a", i_read) == tmp_path / "a" / "b"
+    assert first_read(tmp_path / "none", i_read) is None
+    if os.geteuid():
+        (tmp_path / "a" / "b").chmod(0)
+        assert first_read(tmp_path / "a", i_read) is None

@@ -1,0 +1,48 @@
+"""How commands end whose output nobody reads any more."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = """
+import sys
+from hood import __main__ as program
+def command():
+    {}
+program.main = command
+sys.exit(program.as_program())
+"""
+MANY = "for line in range(100_000): print(line)"
+ONE = "print(1); return 2"  # which stays in the buffer until the end
+BY_RICH = "from rich.console import Console; [Console().print(1) for _ in range(10)]"
+NO_READER = "import socket; a, b = socket.socketpair(); b.close(); a.send(b'1')"
+
+
+def ended(words: list[str], reader: bool = False) -> tuple[int, str]:
+    """Return the exit status of Python, and what it said on stderr."""
+    read, write = os.pipe()
+    if not reader:
+        os.close(read)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, *words], stdout=write, stderr=subprocess.PIPE, text=True, env=buffered
+    )
+    os.close(write)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("does", [MANY, ONE, BY_RICH])
+def test_a_command_that_nobody_reads_ends_quietly(does):
+    assert ended(["-c", COMMAND.format(does)]) == (141, "")
+
+
+def test_so_does_one_that_only_says_how_it_is_used():
+    assert ended(["-m", "hood", "--help"]) == (141, "")
+
+
+def test_what_breaks_elsewhere_is_told():
+    status, said = ended(["-c", COMMAND.format(NO_READER)], reader=True)
+    assert (status, "BrokenPipeError" in said) == (1, True)
+    assert ended(["-c", COMMAND.format("sys.exit(2)")], reader=True) == (2, "")

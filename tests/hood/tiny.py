@@ -1,0 +1,114 @@
+"""A lab of three exercises and a course folder around it, for tests of grading."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChecksums
+
+from hood.authoring.notebook import to_notebook
+from hood.authoring.text import parse
+from hood.grader.course import nbgrader_config
+from hood.grader.execution.graded_cell import read_verdicts
+from hood.grader.submission.rebuild import as_recorded
+from hood.verdict import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
+LAB = "99_tiny"
+CONFIG = nbgrader_config(ROOT)
+
+ANSWERS = {
+    "twice": "def twice(x):\n    return 2 * x",
+    "row_sums": "def row_sums(x):\n    return x.sum(dim=1)",
+    "boxes": "def pack(x):\n    return {'value': x + 1}\n\n\n"
+    "def unpack(box):\n    return box['value'] - 1",
+}
+
+
+def source_notebook() -> NotebookNode:
+    """Return the instructor's version."""
+    text = parse("lab.py", (FIXTURE / LAB / "lab.py").read_text())
+    assert not text.problems
+    return to_notebook(text)
+
+
+def released(source: NotebookNode) -> NotebookNode:
+    """Return the learner's version."""
+    nb = as_recorded(source, CONFIG)
+    for step in (ClearHiddenTests, ClearMarkScheme, ComputeChecksums):
+        nb, _ = step(config=CONFIG).preprocess(nb, {})
+    return nb
+
+
+def solved(nb: NotebookNode, **answers: str) -> NotebookNode:
+    """Return a copy with every exercise solved, or answered as given."""
+    nb = copy.deepcopy(nb)
+    for name, answer in (ANSWERS | answers).items():
+        cell(nb, f"{name}_solution").source = answer
+    return nb
+
+
+def judged(nb: NotebookNode) -> dict[str, Verdict]:
+    """Return the verdicts of a graded notebook without the examples, which are always new."""
+    return {name: verdict.with_examples({}) for name, verdict in read_verdicts(nb).items()}
+
+
+def cell(nb: NotebookNode, grade_id: str) -> NotebookNode:
+    """Return the cell with that id, and assert that there is only one."""
+    [found] = [c for c in nb.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
+    return found
+
+
+def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
+    """Make a course folder with this project's code and the phases of another folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in ("hood", "utils"):
+        # with what Python has compiled: its times are copied, too, so it is valid there
+        shutil.copytree(ROOT / package, folder / package)
+    shutil.copytree(ROOT / "benchmarks" / "records", folder / "benchmarks" / "records")
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    shutil.copytree(phases, folder / "phases", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def write(nb: NotebookNode | bytes, path: Path) -> Path:
+    """Write a notebook, or any bytes in its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(nb if isinstance(nb, bytes) else nbformat.writes(nb).encode())
+    return path
+
+
+def nbgrader(
+    course: Path, *words: str, cwd: Path | None = None, code: Path | None = None
+) -> subprocess.CompletedProcess:
+    """Run an nbgrader command."""
+    return subprocess.run(
+        [sys.executable, "-m", "hood.grader.nbgrader", *words],
+        cwd=cwd or course,
+        env=environment(course, code),
+        capture_output=True,
+        text=True,
+    )
+
+
+def environment(course: Path, code: Path | None = None) -> dict[str, str]:
+    """Return variables under which nbgrader uses only the course's own exchange, and its code.
+
+    ``code`` is the folder of the code where the course has none of its own.
+    Its home is made: without one, each of IPython's programs makes a folder in /tmp and leaves it.
+    """
+    (course / "home").mkdir(exist_ok=True)
+    return {
+        **os.environ,
+        "PYTHONPATH": str(code or course),
+        "OPEN_THE_HOOD_EXCHANGE": str(course / "exchange"),
+        "HOME": str(course / "home"),
+    }
