@@ -14,13 +14,13 @@ RUN cd /opt && python3 -m venv learner && python3 -m zipfile -e open-the-hood.zi
     && learner/bin/pip install --no-cache-dir \
         -r open-the-hood/lock/torch-cpu.txt -r open-the-hood/lock/packages.txt \
     && learner/bin/pip install --no-cache-dir "jupyterhub==$JUPYTERHUB" \
-    && cd open-the-hood && ../learner/bin/python -m hood.learner.answers
+    && cd open-the-hood && ../learner/bin/python -m hood.learner.exposed_answers
 USER learner
 ENV PATH=/opt/learner/bin:$PATH PYTHONPATH=/home/learner/open-the-hood
 ENV JUPYTER_CONFIG_PATH=/home/learner/open-the-hood/hood/learner/jupyter
 WORKDIR /home/learner
 # What is new in the archive comes into the learner's copies; their answers stay.
-CMD ["sh", "-c", "python -m zipfile -e /opt/open-the-hood.zip . && (cd open-the-hood && python -m hood.learner.work); exec jupyterhub-singleuser"]
+CMD ["sh", "-c", "python -m zipfile -e /opt/open-the-hood.zip . && (cd open-the-hood && python -m hood.learner.copies); exec jupyterhub-singleuser"]
 
 # The second is a machine for learning and grading: Debian with what `make` does not install by itself. The course is not in it;
 # it is mounted, so that work, grades and .venv stay in its folder:

@@ -11,7 +11,7 @@ from those below it, and from no other:
 
 Beside them stands what all rooms speak of: `verdict` (what is said of an answer), `metadata` (where
 a notebook keeps the project's own facts), `phase_paths` (which files a course has), `untrusted`
-(read data of any shape) and `whole_file` (write a file as a whole). The door of each room, its
+(read data of any shape) and `atomic_files` (write a file as a whole). The door of each room, its
 `__init__.py`, says what comes in, what goes out, and which module to open for what.
 """
 

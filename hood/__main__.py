@@ -19,10 +19,10 @@ import sys
 from collections.abc import Sequence
 
 from hood import UserError
+from hood.atomic_files import why_not_written
 from hood.grader.inside.long_lived import long_lived
 from hood.grader.submission.names import lab_problem
 from hood.phase_paths import ROOT
-from hood.whole_file import why_not_written
 
 COMMANDS = {
     "build": ("hood.authoring.command", "turn the text in phases/ into notebooks, or check them"),
@@ -32,7 +32,7 @@ COMMANDS = {
     ),
     "bundle": ("hood.authoring.bundle", "make the learner's archive"),
     "work": (
-        "hood.learner.work",
+        "hood.learner.copies",
         "make or refresh a learner's copies of lessons and labs, in work/",
     ),
     "check": ("hood.grader.check", "grade one notebook without a sandbox and record nothing"),

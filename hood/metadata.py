@@ -2,7 +2,7 @@
 
 Under one key stand a lab's settings, which the header of its text holds (`authoring.text`), the
 facts of a grading run (:mod:`hood.grader.run_record`), what the build says of a notebook's cells
-and outputs, and what a learner's copy was made from (:mod:`hood.learner.work`).
+and outputs, and what a learner's copy was made from (:mod:`hood.learner.copies`).
 """
 
 KEY = "open_the_hood"

@@ -1,9 +1,9 @@
 """`python -m hood bundle`: write the learner's archive, without anything that shows an answer.
 
 It contains `release/`, `notebooks/`, `utils/`, the records of GPUs that lessons read, what makes a
-learner's copies (`hood.learner.work`), what looks for answers in an install
-(`hood.learner.answers`), the licence, the lock of what they need, and the setup files, rewritten
-for that; all labs, or those that are named. The same project gives the same bytes.
+learner's copies (`hood.learner.copies`), what looks for answers in an install
+(`hood.learner.exposed_answers`), the licence, the lock of what they need, and the setup files,
+rewritten for that; all labs, or those that are named. The same project gives the same bytes.
 
 Where the class has a ``course.yml``, labs that are not out yet, or not in the class, stay here, and
 `class.json` tells the start page what holds: dates and what counts, no names and no extensions.
@@ -29,6 +29,7 @@ from pathlib import Path, PurePath
 from jinja2 import Environment, FileSystemLoader
 
 from hood import UserError
+from hood.atomic_files import write_whole
 from hood.authoring.release import holds_work
 from hood.authoring.text import Problem, refuse_if_any
 from hood.classroom.lesson_links import SETTING, TABLE, lesson_url, settled_file
@@ -38,28 +39,27 @@ from hood.classroom.rules.sentences import why_not_out
 from hood.grader.course import open_course
 from hood.grader.submission.released import remember_release
 from hood.phase_paths import START, PhasePaths, choose, find_root, pages
-from hood.whole_file import write_whole
 from utils.notebook.course import CLASS, contents_html, contents_text
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `hood.learner.work` and `hood.learner.answers` need, JupyterLab's settings, and kernels that
-# say what to run after one died.
+# What `hood.learner.copies` and `hood.learner.exposed_answers` need, JupyterLab's settings, and
+# kernels that say what to run after one died.
 COPIES = (
     "hood/__init__.py",
     "hood/judge/__init__.py",
     "hood/learner/__init__.py",
-    "hood/learner/answers.py",
+    "hood/learner/exposed_answers.py",
     "hood/learner/bring_in.py",
     "hood/learner/cell_matching.py",
     "hood/learner/jupyter/labconfig/default_setting_overrides.json",
     "hood/learner/jupyter/jupyter_server_config.py",
     "hood/learner/jupyter/labconfig/page_config.json",
     "hood/metadata.py",
-    "hood/whole_file.py",
-    "hood/learner/work.py",
+    "hood/atomic_files.py",
+    "hood/learner/copies.py",
 )
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -19,13 +19,13 @@ from nbgrader.api import Gradebook, MissingEntry
 from rich.console import Console
 
 from hood import UserError
+from hood.atomic_files import write_whole
 from hood.authoring.proof.sample_class import PREFIX, Learner, load_lab, make_class
 from hood.classroom.recording.gradebook import Graded, read_class
 from hood.classroom.report import command as class_report
 from hood.classroom.report.terminal import print_summary
 from hood.grader.course import nbgrader, open_course, run_module
 from hood.phase_paths import ROOT, lab_named, phases
-from hood.whole_file import write_whole
 
 # The default lab: it shows the most features in the shortest time.
 SHOWPIECE = "01_tensors"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from hood.atomic_files import write_whole
 from hood.authoring.digest import lesson_digest, outputs_digest
 from hood.authoring.execute import output_problems, run_page
 from hood.authoring.folds import add_buttons, fold_answers, without_blank
@@ -27,7 +28,6 @@ from hood.authoring.stated import lesson_problems, stated_problems, table_proble
 from hood.authoring.text import Problem, Refused, Text, TextCell, assemble, at, parse, refuse_if_any
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
 from hood.phase_paths import START, PhasePaths, pages, phases
-from hood.whole_file import write_whole
 
 Say = Callable[[str], None]
 # the marker of a test cell, of which the exercise's name is wanted

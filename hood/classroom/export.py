@@ -12,6 +12,7 @@ from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
 from hood import UserError
+from hood.atomic_files import why_not_written
 from hood.classroom.recording.marks import Missing, missing_marks, seconds_late
 from hood.classroom.rules.class_list import ClassList, class_list, passed_over_sentence
 from hood.classroom.rules.marks import counts_of
@@ -20,7 +21,6 @@ from hood.classroom.rules.sentences import rounded
 from hood.classroom.spreadsheet import write_table
 from hood.grader.submission.names import shown_id, spelled
 from hood.verdict import in_points
-from hood.whole_file import why_not_written
 
 if TYPE_CHECKING:
     from hood.grader.course import Course

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from hood.whole_file import replacing
+from hood.atomic_files import replacing
 
 FOR_EXCEL = "utf-8-sig"  # with a mark, without which Excel misreads accents
 FORMULA = tuple("=+-@|%＝＋－＠")

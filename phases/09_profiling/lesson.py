@@ -29,7 +29,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.benchmark import Timer
 
-from utils.instruments.stand_ins import Device, Neighbour, batches_by_length
+from utils.instruments.profiling_examples import Device, Neighbour, batches_by_length
 from utils.minigpt import MiniGPT, load_minigpt, training_lines
 from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
@@ -538,7 +538,7 @@ number(
 #
 # A GPU is another computer. Your Python, on the *host*, does not add or multiply there: it puts orders into a queue and goes on. The *device* takes them out, one after the other, in its own time. Whoever looks at the host's clock sees how long it takes to give orders.
 #
-# No GPU is needed to see it. One can stand in for it: a thread with a queue, `Device` of `utils/instruments/stand_ins.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
+# No GPU is needed to see it. One can stand in for it: a thread with a queue, `Device` of `utils/instruments/profiling_examples.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
 
 # %%
 device, big = Device(), torch.randn(1000, 1000)
@@ -764,7 +764,7 @@ two_lanes(recorded, trace="MiniGPT, recorded", at=90)
 # %%
 from torch.utils.data import DataLoader
 
-from utils.instruments.stand_ins import by_self
+from utils.instruments.profiling_examples import by_self
 
 
 class Slow(list):
@@ -1016,10 +1016,10 @@ print(
 # %% [markdown]
 # The value is right, and all gradients are lost. `where` chooses between two *values*; both have been computed. Backward, it hands a gradient of 0 to the branch that wasn't chosen, and that branch computes on: 0 times log p, 0 times −∞, NaN again. The loss looks fine, and one step later the model is gone.
 #
-# Who tells where? `detect_anomaly` looks at what each node of the backward returns. (`anomaly` of `utils/instruments/stand_ins.py` runs a backward under it, and gives what it says in short.) **Predict.** Which operator will it name: `where`, `log` or the product?
+# Who tells where? `detect_anomaly` looks at what each node of the backward returns. (`anomaly` of `utils/instruments/profiling_examples.py` runs a backward under it, and gives what it says in short.) **Predict.** Which operator will it name: `where`, `log` or the product?
 
 # %%
-from utils.instruments.stand_ins import Messages, anomaly, tried
+from utils.instruments.profiling_examples import Messages, anomaly, tried
 
 print(anomaly(lambda: entropy_where(guesses(model, x[:4]))))
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 FAMILIES = (
     "metadata",

@@ -21,7 +21,7 @@ from hood.classroom.recording import command
 from hood.grader.course import open_course
 from tests.attacks.catalogue import FAMILIES, Attack, every_attack
 from tests.attacks.ground import COURSE, LAB, MARK, judging, released, source_notebook
-from tests.attacks.work import Host, Work, lazy
+from tests.attacks.submission import Host, Work, lazy
 from tests.hood.classroom.recording.running import grade, marks, rows, run
 from tests.hood.classroom.recording.small import Here, enter
 from tests.hood.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write

@@ -7,7 +7,7 @@ import re
 
 from tests.attacks.catalogue import Attack
 from tests.attacks.ground import LAB, Ground, Outcome
-from tests.attacks.work import lazy
+from tests.attacks.submission import lazy
 
 
 def commit(attack: Attack, ground: Ground) -> Outcome:

@@ -6,7 +6,7 @@ from nbformat import from_dict
 
 from tests.attacks.catalogue import Family
 from tests.attacks.connection import CONNECTION
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 family = Family("costs")
 attack = family.attack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nbformat import from_dict
 
 from tests.attacks.catalogue import Family
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 family = Family("feedback")
 attack = family.attack

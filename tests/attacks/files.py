@@ -10,7 +10,7 @@ import zipfile
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tests.attacks.catalogue import Family
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 family = Family("files")
 attack = family.attack

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from tests.attacks.catalogue import Family
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 family = Family("folder")
 attack = family.attack

@@ -49,7 +49,7 @@ from hood.grader.submission.rebuild import as_recorded, rebuild
 from hood.judge.catalogue import find_check
 from hood.phase_paths import ROOT
 from hood.verdict import VERDICT_MIME, Verdict
-from tests.attacks.work import Host
+from tests.attacks.submission import Host
 
 COURSE = Path(__file__).parent / "course"
 LAB = "98_attacked"

@@ -8,7 +8,7 @@ import json
 import nbformat
 
 from tests.attacks.catalogue import Family
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 family = Family("metadata")
 attack = family.attack

@@ -26,7 +26,7 @@ from traitlets.config import PyFileConfigLoader
 from tests.attacks.browser import dangers
 from tests.attacks.catalogue import Attack
 from tests.attacks.ground import LAB, MARK, Ground
-from tests.attacks.work import lazy
+from tests.attacks.submission import lazy
 
 SECONDS = 60
 MEMORY = 12 << 30  # bytes of addresses

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.attacks.catalogue import Family
-from tests.attacks.work import Work
+from tests.attacks.submission import Work
 
 family = Family("rules")
 attack = family.attack

@@ -17,7 +17,7 @@ from tests.attacks.browser import dangers, leads_away
 from tests.attacks.catalogue import Attack, every_attack
 from tests.attacks.commit import commit
 from tests.attacks.ground import LAB, Ground, Outcome, left_behind
-from tests.attacks.work import lazy
+from tests.attacks.submission import lazy
 
 FULL = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 MIB = 2**20

@@ -100,7 +100,7 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
 def learners(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab with the settings of `make lab`, over a copy of the course."""
     folder = tmp_path_factory.mktemp("learners")
-    ours = {"JUPYTER_CONFIG_PATH": str(folder / "course" / "hood" / "jupyter")}
+    ours = {"JUPYTER_CONFIG_PATH": str(folder / "course" / "hood" / "learner" / "jupyter")}
     with serving(folder, environment(folder) | ours) as found:
         yield found
 

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from hood.learner import work
+from hood.learner import copies
 from hood.learner.bring_in import Given, hash_of_outputs
 from utils.notebook import journal
 from utils.notebook.course import PHASES, ROOT
@@ -26,7 +26,7 @@ SOURCE = f"source/{TENSORS.name}/{NOTEBOOK}"
 @pytest.fixture(scope="module")
 def mine(lab):
     """The learner's copy of the released lab, as a path in the course; `make lab` makes all."""
-    assert work.run(argparse.Namespace(), lab.course) == 0
+    assert copies.run(argparse.Namespace(), lab.course) == 0
     return f"work/{TENSORS.name}/{NOTEBOOK}"
 
 
@@ -78,7 +78,7 @@ def test_a_lesson_that_was_only_saved_keeps_its_outputs_as_they_came(desk, lab):
     page.wait_for_function("() => !document.querySelector('.jp-mod-current.jp-mod-dirty')")
     assert copied.stat().st_mtime_ns > before
     saved = nbformat.read(copied, 4)
-    given = Given.read((lab.course / "work" / work.RECORDS / f"{copied.stem}.json").read_bytes())
+    given = Given.read((lab.course / "work" / copies.RECORDS / f"{copied.stem}.json").read_bytes())
     assert [one.id for one in saved.cells if hash_of_outputs(one) not in given.outputs] == []
 
 

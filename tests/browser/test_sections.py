@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Error, Page, expect
 
-from hood.learner import work
+from hood.learner import copies
 from tests.browser.test_journeys import grade_id, opened, put_away
 from tests.patience import PATIENCE, eventually
 
@@ -29,7 +29,7 @@ SHOW = """async id => {
 @pytest.fixture(scope="module")
 def to_read(learners):
     """Where the verdicts on a lab that nobody has solved lead: a section by each graded cell."""
-    assert work.run(argparse.Namespace(), learners.course) == 0
+    assert copies.run(argparse.Namespace(), learners.course) == 0
     copy = learners.course / "work" / LAB / f"{LAB}.ipynb"
     words = [sys.executable, "-m", "jupyter", "execute", "--allow-errors", "--inplace", copy.name]
     variables = os.environ | {"PYTHONPATH": str(learners.course)}

@@ -7,7 +7,8 @@ from jupyter_server.services.config import ConfigManager
 
 from hood.phase_paths import ROOT
 
-LEARNERS, TEACHERS = ROOT / "hood" / "jupyter", ROOT / "hood" / "marking" / "jupyter"
+LEARNERS = ROOT / "hood" / "learner" / "jupyter"
+TEACHERS = ROOT / "hood" / "classroom" / "marking" / "jupyter"
 TRACKER = "@jupyterlab/notebook-extension:tracker"
 NEWS = "@jupyterlab/apputils-extension:notification"
 MENU = "@jupyterlab/mainmenu-extension:plugin"

@@ -17,9 +17,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from hood.classroom.lesson_links import settle
-from hood.learner import work
+from hood.learner import copies
 from hood.learner.cell_matching import match, text_of
-from tests.hood.learner.test_work import stamped
+from tests.hood.learner.test_copies import stamped
 from tests.hood.tiny import cell, write
 from utils.notebook.course import ROOT
 
@@ -102,7 +102,7 @@ EDITORS = (
 @pytest.fixture
 def place(tmp_path):
     write(RELEASE, tmp_path / "release" / LAB / f"{LAB}.ipynb")
-    work.run(argparse.Namespace(), tmp_path)
+    copies.run(argparse.Namespace(), tmp_path)
     return tmp_path / "work" / LAB / f"{LAB}.ipynb"
 
 
@@ -113,7 +113,7 @@ def root_of(place):
 def again(place, capsys):
     """Run the command; return the copy and what was said."""
     capsys.readouterr()
-    assert work.run(argparse.Namespace(), root_of(place)) == 0
+    assert copies.run(argparse.Namespace(), root_of(place)) == 0
     nb = nbformat.read(place, as_version=4)
     nbformat.validate(nb)
     return nb, capsys.readouterr().out
@@ -312,7 +312,7 @@ def test_a_lessons_copy_follows_and_keeps_notes(tmp_path, capsys, editor):
     original = tmp_path / "notebooks" / f"{LAB}.ipynb"
     (tmp_path / "release").mkdir()
     write(LESSON, original)
-    work.run(argparse.Namespace(), tmp_path)
+    copies.run(argparse.Namespace(), tmp_path)
     place = tmp_path / "work" / f"lesson_{LAB}.ipynb"
     nb = nbformat.read(place, as_version=4)
     nb.cells.insert(5, new_markdown_cell("My note."))

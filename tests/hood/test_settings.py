@@ -87,9 +87,10 @@ def test_a_grader_that_lacks_a_package_stops_nbgrader(missing, course):
 def test_a_damaged_grader_stops_nbgrader(damage, course):
     """traitlets logs any other exception of a settings file, and nbgrader goes on without it."""
     (course / "hood").unlink()
-    (course / "hood").mkdir()
-    (course / "hood" / "__init__.py").touch()
-    (course / "hood" / "course.py").write_text(damage)
+    (course / "hood" / "grader").mkdir(parents=True)
+    for package in ("hood", "hood/grader"):
+        (course / package / "__init__.py").touch()
+    (course / "hood" / "grader" / "course.py").write_text(damage)
     done = python(READ, str(course), cwd=course)
     assert (done.stdout, done.returncode) == ("", 1)
     assert "nbgrader stops, because the grader in" in done.stderr

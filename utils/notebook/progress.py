@@ -150,8 +150,8 @@ def progress(root: Path | str = ROOT) -> Progress:
         names = ", ".join(f"`{mine.relative_to(root).as_posix()}`" for _, mine in old)
         found.notes.append(
             f"The course has newer texts than {names}. To bring them in, run "
-            "`python -m hood.learner.work` in the course's folder, and open these notebooks again: "
-            "your answers stay."
+            "`python -m hood.learner.copies` in the course's folder, and open these notebooks "
+            "again: your answers stay."
         )
     return found
 

@@ -44,8 +44,8 @@ def what_to_do(original: Path, found: Path, root: Path = ROOT) -> str:
         )
     return (
         f"`{copied}` is not there, but `{name}` looks like it. If that is your copy, give it its "
-        f"name back. To begin anew, move it out of `{WORK}/` and run `python -m hood.learner.work` "
-        "in the course's folder."
+        f"name back. To begin anew, move it out of `{WORK}/` and run "
+        "`python -m hood.learner.copies` in the course's folder."
     )
 
 

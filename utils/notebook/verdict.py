@@ -33,7 +33,7 @@ ABSENT = (
 RELEASED = "**This is the lab as it is released**, which the next release overwrites. "
 YOURS = "Your copy is [{name}]({link}): open that one, and write your answers there."
 NOT_YET = (
-    "To get a copy of your own, {name}, run `python -m hood.learner.work` in the course's "
+    "To get a copy of your own, {name}, run `python -m hood.learner.copies` in the course's "
     "folder; what you have written here comes along."
 )
 

@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from hood import UserError
+from hood.atomic_files import write_whole
 from hood.authoring.proof.selftest import add_selection, selection
 from hood.judge.answer_key import AnswerKey
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.settings import usual_settings
 from hood.phase_paths import ROOT
-from hood.whole_file import write_whole
 from utils.drivers import INPUTS_KEPT
 
 PAGE = "SECURITY.md"

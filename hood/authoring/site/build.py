@@ -16,6 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from hood import UserError
+from hood.atomic_files import write_whole
 from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
@@ -24,7 +25,6 @@ from hood.classroom.lesson_links import repository_url
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
 from hood.phase_paths import choose
-from hood.whole_file import write_whole
 from utils.notebook.style import (
     GRADIENT,
     INK,

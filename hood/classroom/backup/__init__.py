@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hood import UserError
 from hood.classroom.collecting.hand_ins import RECEIVED
-from hood.classroom.report.names import KEY_FILE
+from hood.classroom.report.pseudonyms import KEY_FILE
 from hood.classroom.rules.reading import FILE
 from hood.grader.course import Course
 from hood.grader.submission.released import FOLDER

@@ -26,6 +26,7 @@ from sqlalchemy import create_engine, inspect, select
 from sqlalchemy.pool import NullPool
 
 from hood import UserError
+from hood.atomic_files import replacing, why_not_written
 from hood.classroom.backup import BOOK, FORMAT, MANIFEST, README, TABLES, alone, is_table, places
 from hood.classroom.collecting.hand_ins import RECEIVED, HandIns
 from hood.classroom.recording.writer import RECORDS, put_back
@@ -33,7 +34,6 @@ from hood.classroom.rules.reading import FILE, read_course_file
 from hood.grader.course import Course, open_course
 from hood.grader.submission.names import nfc, printable
 from hood.phase_paths import ROOT
-from hood.whole_file import replacing, why_not_written
 
 PATIENCE = 60.0  # seconds to wait for a gradebook that another program has locked
 ATTEMPTS = 20  # to read a learner's folder that is just being replaced

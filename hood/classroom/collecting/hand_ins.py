@@ -29,6 +29,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+from hood.atomic_files import read_once, replacing
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.standing import Came, by_weight
 from hood.grader.course import Course
@@ -43,7 +44,6 @@ from hood.grader.submission.files import (
 )
 from hood.grader.submission.names import nfc
 from hood.grader.submission.notebook import Unreadable
-from hood.whole_file import read_once, replacing
 
 RECEIVED = "received"
 MOST_A_DAY = 20  # hand-ins of one learner to one lab by the service; they fill the disk

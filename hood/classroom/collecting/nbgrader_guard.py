@@ -29,6 +29,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
 
 from hood import UserError
+from hood.atomic_files import why_not_written
 from hood.classroom.collecting.hand_ins import HandIns
 from hood.classroom.collecting.zip_collect import CarefulCollector
 from hood.classroom.recording.marks import averages, duration, handed_in, seconds_late
@@ -41,7 +42,6 @@ from hood.grader.nbgrader.literal_paths import find_literal_paths
 from hood.grader.submission.files import read_timestamp
 from hood.grader.submission.names import lab_problem, nfc, printable, spelled
 from hood.grader.submission.released import remember_release
-from hood.whole_file import why_not_written
 
 _format_path = CourseDirectory.format_path
 _start_generating, _remove_tree = GenerateAssignment.start, base.rmtree

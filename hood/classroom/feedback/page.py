@@ -11,9 +11,9 @@ from markupsafe import Markup
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution, is_task
 
-from hood.classroom import look
+from hood.classroom import page_style
 from hood.classroom.feedback.exercises import Segment, is_answer, segments
-from hood.classroom.feedback.theirs import OUTPUTS, Theirs, teachers
+from hood.classroom.feedback.learner_html import OUTPUTS, LearnerHtml, teachers
 from hood.classroom.lesson_links import section_on_site
 from hood.classroom.rules.counting import CountedMark, Role
 from hood.classroom.rules.marks import Told
@@ -90,7 +90,7 @@ class Mark:
 
 def render(nb: NotebookNode, about: About) -> str:
     """Return the page for a notebook that :mod:`hood.classroom.feedback.feedback` has cleaned."""
-    theirs, counted = Theirs(), about.told.counted
+    theirs, counted = LearnerHtml(), about.told.counted
     marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
     found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
@@ -103,7 +103,7 @@ def render(nb: NotebookNode, about: About) -> str:
     ]
     rest = [shown for one in found if not one.graded for shown in _cells(one, theirs)]
     ours = nb.metadata.get(KEY, {})
-    return look.render(
+    return page_style.render(
         TEMPLATES,
         "feedback.html.j2",
         title=ours.get("title") or about.notebook,
@@ -138,7 +138,7 @@ def _whole(about: About) -> list[str]:
 
 
 def _exercise(
-    segment: Segment, about: About, marks: Mapping[str, CountedMark], theirs: Theirs
+    segment: Segment, about: About, marks: Mapping[str, CountedMark], theirs: LearnerHtml
 ) -> dict[str, Any]:
     """Return what the template shows of one exercise."""
     cell, name = segment.graded, segment.name
@@ -207,13 +207,13 @@ def _reads(verdict: Verdict, lessons: str) -> Markup | str:
     """Return what to read again, with a link where the course has a site."""
     if verdict.status in FULL or not verdict.section:
         return ""
-    words = look.in_code(f"lesson {verdict.lesson}, “{verdict.section}”")
+    words = page_style.in_code(f"lesson {verdict.lesson}, “{verdict.section}”")
     url = section_on_site(verdict.lesson, verdict.section, lessons)
     return Markup('<a href="{}">{}</a>').format(url, words) if url else words
 
 
 def _cells(
-    segment: Segment, theirs: Theirs, graded: list[NotebookNode] | None = None
+    segment: Segment, theirs: LearnerHtml, graded: list[NotebookNode] | None = None
 ) -> list[dict[str, Any]]:
     """Return what the template shows of a segment's cells: text, code, and what it showed."""
     shown, left = [], OUTPUTS

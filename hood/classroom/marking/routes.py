@@ -16,7 +16,7 @@ from typing import Any
 
 from hood import UserError
 from hood.classroom.marking import page
-from hood.classroom.marking.answers import Answer, Reader
+from hood.classroom.marking.answer_reader import Answer, Reader
 from hood.classroom.marking.book import Book, Marker, Shown, StaleError, Wanted
 from hood.classroom.marking.share import Share, share_of
 from hood.grader.course import open_course

@@ -40,6 +40,7 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from hood import UserError
+from hood.atomic_files import why_not_written, write_whole
 from hood.classroom.recording import graded_hand_ins
 from hood.classroom.recording.book_age import (
     BOOK,
@@ -67,7 +68,6 @@ from hood.grader.run_record import RunRecord
 from hood.grader.submission.files import SECRET, TIMESTAMP
 from hood.grader.submission.names import spelled
 from hood.grader.submission.rebuild import as_recorded, is_owned
-from hood.whole_file import why_not_written, write_whole
 
 PATIENCE = 60.0
 # Errors of names in one submission. Another that keeps its files from being written is not its own.

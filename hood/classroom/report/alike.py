@@ -19,7 +19,7 @@ import nbformat
 
 from hood.classroom.feedback.exercises import code_by_exercise
 from hood.classroom.recording.gradebook import Graded, Results
-from hood.classroom.report.names import Names
+from hood.classroom.report.pseudonyms import Names
 from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded

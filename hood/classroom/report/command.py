@@ -11,11 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
+from hood.atomic_files import write_whole
 from hood.classroom.recording.gradebook import Graded, Results
 from hood.classroom.report.alike import Alike, stubs_of
 from hood.classroom.report.counts import ClassCounts
-from hood.classroom.report.names import Names, pseudonyms
 from hood.classroom.report.page import Links, render
+from hood.classroom.report.pseudonyms import Names, pseudonyms
 from hood.classroom.report.sheets import exercise_rows, learner_rows
 from hood.classroom.report.tally import Tally
 from hood.classroom.rules.class_list import passed_over_sentence
@@ -25,7 +26,6 @@ from hood.classroom.spreadsheet import write_table
 from hood.grader.course import open_course
 from hood.grader.outline import read_outline
 from hood.phase_paths import ROOT, lab_named
-from hood.whole_file import write_whole
 
 PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
 COUNTS = "counts.csv"  # where the course has a course.yml that names the lab

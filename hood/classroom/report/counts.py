@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hood.classroom.recording.gradebook import Graded
-from hood.classroom.report.names import Names
+from hood.classroom.report.pseudonyms import Names
 from hood.classroom.rules.class_list import class_list_of
 from hood.classroom.rules.counting import Counted, Lateness
 from hood.classroom.rules.marks import CountedMarks

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from hood.classroom import look
+from hood.classroom import page_style
 from hood.classroom.report.alike import ENOUGH, LEAST, MOST, Alike
 from hood.classroom.report.counts import ClassCounts
 from hood.classroom.report.tally import KINDS, SHOWN, ExerciseTally, Person, Tally
@@ -71,7 +71,7 @@ def render(
 ) -> str:
     """Return the whole page as HTML; with what counts where the class has rules of its own."""
     about = _context(tally, links, now) | _alike(alike, links) | _attempts(tally, links)
-    return look.render(TEMPLATES, "page.html.j2", **about, counts=counts)
+    return page_style.render(TEMPLATES, "page.html.j2", **about, counts=counts)
 
 
 def _attempts(tally: Tally, links: Links) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hood.classroom.recording.gradebook import Graded, GradedCell
-from hood.classroom.report.names import Names
+from hood.classroom.report.pseudonyms import Names
 from hood.classroom.report.tally import Tally
 from hood.verdict import Cause, PartResult, Verdict
 

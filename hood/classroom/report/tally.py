@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hood.classroom.recording.gradebook import Graded, GradedCell, Reason, ReasonKind
-from hood.classroom.report.names import Names
+from hood.classroom.report.pseudonyms import Names
 from hood.grader.outline import Outline
 from hood.verdict import Cause, Status, Verdict
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from hood.atomic_files import write_whole
 from hood.classroom.recording.gradebook import Graded
 from hood.classroom.rules.counting import Counted, Role
 from hood.classroom.rules.roster import Member
@@ -19,7 +20,6 @@ from hood.classroom.rules.sentences import counted_sentences, how, rounded
 from hood.classroom.rules.total import Total
 from hood.classroom.rules.total_words import why
 from hood.classroom.spreadsheet import write_table
-from hood.whole_file import write_whole
 
 NO_GRADE = "-"  # as Moodle writes and reads it
 

@@ -19,13 +19,13 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from hood import UserError
+from hood.atomic_files import write_whole
 from hood.classroom.collecting.hand_ins import RECEIVED, HandIns
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.roster import roster_table
 from hood.classroom.service.queue import JOBS
 from hood.grader.course import Course, no_gradebook, submissions
 from hood.grader.submission.names import id_problem, nfc
-from hood.whole_file import write_whole
 
 JOURNAL = ".renaming.json"
 STEPS = ("submitted", "autograded", "feedback")

@@ -12,7 +12,10 @@ from zoneinfo import ZoneInfo
 
 from hood import UserError
 from hood.classroom.rules.reading import read_course_file
-from hood.classroom.service.alone import (
+from hood.classroom.service.lab_state import is_out
+from hood.classroom.service.people import Person, service_key
+from hood.classroom.service.queue import SHORT_TURN, Look, Queue, QueuedJob
+from hood.classroom.service.single_exercise import (
     NO_VERDICT,
     Labs,
     card_of,
@@ -23,9 +26,6 @@ from hood.classroom.service.alone import (
     seed_of,
     verdict_of,
 )
-from hood.classroom.service.lab_state import is_out
-from hood.classroom.service.people import Person, service_key
-from hood.classroom.service.queue import SHORT_TURN, Look, Queue, QueuedJob
 from hood.grader.batch.job import Job, Result
 from hood.grader.batch.pool import Workers
 from hood.grader.course import Course

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from hood.atomic_files import read_once
 from hood.classroom.collecting.hand_ins import HandIns, Taken
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.sentences import moment
 from hood.classroom.rules.standing import in_zone, is_late, so_far, would_be
 from hood.grader.course import Course
 from hood.grader.submission.notebook import MAX_BYTES
-from hood.whole_file import read_once
 
 # What stands in an answer that nobody has begun, as JSON writes it; see nbgrader_config.py.
 STUBS = (b'NotImplementedError(\\"write your answer here\\")', b"*Write your answer here.*")

@@ -15,7 +15,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from hood import UserError
-from hood.whole_file import secret
+from hood.atomic_files import secret
 
 KEY_FILE = ".service-key"  # in the course's folder; whoever can read it can make tokens
 KEY_BYTES = 32

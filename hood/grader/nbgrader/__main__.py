@@ -11,7 +11,7 @@ from hood.grader.inside.long_lived import long_lived
 with long_lived():
     from nbgrader.apps.nbgraderapp import main
 
-from hood.whole_file import why_not_written
+from hood.atomic_files import why_not_written
 
 if __name__ == "__main__":
     try:

@@ -21,7 +21,7 @@ from hood.grader.sandbox.limits import MIB, Limits
 from hood.grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from hood.grader.sandbox.scope import DELEGATE, in_scope, try_scope
 from hood.grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
-from hood.learner.answers import ANSWERS, entered, open_to_others
+from hood.learner.exposed_answers import ANSWERS, entered, open_to_others
 from hood.phase_paths import ROOT
 from utils.instruments.toolchain import cxx, inductor_lacks
 

@@ -18,12 +18,12 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum, is_grade, is_locked, is_solution, is_task
 
 from hood import UserError
+from hood.atomic_files import write_whole
 from hood.grader.course import Course
 from hood.grader.submission.notebook import SubmittedCell
 from hood.learner.cell_matching import most_alike, normal
 from hood.metadata import KEY
 from hood.untrusted import mapping
-from hood.whole_file import write_whole
 
 FOLDER = ".released"
 OTHERS = ""  # in place of a name: all cells that nbgrader does not keep

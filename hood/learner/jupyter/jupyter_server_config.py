@@ -6,6 +6,6 @@ It lies in `utils/`, beside this folder's parent, and says what to run after a k
 import os
 from pathlib import Path
 
-startup = Path(__file__).resolve().parents[2] / "utils" / "notebook" / "startup.py"
+startup = Path(__file__).resolve().parents[3] / "utils" / "notebook" / "startup.py"
 if startup.is_file():
     os.environ.setdefault("PYTHONSTARTUP", str(startup))

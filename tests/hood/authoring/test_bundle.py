@@ -143,7 +143,7 @@ def test_a_new_archive_over_an_old_one_keeps_what_was_solved_in_either_folder(tm
 
     def refresh():
         return subprocess.run(
-            [sys.executable, "-m", "hood.learner.work"],
+            [sys.executable, "-m", "hood.learner.copies"],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
             capture_output=True,

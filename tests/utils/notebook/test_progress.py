@@ -419,7 +419,7 @@ def test_a_copy_of_an_older_text_is_named_with_what_to_do(tmp_path):
     saved(tmp_path, exercise("f"), exercise("g"))
     [said] = progress(tmp_path).notes
     assert "newer texts than `work/01_tensors/01_tensors.ipynb`" in said
-    assert "`python -m hood.learner.work`" in said
+    assert "`python -m hood.learner.copies`" in said
 
 
 def test_where_nothing_is_known_of_runs_the_last_exercise_that_is_begun_goes_on(tmp_path):

@@ -12,7 +12,7 @@ from tests.live_kernel import live_kernel, run_cell
 from utils.notebook.audience import NBGRADER
 from utils.notebook.course import NOTEBOOK
 
-CONFIG = ROOT / "hood" / "jupyter" / "jupyter_server_config.py"
+CONFIG = ROOT / "hood" / "learner" / "jupyter" / "jupyter_server_config.py"
 STARTUP = ROOT / "utils" / "notebook" / "startup.py"
 
 

@@ -70,7 +70,7 @@ def test_who_opens_a_lab_in_the_release_is_shown_the_copy(shell, monkeypatch, tm
         monkeypatch.chdir(folder)
         verdict.say_where_to_work(tmp_path)
     [words] = shown
-    assert "`python -m hood.learner.work`" in words
+    assert "`python -m hood.learner.copies`" in words
     (mine / "01_tensors.ipynb").write_text("{}")
     monkeypatch.chdir(released)
     verdict.say_where_to_work(tmp_path)

@@ -106,7 +106,8 @@ def open_the_course(spawner: Any) -> None:
         "PATH": os.pathsep.join([str(Path(PYTHON).parent), os.environ["PATH"]]),
         # what learners have, with nbgrader's menu and the pages for marking
         "JUPYTER_CONFIG_PATH": os.pathsep.join(
-            str(COURSE / "hood" / folder) for folder in ("marking/jupyter", "jupyter")
+            str(COURSE / "hood" / folder)
+            for folder in ("classroom/marking/jupyter", "learner/jupyter")
         ),
     }
     spawner.environment = spawner.environment | theirs
@@ -126,9 +127,9 @@ def give_the_bundle(spawner: Any) -> None:
     theirs = {"PYTHONPATH": str(home)}
     # without nbgrader's menu and sidebar, for which learners have no use; and with JupyterLab's
     # settings by which links lead to sections of lessons that are not open yet
-    theirs["JUPYTER_CONFIG_PATH"] = str(home / "hood" / "jupyter")
+    theirs["JUPYTER_CONFIG_PATH"] = str(home / "hood" / "learner" / "jupyter")
     spawner.environment = spawner.environment | theirs
-    subprocess.run([sys.executable, "-m", "hood.learner.work"], cwd=home, env=os.environ | theirs)
+    subprocess.run([sys.executable, "-m", "hood.learner.copies"], cwd=home, env=os.environ | theirs)
 
 
 c.JupyterHub.spawner_class = "simple"

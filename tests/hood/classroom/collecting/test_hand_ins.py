@@ -134,7 +134,7 @@ def test_what_a_kill_leaves_of_a_hand_in_is_whole_or_nothing(course):
     lay(course, 1, b"second" * 1000, a=b"3", b=b"4")
     states = left_by(
         course.root,
-        ("submission/hand_ins.py", "submission/companions.py"),
+        ("collecting/hand_ins.py", "submission/companions.py"),
         lambda tell: tell(HandIns(course).keep(RULES, "ana", LAB).name),
     )
     for files, _ in states:

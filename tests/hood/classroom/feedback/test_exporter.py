@@ -5,7 +5,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from hood.classroom.feedback import exporter as page
 from hood.classroom.feedback.exporter import FeedbackExporter
 from hood.classroom.feedback.feedback import CleanFeedback
-from hood.classroom.feedback.theirs import Theirs
+from hood.classroom.feedback.learner_html import LearnerHtml
 from hood.judge.report import VerdictReport
 from hood.metadata import KEY
 from hood.verdict import PartResult, Status, Verdict
@@ -21,7 +21,7 @@ def test_a_page_that_takes_too_much_work_has_the_reports_alone(monkeypatch):
             pass
         return source
 
-    monkeypatch.setattr(Theirs, "code", highlight)
+    monkeypatch.setattr(LearnerHtml, "code", highlight)
     part = PartResult("a part", 3.0, 2.0, Status.WRONG, problem="the wrong shape")
     verdict = Verdict("twice", 3.0, Status.PARTLY, (part,))
     report = new_output("display_data", data=VerdictReport(verdict, "01")._repr_mimebundle_())

@@ -8,7 +8,7 @@ from nbgrader.api import Gradebook
 
 from hood import UserError
 from hood.classroom.marking import book as book_module
-from hood.classroom.marking.answers import Answer, stamp
+from hood.classroom.marking.answer_reader import Answer, stamp
 from hood.classroom.marking.book import Book, Marker, StaleError, Wanted
 from hood.grader.course import open_course
 from tests.hood.classroom.marking.classroom import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hood.classroom.marking.answers import Reader
+from hood.classroom.marking.answer_reader import Reader
 from hood.classroom.marking.book import Book, Marker, Wanted
 from hood.classroom.recording.writer import Writer
 from hood.grader.batch.grading import grade

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.names import Names
+from hood.classroom.report.pseudonyms import Names
 from hood.classroom.report.sheets import learner_rows
 from hood.classroom.spreadsheet import safe, write_table
 from hood.grader.course import open_course

@@ -3,7 +3,7 @@
 import pytest
 
 from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.names import Names
+from hood.classroom.report.pseudonyms import Names
 from hood.classroom.report.tally import Tally
 from hood.classroom.report.todo import CLASS, LAB, MARKS, todos
 from hood.grader.course import open_course

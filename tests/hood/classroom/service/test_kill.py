@@ -89,7 +89,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
     course, monkeypatch
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
-    modules = ("submission/hand_ins.py", "hood/whole_file.py", "shutil.py")
+    modules = ("collecting/hand_ins.py", "hood/atomic_files.py", "shutil.py")
     old, new = b"old" * 1000, b"new" * 1000
     inbox = Inbox(course)
     before = inbox.take(None, "ana", LAB, arrived(inbox, old))

@@ -11,7 +11,7 @@ from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from hood.classroom.feedback.theirs import LEFT_OUT, Theirs, inert
+from hood.classroom.feedback.learner_html import LEFT_OUT, LearnerHtml, inert
 from hood.grader.cleaning.pixels import MAX_PIXELS, MAX_PIXELS_IN_ALL, TOO_LARGE, TOO_MANY, pixels
 from hood.grader.cleaning.sanitize import Sanitize
 from hood.metadata import KEY
@@ -102,7 +102,7 @@ def ways(data):
 
 def pictures_on_a_page(nb):
     """How many pictures feedback shows of a notebook."""
-    theirs = Theirs()
+    theirs = LearnerHtml()
     pages = []
     for cell in nb.cells:
         if cell.cell_type == "markdown":
@@ -126,7 +126,7 @@ def test_a_picture_too_large_for_a_browser_is_on_no_page_and_that_is_said():
     assert str(inert(f'<img src="data:image/png;base64,{LARGE}">')) == '<img alt="' + (
         "No description has been provided for this image" + '">'
     )
-    assert LEFT_OUT in "".join(Theirs().outputs(ways(LARGE).cells[-1].outputs[:1]))
+    assert LEFT_OUT in "".join(LearnerHtml().outputs(ways(LARGE).cells[-1].outputs[:1]))
 
 
 def test_many_large_pictures_are_bounded_as_a_whole():

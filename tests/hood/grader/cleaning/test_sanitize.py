@@ -11,7 +11,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
-from hood.classroom.feedback.theirs import Theirs
+from hood.classroom.feedback.learner_html import LearnerHtml
 from hood.grader.cleaning.links import without_links
 from hood.grader.cleaning.sanitize import TOO_MUCH, Sanitize
 from hood.verdict import VERDICT_MIME
@@ -215,7 +215,7 @@ def test_what_only_the_renderer_writes_into_a_page_keeps_no_text_from_being_show
 
 
 def test_a_box_of_a_task_is_a_sign_and_any_other_input_is_none():
-    theirs = Theirs()
+    theirs = LearnerHtml()
     page = theirs.words("- [x] read\n- [ ] write\n\n`- [x] code`", {})
     assert re.findall(r"<li>(.*?)</li>", page) == ["\u2611 read", "\u2610 write"]
     assert "<code>- [x] code</code>" in page

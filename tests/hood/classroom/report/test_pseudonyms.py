@@ -7,7 +7,7 @@ import pytest
 
 from hood import UserError
 from hood.classroom.recording.gradebook import Graded, Reason, ReasonKind
-from hood.classroom.report.names import Names, pseudonyms
+from hood.classroom.report.pseudonyms import Names, pseudonyms
 from hood.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
 
 LUCIA = Graded("lalonso7", "Lucía Alonso", {}, {})

@@ -1,9 +1,9 @@
 """Find what gives a course's answers and marks away to an account that should not read them.
 
 ``python -m hood doctor`` asks about all other accounts of a machine. ``python -m
-hood.learner.answers`` asks about the account that runs it: in a learner's install, or as a learner
-on a shared machine, with the course's folder behind it. So it is in learners' archives, and needs
-no other module.
+hood.learner.exposed_answers`` asks about the account that runs it: in a learner's install, or as a
+learner on a shared machine, with the course's folder behind it. So it is in learners' archives, and
+needs no other module.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from datetime import date
 import nbformat
 import pytest
 
-from hood.classroom.service.alone import Labs, card_of, exercise_alone, handed_in, seed_of
+from hood.classroom.service.single_exercise import Labs, card_of, exercise_alone, handed_in, seed_of
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import as_file
 from hood.grader.course import open_course

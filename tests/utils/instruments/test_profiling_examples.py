@@ -8,7 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from tests.patience import PATIENCE, eventually
-from utils.instruments.stand_ins import (
+from utils.instruments.profiling_examples import (
     Device,
     Messages,
     Neighbour,

@@ -56,7 +56,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     return None if name in ("class", "id", "href") else kept(tag, name, value)
 
 
-class Theirs:
+class LearnerHtml:
     """Makes HTML of one learner's cells, within the limits of a page."""
 
     def __init__(self) -> None:

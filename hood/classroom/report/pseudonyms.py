@@ -10,9 +10,9 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from hood.atomic_files import secret
 from hood.classroom.recording.gradebook import Graded, Reason
 from hood.verdict import PartResult, Verdict
-from hood.whole_file import secret
 
 KEY_FILE = ".pseudonyms"
 KEY_BYTES = 32

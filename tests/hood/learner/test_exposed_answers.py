@@ -15,7 +15,7 @@ from hood import __main__ as command
 from hood.authoring.bundle import archive, learner_files
 from hood.classroom.rules.exports import PLACES
 from hood.grader.sandbox import doctor
-from hood.learner.answers import first_read, i_read, open_to_others
+from hood.learner.exposed_answers import first_read, i_read, open_to_others
 from hood.phase_paths import ROOT
 
 CONFIG = """
@@ -169,7 +169,7 @@ def test_accounts_are_those_of_people_beside_the_owners(course, monkeypatch):
 
 def ask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "hood.learner.answers", *words],
+        [sys.executable, "-m", "hood.learner.exposed_answers", *words],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)},
         capture_output=True,
@@ -193,7 +193,7 @@ def test_a_learners_install_gives_nothing_away_and_the_project_does(tmp_path, co
     write(tmp_path / "elsewhere" / "phases" / "00_hello" / "lab.py")
     beside = os.pathsep.join([str(install), str(tmp_path / "elsewhere")])
     done = subprocess.run(
-        [sys.executable, "-m", "hood.learner.answers"],
+        [sys.executable, "-m", "hood.learner.exposed_answers"],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": beside},
         capture_output=True,

@@ -37,10 +37,10 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
+from hood.atomic_files import why_not_written, write_whole
 from hood.learner.bring_in import Given, bring_in
 from hood.learner.cell_matching import name_of, settings
 from hood.metadata import COPY, EXECUTED, KEY
-from hood.whole_file import why_not_written, write_whole
 from utils.notebook.course import ROOT, WORK, copy_of
 from utils.notebook.renamed import looks_like, what_to_do
 

@@ -12,12 +12,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from nbgrader.preprocessors import ComputeChecksums
 from nbgrader.utils import compute_checksum
 
+from hood.atomic_files import write_whole
 from hood.authoring.release_step import Release
 from hood.grader.submission.notebook import read_submission
 from hood.grader.submission.rebuild import rebuild
-from hood.learner import work
+from hood.learner import copies
 from hood.metadata import KEY, MAY_RAISE
-from hood.whole_file import write_whole
 from tests.hood.tiny import CONFIG, LAB, cell, released, source_notebook, write
 from utils.notebook.course import PHASES, ROOT
 
@@ -32,7 +32,7 @@ def root(tmp_path):
 
 
 def run(root, capsys):
-    status = work.run(argparse.Namespace(), root)
+    status = copies.run(argparse.Namespace(), root)
     return status, capsys.readouterr().out
 
 
@@ -117,7 +117,7 @@ def test_a_changed_release_comes_in_and_answers_stay(root, capsys):
     assert cell(now, "twice").source == "# Graded\nmore = 1"
     place = now.cells.index(cell(now, "twice_solution"))
     assert [c.id for c in now.cells[place + 1 : place + 3]] == ["my-own", "my-thought"]
-    assert read(work.previous(mine(root))) == was
+    assert read(copies.previous(mine(root))) == was
     assert run(root, capsys) == (0, "")
 
 
@@ -225,12 +225,12 @@ def test_killed_before_its_end_it_loses_no_answer_to_an_exercise_that_is_gone(
         return write_whole(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(work, "write_whole", dies)
+        patch.setattr(copies, "write_whole", dies)
         with pytest.raises(KeyboardInterrupt):
             run(root, capsys)
     run(root, capsys)
     assert ANSWER in [c.source for c in read(mine(root)).cells]
-    assert work.previous(mine(root)).read_bytes() == was
+    assert copies.previous(mine(root)).read_bytes() == was
 
 
 def test_a_stub_that_nobody_has_touched_becomes_the_new_one(root, capsys):

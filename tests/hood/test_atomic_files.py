@@ -16,24 +16,27 @@ import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import OperationalError
 
-from hood import UserError, whole_file
+from hood import UserError, atomic_files
 from hood.__main__ import main
+from hood.atomic_files import read_once, replacing, secret, why_not_written, write_whole
 from hood.classroom.recording.command import only_one
 from hood.classroom.recording.writer import Writer
-from hood.classroom.report import names
+from hood.classroom.report import pseudonyms
 from hood.classroom.service import people
 from hood.grader.course import open_course
-from hood.learner import work
-from hood.whole_file import read_once, replacing, secret, why_not_written, write_whole
+from hood.learner import copies
 from tests.patience import PATIENCE
 from utils.notebook import service
 
 # Each file that holds a secret, and what asks for it.
-SECRETS = {people.KEY_FILE: people.service_key, names.KEY_FILE: lambda at: names.pseudonyms(at).key}
+SECRETS = {
+    people.KEY_FILE: people.service_key,
+    pseudonyms.KEY_FILE: lambda at: pseudonyms.pseudonyms(at).key,
+}
 ASK = """
 import os, sys
 from pathlib import Path
-from hood.classroom.report.names import pseudonyms
+from hood.classroom.report.pseudonyms import pseudonyms
 from hood.classroom.service.people import service_key
 exec(sys.argv[1])
 root = Path(sys.argv[2])
@@ -43,15 +46,15 @@ DIES_AT = "os.{name} = lambda *_: os.kill(os.getpid(), 9)"
 
 
 def test_two_who_write_the_same_file_never_mix(tmp_path, monkeypatch):
-    path, replace = tmp_path / "file", whole_file.os.replace
+    path, replace = tmp_path / "file", atomic_files.os.replace
 
     def second_comes_first(source, target):
-        monkeypatch.setattr(whole_file.os, "replace", replace)
+        monkeypatch.setattr(atomic_files.os, "replace", replace)
         assert write_whole(path, b"second")
         assert path.read_bytes() == b"second"
         replace(source, target)
 
-    monkeypatch.setattr(whole_file.os, "replace", second_comes_first)
+    monkeypatch.setattr(atomic_files.os, "replace", second_comes_first)
     assert write_whole(path, b"first")
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
@@ -68,7 +71,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     def refuses(source, target):
         raise OSError("no space left")
 
-    monkeypatch.setattr(whole_file.os, "replace", refuses)
+    monkeypatch.setattr(atomic_files.os, "replace", refuses)
     with pytest.raises(OSError, match="no space left"):
         write_whole(tmp_path / "file", b"x")
     assert list(tmp_path.iterdir()) == []
@@ -122,7 +125,7 @@ def test_a_kill_leaves_no_part_of_a_secret(name, tmp_path):
     service_key, pseudonyms = again.communicate(timeout=PATIENCE)[0].split()
     assert kept(tmp_path) == {
         people.KEY_FILE: bytes.fromhex(service_key),
-        names.KEY_FILE: pseudonyms.encode(),
+        pseudonyms.KEY_FILE: pseudonyms.encode(),
     }
 
 
@@ -211,12 +214,12 @@ def readonly(tmp_path):
 
 def command(monkeypatch, capsys, run):
     """Run a command's function through the entry point; return its status and what it said."""
-    monkeypatch.setattr("hood.learner.work.run", run)
+    monkeypatch.setattr("hood.learner.copies.run", run)
     return main(["work"]), capsys.readouterr().err
 
 
 def test_in_a_course_that_may_not_be_written_a_sentence_says_so(readonly, monkeypatch, capsys):
-    status, said = command(monkeypatch, capsys, partial(work.run, root=readonly))
+    status, said = command(monkeypatch, capsys, partial(copies.run, root=readonly))
     assert status == 2
     assert f"hood work: {readonly}/work can't be used: " in said
     assert f"has no right to it, and {readonly} belongs to " in said

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
-from hood.classroom.marking import answers as module
-from hood.classroom.marking.answers import EMPTY, MAX_TEXT, UNREADABLE, Reader, stamp
+from hood.classroom.marking import answer_reader as module
+from hood.classroom.marking.answer_reader import EMPTY, MAX_TEXT, UNREADABLE, Reader, stamp
 from hood.grader.batch.grading import _is_unanswered
 from hood.grader.run_record import record
 from hood.grader.submission.notes import Note, NoteKind
@@ -191,7 +191,7 @@ def test_what_takes_too_much_work_ends_the_reading_process_and_the_next_answer_i
 
 SERVER = """
 import time
-from hood.classroom.marking.answers import Reader
+from hood.classroom.marking.answer_reader import Reader
 if __name__ == "__main__":
     reader = Reader()
     reader.rendered(["words"])

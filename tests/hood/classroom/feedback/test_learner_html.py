@@ -5,8 +5,15 @@ import time
 import pytest
 from nbformat.v4 import new_output
 
-from hood.classroom.feedback import theirs
-from hood.classroom.feedback.theirs import LEFT_OUT, LONGEST, NO_WORDS, OUTPUTS, Theirs, inert
+from hood.classroom.feedback import learner_html
+from hood.classroom.feedback.learner_html import (
+    LEFT_OUT,
+    LONGEST,
+    NO_WORDS,
+    OUTPUTS,
+    LearnerHtml,
+    inert,
+)
 from tests.attacks.browser import dangers, leads_away
 from tests.attacks.feedback import EVIL, LINKS, PAGE
 
@@ -14,15 +21,15 @@ PICTURE = "iVBORw0KGgo="
 
 
 def shown(*outputs):
-    return "".join(Theirs().outputs(outputs))
+    return "".join(LearnerHtml().outputs(outputs))
 
 
 @pytest.mark.parametrize("markup", [*EVIL, *LINKS, PAGE])
 def test_no_markup_acts_or_leads_away_even_if_nobody_cleaned_it(markup):
     ways = [
         inert(markup),
-        Theirs().words(markup, {}),
-        Theirs().code(markup),
+        LearnerHtml().words(markup, {}),
+        LearnerHtml().code(markup),
         shown(*(new_output("display_data", data={kind: markup}) for kind in ALL_KINDS)),
         shown(new_output("stream", text=markup)),
         shown(new_output("error", ename=markup, evalue=markup, traceback=[])),
@@ -48,8 +55,10 @@ def test_what_is_harmless_stays():
     )
     assert inert(table) == table
     assert inert('<b style="color: red; position: fixed">x</b>') == '<b style="color: red">x</b>'
-    assert "<mfrac>" in Theirs().words(r"so $\frac{1}{2}$", {})
-    assert Theirs().words("**a** `b`", {}).strip() == "<p><strong>a</strong> <code>b</code></p>"
+    assert "<mfrac>" in LearnerHtml().words(r"so $\frac{1}{2}$", {})
+    assert (
+        LearnerHtml().words("**a** `b`", {}).strip() == "<p><strong>a</strong> <code>b</code></p>"
+    )
 
 
 def test_a_picture_has_words_or_says_that_it_has_none():
@@ -67,19 +76,19 @@ def test_a_picture_has_words_or_says_that_it_has_none():
 
 def test_each_cell_shows_the_picture_that_was_pasted_into_it():
     pages = [
-        Theirs().words("![p](attachment:p.png)", {"p.png": {"image/png": data}})
+        LearnerHtml().words("![p](attachment:p.png)", {"p.png": {"image/png": data}})
         for data in ("AAAA", "BBBB")
     ]
     assert ["base64,AAAA" in page for page in pages] == [True, False]
     assert ["base64,BBBB" in page for page in pages] == [False, True]
-    assert "attachment:q.png" in Theirs().words("![p](attachment:q.png)", {})
+    assert "attachment:q.png" in LearnerHtml().words("![p](attachment:q.png)", {})
 
 
 def test_words_that_are_not_seen_are_gone():
     for page in (
-        Theirs().code("x = 1 # \u202e2 = x"),
+        LearnerHtml().code("x = 1 # \u202e2 = x"),
         shown(new_output("stream", text="\u2066a\x1b[31mb")),
-        Theirs().words("a \u202eb &#x202e;c **\u2066d**", {}),
+        LearnerHtml().words("a \u202eb &#x202e;c **\u2066d**", {}),
         shown(new_output("display_data", data={"text/html": "<b>\u202ea&#8294;b</b>"})),
     ):
         assert not set(page) & set("\u202e\u2066\x1b")
@@ -87,14 +96,14 @@ def test_words_that_are_not_seen_are_gone():
 
 
 def test_what_is_too_long_is_cut_and_says_so():
-    page = Theirs()
+    page = LearnerHtml()
     texts = page.outputs([new_output("stream", text="x" * 3 * LONGEST)] * 100)
-    assert sum(map(len, texts)) < theirs.IN_ALL + 100 * (len(LEFT_OUT) + 20)
+    assert sum(map(len, texts)) < learner_html.IN_ALL + 100 * (len(LEFT_OUT) + 20)
     assert LEFT_OUT in texts[0]
     assert texts[0].count("x") == LONGEST
     assert LEFT_OUT in page.code("x = 1\n" * LONGEST)
     figures = [new_output("display_data", data={"image/png": "A" * 4 * 2**20})] * 9
-    assert sum(map(len, Theirs().outputs(figures))) < 1.1 * theirs.PICTURES
+    assert sum(map(len, LearnerHtml().outputs(figures))) < 1.1 * learner_html.PICTURES
     large = new_output("display_data", data={"text/html": "<b>x</b>" * 2**18})
     assert shown(large) == f"<p>{LEFT_OUT}</p>"
     assert OUTPUTS < 100
