@@ -14,6 +14,7 @@ from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
 
+from hood.course import course_folder
 from hood.grader.execution.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
@@ -47,7 +48,7 @@ from hood.grader.submission.notes import Note, NoteKind
 from hood.judge.source.learner_source import LearnerSource
 from hood.judge.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from hood.metadata import KEY
-from hood.phase_paths import ROOT, environment_with
+from hood.phase_paths import environment_with
 from hood.verdict import FULL, VERDICT_MIME, Cause
 from utils.instruments.toolchain import inductor_lacks
 from utils.notebook.one_line import NBGRADER
@@ -188,7 +189,7 @@ class Execute(NbGraderExecute):
         ours = self.nb.metadata[KEY]
         name = self.nb.metadata.get("kernelspec", {}).get("name", "")
         if self.unsafe_no_sandbox:  # the kernel judges itself
-            environment = environment_with(ROOT) | {
+            environment = environment_with(course_folder()) | {
                 SEED_VARIABLE: self._seed,
                 NO_EXAMPLES_VARIABLE: "" if self._examples else "1",
                 NBGRADER: "autograde",

@@ -40,6 +40,7 @@ WATCH_SECONDS = 0.1
 # it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
 FEW = 2
 MESSAGE = 1 << 16
+EDITABLE = "__editable__"  # in the name of a finder that such an install brings
 COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
 
 
@@ -73,12 +74,13 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # drop, among others, the entry of an editable install, which is the project's root
+        # drop, among others, what an editable install brings, which leads to the project's root
         sys.path[:] = [
             path
             for path in sys.path
             if any(Path(path).is_relative_to(folder) for folder in told["readable"])
         ]
+        sys.meta_path[:] = [one for one in sys.meta_path if EDITABLE not in str(one)]
         with _before_forks():
             from hood.grader.inside.kernel import prepare
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from hood import UserError
+from hood.course import ENGINE
 from hood.grader.inside import headers
 from hood.grader.sandbox.stage import environment_folders
 from hood.grader.sandbox.warm_process import environment
-from hood.phase_paths import ROOT
 from utils.instruments.toolchain import cxx
 
 SECONDS = 1800
@@ -64,7 +64,7 @@ def _make(where: Path) -> None:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", "hood.grader.inside.headers", str(made)],
                 # the environment of kernels, whose code must be compiled with the same options
-                env={**environment(Path(scratch)), "PYTHONPATH": str(ROOT)},
+                env={**environment(Path(scratch)), "PYTHONPATH": str(ENGINE)},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

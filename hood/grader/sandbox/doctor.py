@@ -22,7 +22,6 @@ from hood.grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from hood.grader.sandbox.scope import DELEGATE, in_scope, try_scope
 from hood.grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 from hood.learner.exposed_answers import ANSWERS, entered, open_to_others
-from hood.phase_paths import ROOT
 from utils.instruments.toolchain import cxx, inductor_lacks
 
 LOCK_SECONDS = 600  # that another apt may take, as the updates of a machine that has just started
@@ -114,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, root: Path = ROOT) -> int:
+def run(args: argparse.Namespace, root: Path) -> int:
     """Print what this machine can do, and what of the course is open to others.
 
     It returns 1 if the machine cannot run sandboxes, or people with accounts can read answers.

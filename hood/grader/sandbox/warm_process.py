@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hood import UserError
+from hood.course import VARIABLE
 from hood.grader.inside import cgroup
 from hood.grader.inside.bubblewrap import USER
 from hood.grader.sandbox.remedies import Obstacle, explain, missing
@@ -231,6 +232,7 @@ def environment(folder: Path) -> dict[str, str]:
         # the compiler that was found here, so that kernels compile if and only if we say they can
         "CXX": cxx(),
         "LANG": "C.UTF-8",
+        VARIABLE: str(folder / "stage"),
         "HOME": str(folder / "home"),
         "MPLCONFIGDIR": str(folder / "home"),
         "PYTHONNOUSERSITE": "1",

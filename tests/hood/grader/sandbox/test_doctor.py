@@ -12,6 +12,7 @@ import pytest
 
 from hood import UserError
 from hood import __main__ as command
+from hood.course import VARIABLE
 from hood.grader.inside.bubblewrap import SandboxError
 from hood.grader.sandbox import CannotSandbox, doctor, remedies, stage
 from hood.grader.sandbox.remedies import Obstacle, explain, missing
@@ -163,7 +164,7 @@ def test_the_project_is_hidden_where_a_shown_folder_holds_it(
 ) -> None:
     assert stage.hidden_folders([sys.prefix]) == []
     (tmp_path / "course" / "phases").mkdir(parents=True)
-    monkeypatch.setattr(stage, "ROOT", tmp_path / "course")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "course"))
     assert stage.hidden_folders([str(tmp_path)]) == [str(tmp_path / "course")]
     linked = tmp_path / "linked"
     linked.symlink_to(tmp_path)
