@@ -51,7 +51,7 @@ COMMANDS = {
     "grade": ("hood.classroom.recording.command", "grade every submission of a lab, and record it"),
     "demo": ("hood.authoring.demo", "release, grade and report on a generated sample class"),
     "doctor": (
-        "hood.grader.sandbox.doctor",
+        "hood.classroom.doctor",
         "say whether this machine can run learners' code safely",
     ),
     "serve": (

@@ -15,6 +15,7 @@ from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
 
 from hood.course import course_folder
+from hood.grader.course_sandbox import compiler_lacks
 from hood.grader.execution.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
@@ -50,7 +51,6 @@ from hood.judge.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIAB
 from hood.metadata import KEY
 from hood.phase_paths import environment_with
 from hood.verdict import FULL, VERDICT_MIME, Cause
-from utils.instruments.toolchain import inductor_lacks
 from utils.notebook.one_line import NBGRADER
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Execute(NbGraderExecute):
             }
             return UnsafeKernel(name, folder, environment)
         # where nothing can be compiled, `compile: true` is as "trace", which compiles no C++
-        compiles = ours.get("compile") is True and not inductor_lacks()
+        compiles = ours.get("compile") is True and not compiler_lacks()
         traces = ours.get("compile") in (True, "trace") and not compiles
         return SandboxedKernel(
             name,
