@@ -1,7 +1,7 @@
 """`python -m hood COMMAND`: the entry point of all commands.
 
 COMMANDS has one line per command. A command's module is imported only when that command runs. It
-defines `add_arguments(parser)` and `run(args) -> int`.
+defines `add_arguments(parser)` and `run(args, root) -> int`; the root is the course's folder.
 
 Exit status: 0 for success, 1 when the command ran and found something wrong, 2 when it could not
 run, 130 when it was interrupted, 141 when whoever read its output has gone, as `head` does.
@@ -20,9 +20,9 @@ from collections.abc import Sequence
 
 from hood import UserError
 from hood.atomic_files import why_not_written
+from hood.course import course_folder
 from hood.grader.inside.long_lived import long_lived
 from hood.grader.submission.names import lab_problem
-from hood.phase_paths import ROOT
 
 COMMANDS = {
     "build": ("hood.authoring.command", "turn the text in phases/ into notebooks, or check them"),
@@ -51,7 +51,7 @@ COMMANDS = {
     "grade": ("hood.classroom.recording.command", "grade every submission of a lab, and record it"),
     "demo": ("hood.authoring.demo", "release, grade and report on a generated sample class"),
     "doctor": (
-        "hood.grader.sandbox.doctor",
+        "hood.classroom.doctor",
         "say whether this machine can run learners' code safely",
     ),
     "serve": (
@@ -71,13 +71,14 @@ NOBODY_READS = 141  # what a shell says of any program that SIGPIPE has ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Only the named command's module is imported."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    root = course_folder()
     for word in argv:  # argparse would take it for an option
-        if word.startswith("-") and (ROOT / "source" / word).is_dir():
+        if word.startswith("-") and (root / "source" / word).is_dir():
             print(f"hood: {lab_problem(word)}", file=sys.stderr)
             return 2
     args = make_parser(argv[0] if argv else None).parse_args(argv)
     try:
-        return args.run(args)
+        return args.run(args, root)
     except UserError as error:
         print(f"hood {args.command}: {error}", file=sys.stderr)
         return 2
@@ -95,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     """Return a parser that knows every command's name and the arguments of the chosen command."""
     parser = argparse.ArgumentParser(
-        prog="python -m hood", description="Build and grade Open the Hood."
+        prog="python -m hood", description="Build a course, grade its labs, run its classes."
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module_name, summary) in COMMANDS.items():

@@ -49,8 +49,9 @@ class Course:
     id: str = "course"  # of archives and addresses: lower-case letters, digits and "-"
     packages: tuple[str, ...] = ()  # the course's own, which notebooks and sandboxes import
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
-    sandbox: str = ""  # the module that says what kernels import before a submission runs
+    sandbox: str = ""  # the module that says what kernels import, :mod:`hood.grader.course_sandbox`
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
+    deciding: tuple[str, ...] = ()  # patterns of those files in them that verdicts depend on
     phases: tuple[Phase, ...] = ()
     palette: Mapping[str, str] = field(default_factory=dict)  # colours of pages, by their role
     lesson_url: str = ""  # the folder with the start page of the course's site

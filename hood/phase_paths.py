@@ -6,14 +6,17 @@ import os
 import re
 import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from hood import UserError
-from hood.grader.submission.names import nfc
+from hood.course import ENGINE, FILE, VARIABLE, course_folder
+from hood.untrusted import nfc
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = course_folder()  # the course that this process works for, as it was when it began
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
 START = "start"
+WORK = "work"  # in a course's folder, the one with the learner's copies
+LESSON = re.compile(r"\d\d_\w+\.ipynb")
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,24 @@ class PhasePaths:
 
 def opened(notebook: Path, root: Path) -> Path:
     """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
-    from utils.notebook.course import copy_of  # here, because it imports IPython
-
     place = copy_of(notebook.relative_to(root))
     return root / place if place and (root / place).is_file() else notebook
+
+
+def copy_of(notebook: PurePath) -> PurePath | None:
+    """Return where a learner's copy of a notebook lies; None for what is not copied.
+
+    Both paths are relative to the course's folder. A lab's copy keeps its name, by which it is
+    handed in. A lesson's gets another, since the lab has the same, and a tab shows the name alone.
+    """
+    match notebook.parts:
+        case ("notebooks", "start.ipynb" as name):
+            return PurePath(WORK, name)
+        case ("notebooks", name) if LESSON.fullmatch(name):
+            return PurePath(WORK, f"lesson_{name}")
+        case ("release", folder, name) if name.endswith(".ipynb"):
+            return PurePath(WORK, folder, name)
+    return None
 
 
 def check_files(folder: Path) -> list[Path]:
@@ -92,21 +109,15 @@ def check_files(folder: Path) -> list[Path]:
 
 
 def environment_with(folder: Path) -> dict[str, str]:
-    """Return this process's environment with a folder first on PYTHONPATH, for a child process."""
-    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path}
+    """Return this process's environment for a child process that works for a folder.
 
-
-def find_root() -> Path:
-    """Return the nearest folder at or above the working directory that contains ``phases/``.
-
-    Raises UserError when there is no such folder.
+    The folder comes first on PYTHONPATH, its course's and the engine's after it. ``HOOD_COURSE``
+    names the course: the folder, or where that has no ``course.toml`` this process's own.
     """
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "phases").is_dir():
-            return folder
-    raise UserError(f"no folder phases/ in {here} or above it: run this from the project's root")
+    course = folder if (folder / FILE).is_file() else course_folder()
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = dict.fromkeys([str(folder), str(course), str(ENGINE), *filter(None, before)])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), VARIABLE: str(course)}
 
 
 def phases(root: Path = ROOT) -> list[PhasePaths]:

@@ -7,6 +7,7 @@ missing, and a text or list that exceeds its bound is cut.
 from __future__ import annotations
 
 import re
+import unicodedata
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -23,6 +24,11 @@ UNSEEN = re.compile(
     ESCAPES + r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+
+
+def nfc(name: str) -> str:
+    """Return a name in the form in which names are compared, Unicode's NFC."""
+    return unicodedata.normalize("NFC", name)
 
 
 def seen(said: str) -> str:

@@ -38,7 +38,7 @@ from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import why_not_out
 from hood.grader.course import open_course
 from hood.grader.submission.released import remember_release
-from hood.phase_paths import START, PhasePaths, choose, find_root, pages
+from hood.phase_paths import START, PhasePaths, choose, pages
 from utils.notebook.course import CLASS, contents_html, contents_text
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
@@ -82,8 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, help=f"the archive (default: {ARCHIVE})")
 
 
-def run(args: argparse.Namespace) -> int:
-    root = find_root()
+def run(args: argparse.Namespace, root: Path) -> int:
     path = args.output or root / ARCHIVE
     now = datetime.now(UTC)
     files = learner_files(root, args.lab, args.with_checks, path.name, now)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
+from hood import UserError
 from hood.authoring.text import Problem, Refused
-from hood.phase_paths import choose, find_root
+from hood.phase_paths import choose
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, root: Path) -> int:
     """Build or check the phases; print the problems, and return 1 if there are any."""
     from hood.authoring import review, steps
 
-    root = find_root()
-    phases = choose(root, args.phases)
+    if not (phases := choose(root, args.phases)):
+        raise UserError(f"there is no text in {root / 'phases'}: run this in a course's folder")
     problems: list[Problem] = []
     try:
         if args.check:

@@ -25,7 +25,7 @@ from hood.classroom.recording.gradebook import Graded, read_class
 from hood.classroom.report import command as class_report
 from hood.classroom.report.terminal import print_summary
 from hood.grader.course import nbgrader, open_course, run_module
-from hood.phase_paths import ROOT, lab_named, phases
+from hood.phase_paths import lab_named, phases
 
 # The default lab: it shows the most features in the shortest time.
 SHOWPIECE = "01_tensors"
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="remove the sample class")
 
 
-def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+def run(args: argparse.Namespace, root: Path, console: Console | None = None) -> int:
     """Grade the sample class of each lab; return 1 when a score differs from the predicted one."""
     console = console or Console()
     labs = _choose(args.lab or ([ALL] if args.remove else [SHOWPIECE]), root)

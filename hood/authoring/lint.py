@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hood.authoring import leaks
 from hood.authoring.notebook import nbgrader_metadata
@@ -27,7 +27,7 @@ from hood.authoring.regions import (
     regions_of,
 )
 from hood.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at
-from hood.grader.inside.preload import ON_DEMAND
+from hood.grader.course_sandbox import of_course
 from hood.grader.sandbox.limits import OF_LIMITS, OF_TIME, Expected, setting_faults
 from hood.metadata import KEY
 from hood.phase_paths import anchor
@@ -49,9 +49,9 @@ NEEDED = ("title", "points", "cell_seconds")
 # Those that a lab may have. `compile`: true if exercises compile C++, so that grading
 # needs prepared headers; "trace" if they only trace (Dynamo, AOTAutograd, fake tensors), which
 # needs no compiler. `examples`: false if learners get no failing examples. `preload`: groups of
-# modules that its kernels start with; see hood/grader/inside/preload.py. `loopback`: true if
+# modules that its kernels start with, of those that the course has. `loopback`: true if
 # processes of a sandbox reach each other over TCP, as gloo's do.
-LAB_SETTINGS: Expected = {
+LAB_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **PAGE_SETTINGS,
     "points": (lambda value: is_points(value), "a number above 0"),
     **OF_TIME,
@@ -61,10 +61,6 @@ LAB_SETTINGS: Expected = {
     ),
     "examples": TRUTH,
     "loopback": TRUTH,
-    "preload": (
-        lambda value: isinstance(value, list) and set(map(str, value)) <= set(ON_DEMAND),
-        f"a list of {', '.join(ON_DEMAND)}",
-    ),
 }
 IMAGE = re.compile(r"(?P<empty>!\[\s*\]\s*[(\[])|<(?P<tag>img|svg)\b[^>]*>(?!\s*<title)", re.I)
 SPEAKS = re.compile(
@@ -77,7 +73,7 @@ LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re
 def lab_problems(text: Text) -> Iterator[Problem]:
     """Yield everything that is wrong with a lab's text by itself."""
     yield from text.problems
-    yield from header_problems(text, LAB_SETTINGS, NEEDED)
+    yield from header_problems(text, LAB_SETTINGS | preload_setting(), NEEDED)
     limits = text.course.get("limits")
     for message in setting_faults(limits, OF_LIMITS) if isinstance(limits, Mapping) else ():
         yield Problem(text.path, 1, f"{KEY}.limits: {message}")
@@ -112,6 +108,17 @@ def page_problems(text: Text) -> Iterator[Problem]:
                 yield at(text, cell, message, index)
         for key in sorted(set(cell.header) - {"tags"}):
             yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
+
+
+def preload_setting() -> dict[str, tuple[Callable[[Any], bool], str]]:
+    """Return what a lab may ask for with `preload`: groups of the course's own sandbox module."""
+    groups = of_course().groups
+    return {
+        "preload": (
+            lambda value: isinstance(value, list) and set(map(str, value)) <= set(groups),
+            f"a list of {', '.join(groups)}" if groups else "nothing: this course has no groups",
+        )
+    }
 
 
 def header_problems(text: Text, expected: Expected, needed: Sequence[str]) -> Iterator[Problem]:

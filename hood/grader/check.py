@@ -30,7 +30,7 @@ from hood.grader.submission.notes import Note
 from hood.grader.submission.rebuild import is_owned, rebuild
 from hood.judge.report import VerdictReport
 from hood.metadata import KEY
-from hood.phase_paths import ROOT, choose, opened
+from hood.phase_paths import choose, opened
 from hood.verdict import Status, Verdict
 
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=typed_seed, help="the same seed gives the same cases")
 
 
-def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+def run(args: argparse.Namespace, root: Path, console: Console | None = None) -> int:
     """Grade the notebook and print the table; return 1 when it had to be repaired before grading.
 
     Raises UserError when the file is not a notebook, or not one of the course's labs.

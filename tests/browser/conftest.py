@@ -26,7 +26,8 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("notebooks", "source", "release", "utils", "hood", "phases", "nbgrader_config.py")
+COPIED = ("notebooks", "source", "release", "utils", "hood", "phases")
+COPIED += ("nbgrader_config.py", "course.toml")
 MILLISECONDS = 1000 * PATIENCE
 expect.set_options(timeout=MILLISECONDS)
 CHROMIUM = next(

@@ -89,6 +89,7 @@ def make_quick(folder: Path) -> Class:
     course = make_small(root)
     for package in ("hood", "utils", "benchmarks/records"):
         shutil.copytree(ROOT / package, root / package, dirs_exist_ok=True)
+    shutil.copy(ROOT / "course.toml", root)
     worker = root / "hood" / "grader" / "batch" / "worker.py"
     program = worker.read_text()
     start = 'if __name__ == "__main__":'

@@ -74,7 +74,8 @@ def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
         # with what Python has compiled: its times are copied, too, so it is valid there
         shutil.copytree(ROOT / package, folder / package)
     shutil.copytree(ROOT / "benchmarks" / "records", folder / "benchmarks" / "records")
-    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    for name in ("nbgrader_config.py", "course.toml"):
+        shutil.copy(ROOT / name, folder)
     shutil.copytree(phases, folder / "phases", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 

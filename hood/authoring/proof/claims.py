@@ -28,7 +28,6 @@ from hood.authoring.proof.selftest import add_selection, selection
 from hood.judge.answer_key import AnswerKey
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.settings import usual_settings
-from hood.phase_paths import ROOT
 from utils.drivers import INPUTS_KEPT
 
 PAGE = "SECURITY.md"
@@ -85,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write", action="store_true", help=said)
 
 
-def run(args: argparse.Namespace, root: Path = ROOT) -> int:
+def run(args: argparse.Namespace, root: Path) -> int:
     """Print a table for each lab, with a row for each exercise, and one of all labs."""
     console = Console()
     if args.write and args.exercise:

@@ -38,7 +38,6 @@ from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import InProcess, OutOfTime
 from hood.judge.connection.settings import usual_settings
 from hood.judge.judge import first_failure
-from hood.phase_paths import ROOT
 
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
 # ten times what the unchanged code takes.
@@ -251,7 +250,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser, seeds=3, prefix="mutants")
 
 
-def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
+def run(args: argparse.Namespace, root: Path, console: Console | None = None) -> int:
     """Print what became of the mutants; return 1 if one survived or a declaration is stale."""
     console = console or Console()
     chosen, seeds = selection(args, root)

@@ -34,7 +34,7 @@ from hood.judge.checks.exercise import Check
 from hood.judge.difference import difference
 from hood.judge.judge import judge
 from hood.judge.source.learner_source import LearnerSource
-from hood.phase_paths import ROOT, PhasePaths, choose
+from hood.phase_paths import PhasePaths, choose
 from hood.verdict import Cause, Status, Verdict
 
 T = TypeVar("T")
@@ -233,7 +233,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser, seeds=1, prefix="proof")
 
 
-def run(args: argparse.Namespace, root: Path = ROOT) -> int:
+def run(args: argparse.Namespace, root: Path) -> int:
     """Print the table of all checks; return 1 if one fails on its own candidates.
 
     The counts are those of the seed on which the fewest came out as predicted.

@@ -13,6 +13,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 from traitlets.config import Config
 
+from hood.grader.course_sandbox import compiler_lacks
 from hood.grader.run_record import record
 from hood.grader.submission.companions import merged, shown
 from hood.grader.submission.notebook import Unreadable
@@ -20,7 +21,6 @@ from hood.grader.submission.notes import Note, NoteKind, unreadable
 from hood.grader.submission.rebuild import rebuild
 from hood.grader.submission.released import Texts
 from hood.metadata import KEY
-from utils.instruments.toolchain import inductor_lacks
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def can_compile(notebooks: Mapping[str, bytes]) -> bool:
     """
     sources = map(read_source, notebooks.values())
     needed = any(nb.metadata.get(KEY, {}).get("compile") is True for nb in sources)
-    return not (needed and inductor_lacks())
+    return not (needed and compiler_lacks())
 
 
 @lru_cache(maxsize=8)

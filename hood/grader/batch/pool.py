@@ -18,12 +18,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from hood import UserError
+from hood.course import course_folder
 from hood.grader.batch.job import Job, Result, failed, given_up
 from hood.grader.batch.turns import Turn, Turns
 from hood.grader.inside import cgroup
 from hood.grader.sandbox.warm_process import NO_GPU
 from hood.grader.submission.bounds import ENDS, TOO_MUCH
-from hood.phase_paths import ROOT, environment_with
+from hood.phase_paths import environment_with
 
 TRIES = 3
 # Jobs per worker: while one is graded, the next one is already read.
@@ -53,7 +54,7 @@ class Worker:
             with theirs, (self.folder / "log").open("wb") as log:
                 self.process = subprocess.Popen(
                     [*program, str(self.folder), *warm],
-                    env=environment_with(ROOT) | NO_GPU,
+                    env=environment_with(course_folder()) | NO_GPU,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+from hood.course import ENGINE, course
 from hood.phase_paths import ROOT, PhasePaths
 
 # The files of the grader that decide a score. The others build, record or display.
@@ -94,23 +95,28 @@ def deciding(answers: Path) -> bytes:
 def _hash(files: Iterable[Path], *more: bytes) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
-        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
+        digest.update(_name(path).encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     for content in more:
         digest.update(content + b"\0")
     return digest.hexdigest()[:DIGITS]
 
 
+def _name(path: Path) -> str:
+    """Return the path of a file in the course's folder, or else in the engine's."""
+    return path.relative_to(ROOT if path.is_relative_to(ROOT) else ENGINE).as_posix()
+
+
 def _grader() -> list[Path]:
-    folder = ROOT / "hood"
+    folder = ENGINE / "hood"
     grader = [folder / name for name in DECIDING]
     every = {path for part in grader for path in (part.rglob("*.py") if part.is_dir() else [part])}
+    about = course(ROOT)
+    own = [path for package in about.packages for path in _data_too(ROOT / package)]
     return [
         *(every - {folder / name for name in OTHERS}),
-        *(p for p in _data_too(ROOT / "utils") if "views" not in p.relative_to(ROOT).parts),
-        # of a GPU's record, what answers are held against
-        *(ROOT / "benchmarks" / "records").glob("*/minigpt.json"),
-        *(ROOT / "benchmarks" / "records").glob("*/logits.npz"),
+        *(path for path in own if "views" not in path.relative_to(ROOT).parts),
+        *(path for pattern in about.deciding for path in ROOT.glob(pattern)),
     ]
 
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import torch
 from nbformat.notebooknode import NotebookNode
 
 from hood import UserError
+from hood.grader.course_sandbox import of_course
 from hood.grader.execution.graded_cell import made_output
 from hood.grader.sandbox import SandboxedKernel
 from hood.judge.answer_key import answer_key
@@ -39,7 +39,7 @@ def _usable() -> Iterator[None]:
     except (MemoryError, OSError, UserError):  # the machine's fault, or already said
         raise
     except Exception as error:
-        if OUT_OF_MEMORY in str(error):  # torch's word for it on a CPU
+        if OUT_OF_MEMORY in str(error):  # a library's word for it
             raise MemoryError(str(error)) from error
         said = f"{type(error).__name__}: {error}"
         raise UserError(f"a check cannot be used: {said}. Is it in `selftest`?") from error
@@ -81,7 +81,7 @@ class Examiner:
         code: LearnerSource,
         kernel: SandboxedKernel,
     ):
-        torch.set_num_threads(1)  # other processes judge other submissions at the same time
+        of_course().one_thread()  # other processes judge other submissions at the same time
         with _usable():
             name, thing, things = read_call(hidden)
             self._phase, check = check_for(hidden, points)

@@ -14,6 +14,8 @@ from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
 
+from hood.course import course_folder
+from hood.grader.course_sandbox import compiler_lacks
 from hood.grader.execution.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
@@ -47,9 +49,8 @@ from hood.grader.submission.notes import Note, NoteKind
 from hood.judge.source.learner_source import LearnerSource
 from hood.judge.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from hood.metadata import KEY
-from hood.phase_paths import ROOT, environment_with
+from hood.phase_paths import environment_with
 from hood.verdict import FULL, VERDICT_MIME, Cause
-from utils.instruments.toolchain import inductor_lacks
 from utils.notebook.one_line import NBGRADER
 
 if TYPE_CHECKING:
@@ -188,14 +189,14 @@ class Execute(NbGraderExecute):
         ours = self.nb.metadata[KEY]
         name = self.nb.metadata.get("kernelspec", {}).get("name", "")
         if self.unsafe_no_sandbox:  # the kernel judges itself
-            environment = environment_with(ROOT) | {
+            environment = environment_with(course_folder()) | {
                 SEED_VARIABLE: self._seed,
                 NO_EXAMPLES_VARIABLE: "" if self._examples else "1",
                 NBGRADER: "autograde",
             }
             return UnsafeKernel(name, folder, environment)
         # where nothing can be compiled, `compile: true` is as "trace", which compiles no C++
-        compiles = ours.get("compile") is True and not inductor_lacks()
+        compiles = ours.get("compile") is True and not compiler_lacks()
         traces = ours.get("compile") in (True, "trace") and not compiles
         return SandboxedKernel(
             name,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hood.grader.inside import headers, seccomp
+from hood.grader.inside import course_sandbox, seccomp
 
 HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
@@ -121,7 +121,7 @@ def _command(
     for place in WRITABLE:
         out += ["--perms", "1777", "--size", str(asked["tmp"]), "--tmpfs", place]
     if asked["headers"]:
-        out += ["--ro-bind", asked["headers"], headers.SHOWN]
+        out += ["--ro-bind", asked["headers"], course_sandbox.SHOWN]
     for folder in sorted(
         {*told["readable"], *hidden}
     ):  # an outer folder comes before those inside it
@@ -149,7 +149,7 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     Call it from the main thread: bubblewrap dies with the thread that started it. ``told`` is the
     zygote's first message (:func:`hood.grader.inside.zygote.main`). ``asked`` has ``tmp``, the
     bytes of each writable file system; the ``user`` that /etc/passwd names; and ``headers``, the
-    folder of :mod:`hood.grader.inside.headers` or None.
+    folder of :mod:`hood.grader.sandbox.compiled_headers` or None.
 
     Raises SandboxLost if bubblewrap or its sandbox was killed, SandboxError if it made no sandbox,
     and OSError if this machine has no process or descriptor to give. Then no process is left.

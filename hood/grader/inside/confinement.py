@@ -17,9 +17,9 @@ from typing import Any
 
 from hood.grader.inside import linux, seccomp
 from hood.grader.inside.bubblewrap import HOME
+from hood.grader.inside.course_sandbox import CourseSandbox
 
 WORK = f"{HOME}/work"
-CACHE = "/tmp/inductor"
 # Descriptors of a process. Linux counts those in flight for each user and lets no process send more
 # than it may have open itself. Without root that user is the grader, who may have 1024 or more:
 # FILES and what one message holds, 253, are far below that.
@@ -37,8 +37,6 @@ ENVIRONMENT = {
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
     "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.notebook.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
-    "TORCHINDUCTOR_CACHE_DIR": CACHE,
-    "TRITON_CACHE_DIR": "/tmp/triton",
 }
 
 
@@ -148,15 +146,15 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         resource.prlimit(process, kind, (value, value))
 
 
-def refresh(stage: str, connection: int) -> None:
+def refresh(stage: str, connection: int, course: CourseSandbox) -> None:
     """Replace what the kernel inherited from the zygote: environment, paths, random states."""
     import matplotlib
     import numpy as np
-    import torch
 
     from hood.judge.connection import rpc_server
 
-    os.environ.update(ENVIRONMENT, PYTHONPATH=stage)  # for processes that the kernel starts
+    # for processes that the kernel starts
+    os.environ.update({**ENVIRONMENT, **course.kernel_environment}, PYTHONPATH=stage)
     rpc_server.connection = connection  # the environment may be cleared
     sys.path.append(WORK)  # last, so that no file of the learner hides a module
     sys.argv[:] = ["kernel"]
@@ -167,4 +165,4 @@ def refresh(stage: str, connection: int) -> None:
         remembering.__closure__[names.index("called")].cell_contents = False
     random.seed()
     np.random.seed()
-    torch.default_generator.seed()
+    course.refresh()

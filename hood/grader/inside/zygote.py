@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hood.grader.inside import bubblewrap, cgroup, confinement, headers, linux, usage
+from hood.grader.inside import bubblewrap, cgroup, confinement, course_sandbox, linux, usage
 from hood.grader.inside.long_lived import long_lived
-from hood.grader.inside.preload import preload, preload_compiler, preload_group, preload_tracer
+from hood.grader.inside.preload import preload
 from hood.judge.connection import originals
 
 WATCH_SECONDS = 0.1
@@ -40,6 +40,7 @@ WATCH_SECONDS = 0.1
 # it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
 FEW = 2
 MESSAGE = 1 << 16
+EDITABLE = "__editable__"  # in the name of a finder that such an install brings
 COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
 
 
@@ -63,8 +64,8 @@ def main(control_fd: int) -> None:
     The first message on the control socket is JSON: ``folder`` (removed at the end); ``stage`` in
     it, with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``; ``readable`` folders,
     which a sandbox has at the same path, but for the ``hidden`` ones inside; ``user_namespace``,
-    whether to make one; and ``cgroup`` (the path from :func:`cgroup.enter`, or null). Sandboxes
-    could read command line arguments.
+    whether to make one; ``sandbox``, the name of the course's own module, or empty; and ``cgroup``
+    (the path from :func:`cgroup.enter`, or null). Sandboxes could read command line arguments.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -73,23 +74,23 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # drop, among others, the entry of an editable install, which is the project's root
+        # drop, among others, what an editable install brings, which leads to the project's root
         sys.path[:] = [
             path
             for path in sys.path
             if any(Path(path).is_relative_to(folder) for folder in told["readable"])
         ]
+        sys.meta_path[:] = [one for one in sys.meta_path if EDITABLE not in str(one)]
         with _before_forks():
             from hood.grader.inside.kernel import prepare
 
             prepare()
-            preload()
-            import torch
-
-            torch.set_num_threads(1)
+            course = course_sandbox.load(told["sandbox"])
+            preload(course)
+            course.one_thread()
             originals.remember()
         control.send(json.dumps({"ready": True}).encode())
-        Zygote(control, grader, told).serve()
+        Zygote(control, grader, told, course).serve()
     except Exception as error:
         _say(control, {"problem": f"{type(error).__name__}: {error}"})
         raise
@@ -101,10 +102,18 @@ class Zygote:
     """Start, watch and end sandboxes, in the thread whose end would be the end of bubblewrap.
 
     ``grader`` is a pidfd of the grading process, ``told`` the first message; see :func:`main`.
+    ``course`` is what the course says of its sandboxes.
     """
 
-    def __init__(self, control: socket.socket, grader: int, told: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        grader: int,
+        told: Mapping[str, Any],
+        course: course_sandbox.CourseSandbox,
+    ) -> None:
         self.control = control
+        self.course = course
         self.grader = grader
         self.told = told
         self.running: list[RunningSandbox] = []
@@ -217,12 +226,12 @@ class Zygote:
         for group in sorted(wanted - self.preloaded):
             with _before_forks():
                 if group == COMPILER:
-                    preload_compiler()
-                    headers.use(Path(asked["headers"]))
+                    self.course.preload_compiler()
+                    self.course.use_headers(Path(asked["headers"]), course_sandbox.SHOWN)
                 elif group == TRACER:
-                    preload_tracer()
+                    self.course.preload_tracer()
                 else:
-                    preload_group(group)
+                    self.course.preload_group(group)
             self.preloaded |= {group, TRACER} if group == COMPILER else {group}
             originals.remember(anew=True)
             self.forks, self.moved = 0, False
@@ -306,7 +315,7 @@ class Zygote:
             self.running.clear()
             for descriptor in (end, connection):
                 os.set_inheritable(descriptor, False)
-            confinement.refresh(self.told["stage"], connection)
+            confinement.refresh(self.told["stage"], connection, self.course)
             _write(report, {"confined": True})
             os.close(report)
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""Provide compiled headers (:mod:`hood.grader.inside.headers`) to labs that call ``torch.compile``.
+"""Provide what a course compiles once, such as headers, to its labs that compile.
 
 Nothing else is prepared: a cache of what the reference solution compiles would contain its source,
 and every learner could read it.
@@ -17,22 +17,26 @@ from pathlib import Path
 from typing import Any
 
 from hood import UserError
-from hood.grader.inside import headers
+from hood.course import ENGINE, course, course_folder
+from hood.grader.course_sandbox import of_course
+from hood.grader.inside import course_sandbox
 from hood.grader.sandbox.stage import environment_folders
 from hood.grader.sandbox.warm_process import environment
-from hood.phase_paths import ROOT
-from utils.instruments.toolchain import cxx
 
 SECONDS = 1800
 
 
-def prepared_headers() -> Path:
+def prepared_headers() -> Path | None:
     """Return the folder with the compiled headers, for sandboxes; make it if it does not exist.
+
+    None where the course compiles nothing in advance.
 
     Processes that call this at the same time wait for the one that makes it. Raises UserError if
     the headers cannot be compiled, or a sandbox does not see the compiler.
     """
-    compiler = cxx()
+    if of_course().make_headers is None:
+        return None
+    compiler = of_course().compiler()
     seen = list(dict.fromkeys(["/usr", "/bin", *environment_folders()]))
     if not any(Path(compiler).is_relative_to(folder) for folder in seen):
         raise UserError(
@@ -53,18 +57,20 @@ def prepared_headers() -> Path:
 def folder() -> Path:
     """Return this user's cache folder for compiled headers."""
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(caches).expanduser() / "open-the-hood" / "compiled"
+    return Path(caches).expanduser() / course(course_folder()).id / "compiled"
 
 
 def _make(where: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="making-", dir=where.parent) as scratch:
         made = Path(scratch) / "headers"
         made.mkdir()
+        root = course_folder()
+        module, places = course(root).sandbox, os.pathsep.join(map(str, (ENGINE, root)))
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", "hood.grader.inside.headers", str(made)],
+                [sys.executable, "-P", "-m", course_sandbox.__name__, module, str(made)],
                 # the environment of kernels, whose code must be compiled with the same options
-                env={**environment(Path(scratch)), "PYTHONPATH": str(ROOT)},
+                env={**environment(Path(scratch)), "PYTHONPATH": places},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -73,14 +79,15 @@ def _make(where: Path) -> None:
             )
         except subprocess.TimeoutExpired:
             raise UserError(
-                f"torch's headers were not compiled after {SECONDS} seconds: grade when this "
+                f"what labs compile was not prepared after {SECONDS} seconds: grade when this "
                 "machine has less to do"
             ) from None
-        if done.returncode or not (made / headers.INDEX).is_file():
+        if done.returncode or not any(made.iterdir()):
             said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise UserError(
-                f"torch's headers can't be compiled by {cxx()}, so no lab that says compile: true "
-                f"can be graded here: mend the compiler, or remove it. It said: {said[0]}"
+                f"{of_course().compiles} can't be compiled with {of_course().compiler()}, so no "
+                "lab that says compile: true can be graded here: mend the compiler, or remove it. "
+                f"It said: {said[0]}"
             )
         for path in (made, *made.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)  # kernels have other user ids
@@ -88,17 +95,10 @@ def _make(where: Path) -> None:
 
 
 def _key() -> str:
-    """Return a hash of torch, Python, the compiler, the processor, and the code that makes them."""
-    import torch
-
-    compiler = os.path.realpath(cxx())
-    about: list[Any] = [
-        torch.__version__,
-        sys.version,
-        sys.prefix,
-        torch.backends.cpu.get_cpu_capability(),
-        hashlib.sha256(Path(headers.__file__).read_bytes()).hexdigest(),
-    ]
+    """Return a hash of Python, the compiler, and what the course says of the headers."""
+    called = of_course().compiler()
+    compiler = os.path.realpath(called)
+    about: list[Any] = [sys.version, sys.prefix, *of_course().version()]
     if os.path.exists(compiler):
-        about += [cxx(), compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
+        about += [called, compiler, os.stat(compiler).st_size, os.stat(compiler).st_mtime]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]

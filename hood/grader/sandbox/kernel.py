@@ -239,9 +239,9 @@ class SandboxedKernel(Kernel):
 
     The plain files of ``files`` are copied into its working folder. A lab that compiles has
     ``headers``, of :mod:`hood.grader.sandbox.compiled_headers`; ``preload`` are "tracer" and groups
-    of :data:`hood.grader.inside.preload.ON_DEMAND`; ``loopback`` is whether its processes may reach
-    each other over TCP and UDP. After the start ``connection`` is this side of a socket pair, whose
-    other side is :data:`hood.judge.connection.rpc_server.connection`.
+    of the course's own sandbox module; ``loopback`` is whether its processes may reach each other
+    over TCP and UDP. After the start ``connection`` is this side of a socket pair, whose other side
+    is :data:`hood.judge.connection.rpc_server.connection`.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from hood.phase_paths import ROOT
+from hood.course import ENGINE
 
 SECONDS = 20  # that systemd may take; without a session bus it waits for one
 # Status 0 where a grader that runs there can make groups for its sandboxes.
@@ -38,7 +38,7 @@ def try_scope() -> str:
     try:
         done = subprocess.run(
             [*scope_command(), sys.executable, "-c", TEST],
-            cwd=ROOT,
+            cwd=ENGINE,
             capture_output=True,
             text=True,
             errors="replace",

@@ -14,7 +14,7 @@ import stat
 import sys
 from pathlib import Path
 
-from hood.phase_paths import ROOT
+from hood.course import ENGINE, FILE, course, course_folder
 
 # Patterns of the files of /proc and /sys that a sandbox sees copies of. psutil, torch, the C
 # library and commands such as `free` and `ps` read them.
@@ -30,23 +30,33 @@ SHOWN = (
     *(f"sys/devices/system/cpu/cpu[0-9]*/{name}/*" for name in ("topology", "cache/index*")),
 )
 
-# What kernels import of the project.
-IMPORTED = ("utils", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside")
+# What kernels import of the engine: folders, and files by patterns.
+IMPORTED = (
+    *("hood/learner", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside"),
+    *("hood/*.py", "hood/judge/history.py"),
+)
 
 PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 
 
 def make_stage(stage: Path) -> None:
-    """Make the folder ``stage``: :data:`IMPORTED`, ``etc``, ``proc`` and ``sys``.
+    """Make the folder ``stage``: what kernels import, ``course.toml``, ``etc``, ``proc``, ``sys``.
 
-    The zygote and its kernels import from the copies, because the project's root also contains
-    files that no learner may see. In ``proc`` what nobody needs is an empty folder, or a file
-    without rights. Raises OSError if a file cannot be written.
+    The zygote and its kernels import from the copies, because the engine's folder and the course's
+    also contain files that no learner may see. In ``proc`` what nobody needs is an empty folder, or
+    a file without rights. Raises OSError if a file cannot be written.
     """
-    for package in IMPORTED:
-        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
-        shutil.copytree(ROOT / package, stage / package, ignore=unwanted)
-    for package in ("hood", "hood/judge", "hood/grader"):
+    root = course_folder()
+    engine = [(path, ENGINE) for pattern in IMPORTED for path in ENGINE.glob(pattern)]
+    own = [(root / name, root) for name in (*course(root).packages, FILE)]
+    for path, above in [*engine, *own]:
+        copy = stage / path.relative_to(above)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+        elif path.exists():
+            shutil.copyfile(path, copy)
+    for package in ("hood/judge", "hood/grader"):
         (stage / package / "__init__.py").touch()
     (stage / "etc").mkdir()
     (stage / "etc" / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
@@ -88,12 +98,15 @@ def environment_folders() -> list[str]:
 
 
 def hidden_folders(readable: list[str]) -> list[str]:
-    """Return the folders to hide: the project's root, by each path at which it could be read."""
-    if not (ROOT / "phases").is_dir():
-        return []
+    """Return the folders to hide, by each path at which they could be read.
+
+    They are the course's, and the engine's where that has phases, too.
+    """
     seen = {folder: Path(os.path.realpath(folder)) for folder in (*readable, "/usr")}
     return sorted(
-        os.path.normpath(f"{folder}/{ROOT.relative_to(real)}")
+        os.path.normpath(f"{folder}/{root.relative_to(real)}")
+        for root in {course_folder(), ENGINE}
+        if (root / "phases").is_dir()
         for folder, real in seen.items()
-        if ROOT.is_relative_to(real)
+        if root.is_relative_to(real)
     )

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from hood import UserError
+from hood.course import VARIABLE, course, course_folder
+from hood.grader.course_sandbox import of_course
 from hood.grader.inside import cgroup
 from hood.grader.inside.bubblewrap import USER
 from hood.grader.sandbox.remedies import Obstacle, explain, missing
 from hood.grader.sandbox.stage import environment_folders, hidden_folders, make_stage
-from utils.instruments.toolchain import cxx
 
 # The end of the zygote is heard at once, so these are for one that hangs. On a busy machine the
 # three seconds that its imports take can be a hundred.
@@ -44,9 +45,9 @@ FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
 # What judges asks as what is judged can: a sandbox has no GPU, so neither has a worker, and both
 # compare with a GPU's record on every machine.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
-# An empty file by this name: PyTorch finds it before NVIDIA's driver, and no driver in it. The
-# driver starts a thread in each process that counts GPUs, even where it may show none, and
-# autograd counts them before its first backward; the zygote must have no thread when it forks.
+# An empty file by this name: libraries find it before NVIDIA's driver, and no driver in it. The
+# driver starts a thread in each process that counts GPUs, even where it may show none, and some
+# libraries count them before they first compute; the zygote must have no thread when it forks.
 DRIVER = Path("no-driver") / "libcuda.so.1"
 
 
@@ -119,6 +120,7 @@ class Warm:
             "readable": readable,
             "hidden": hidden_folders(readable),
             "user_namespace": not self.own_users,
+            "sandbox": course(course_folder()).sandbox,
             "cgroup": str(above) if (above := cgroup.enter()) else None,
         }
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -228,9 +230,8 @@ def environment(folder: Path) -> dict[str, str]:
     """Return the environment of the zygote and its kernels; it has nothing of this process's."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
-        # the compiler that was found here, so that kernels compile if and only if we say they can
-        "CXX": cxx(),
         "LANG": "C.UTF-8",
+        VARIABLE: str(folder / "stage"),
         "HOME": str(folder / "home"),
         "MPLCONFIGDIR": str(folder / "home"),
         "PYTHONNOUSERSITE": "1",
@@ -239,15 +240,9 @@ def environment(folder: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        # otherwise each sandbox would compile the headers; `headers.use` turns it on if they exist
-        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
         **NO_GPU,
         "LD_LIBRARY_PATH": str((folder / DRIVER).parent),
-        # there is no network: what is not in a local folder is an error at once, not after retries
-        "HF_HUB_OFFLINE": "1",
-        # for the zygote's own probes; a kernel has another folder
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        **of_course().environment(folder),
     }
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable
 
+from hood.untrusted import nfc
+
 SHOWN = frozenset(" _.,:+/()-")  # besides letters, their marks and digits
 LONGEST_SHOWN = 100
 LONGEST_ID = 128
@@ -22,11 +24,6 @@ LATIN = str.maketrans(
     "асԁеһіјӏорԛѕѵԝхуүАВЕНІЈКМОРЅТСХУѴԚԜԌЬαονριυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡ",  # noqa: RUF001
     "acdehijlopqsvwxyyABEHIJKMOPSTCXYVQWGbaovpiuxyABEZHIKMNOPTYXiag",
 )
-
-
-def nfc(name: str) -> str:
-    """Return a name in the form in which names are compared, Unicode's NFC."""
-    return unicodedata.normalize("NFC", name)
 
 
 def spelled(names: Collection[str]) -> dict[str, str]:

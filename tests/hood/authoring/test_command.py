@@ -39,9 +39,10 @@ def test_an_unknown_phase(here, capsys):
 
 
 def test_outside_of_a_project(tmp_path, monkeypatch, capsys):
+    (tmp_path / "course.toml").touch()
     monkeypatch.chdir(tmp_path)
     assert main(["build"]) == 2
-    assert "no folder phases/" in capsys.readouterr().err
+    assert "run this in a course's folder" in capsys.readouterr().err
 
 
 def test_problems_are_listed_and_counted(here, capsys):

@@ -13,8 +13,9 @@ import pytest
 
 from hood import __main__ as command
 from hood.authoring.bundle import archive, learner_files
+from hood.classroom import doctor
 from hood.classroom.rules.exports import PLACES
-from hood.grader.sandbox import doctor
+from hood.grader.sandbox import doctor as machine
 from hood.learner.exposed_answers import first_read, i_read, open_to_others
 from hood.phase_paths import ROOT
 
@@ -140,7 +141,7 @@ def test_doctor_says_it_and_its_status_tells(
     course.chmod(mode)
     (course.parent.parent / "exchange/made-up/inbound").chmod(0o733)
     monkeypatch.setattr(doctor, "learners_and_others", lambda root: people)
-    monkeypatch.setattr(doctor, "problems", list)
+    monkeypatch.setattr(machine, "problems", list)
     assert doctor.run(SimpleNamespace(install=False), course) == status
     printed = capsys.readouterr().out
     assert said in printed
@@ -206,7 +207,7 @@ def test_a_learners_install_gives_nothing_away_and_the_project_does(tmp_path, co
 def test_the_command_looks_unless_it_installs(course, monkeypatch, capsys):
     looked = []
     monkeypatch.setattr(doctor, "answers", lambda root: looked.append(root) or False)
-    monkeypatch.setattr(doctor, "problems", list)
+    monkeypatch.setattr(machine, "problems", list)
     monkeypatch.setattr(doctor, "install", lambda: None)
     assert command.main(["doctor"]) == 1
     assert looked == [ROOT]

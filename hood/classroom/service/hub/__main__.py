@@ -21,7 +21,7 @@ from pathlib import Path
 from hood import UserError
 from hood.authoring.bundle import TOP, archive, learner_files
 from hood.classroom.marking.origin import SHARED
-from hood.phase_paths import ROOT, find_root
+from hood.course import ENGINE, course_folder
 
 CONFIG = Path(__file__).with_name("jupyterhub_config.py")
 PROXY = "configurable-http-proxy"
@@ -30,7 +30,7 @@ PROXY_VERSION = "5.3.0"
 
 def main() -> int:
     """Make the bundle, find or install the hub's proxy, and run the hub until it is stopped."""
-    root = find_root()
+    root = course_folder()
     folder = root / "build" / "hub"
     proxy = find_proxy(root / ".venv" / "proxy")
     password = secrets.token_urlsafe(6)
@@ -92,7 +92,7 @@ def prepare(root: Path, folder: Path) -> dict[str, str]:
         "OPEN_THE_HOOD_BUNDLE": str(folder / TOP),
         "OPEN_THE_HOOD_HOMES": str(folder / "homes"),
         # for what the hub starts in other folders
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(ENGINE), str(root)])),
         # root can run the service as somebody else; nobody else can
         **({"OPEN_THE_HOOD_USER": root.owner()} if os.geteuid() == 0 else {}),
     }

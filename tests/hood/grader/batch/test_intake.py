@@ -186,11 +186,11 @@ def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew
         return lab.can_compile, found.job_id(lab, True)
 
     lacks = Lack(("g++",), ("g++",), "sudo apt-get install g++")
-    monkeypatch.setattr("hood.grader.batch.job.inductor_lacks", lambda: lacks)
+    monkeypatch.setattr("hood.grader.batch.job.compiler_lacks", lambda: lacks)
     assert ids()[0], "it compiles nothing"
     say(course, '{"compile": true}')
     without, before = ids()
-    monkeypatch.setattr("hood.grader.batch.job.inductor_lacks", lambda: None)
+    monkeypatch.setattr("hood.grader.batch.job.compiler_lacks", lambda: None)
     with_it, after = ids()
     assert (without, with_it) == (False, True)
     assert changes(before, after) == ["whether what it compiles can be compiled"]

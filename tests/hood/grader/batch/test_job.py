@@ -4,6 +4,7 @@ import gc
 import json
 import pickle
 import secrets
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from hood.grader.batch import version as versions
 from hood.grader.batch.grading import grade
 from hood.grader.batch.job import Job, LabFiles, Submission
 from hood.grader.run_record import RunRecord
+from hood.phase_paths import ROOT
 from tests.hood.classroom.recording.small import hand_in, job_of, make_small
 
 
@@ -114,6 +116,8 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
         return versions.version("01_rows")
 
     monkeypatch.setattr(versions, "ROOT", tmp_path)
+    monkeypatch.setattr(versions, "ENGINE", tmp_path)
+    shutil.copy(ROOT / "course.toml", tmp_path)
     for name in versions.DECIDING:
         path = tmp_path / "hood" / name
         path.parent.mkdir(parents=True, exist_ok=True)

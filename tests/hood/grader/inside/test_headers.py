@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hood.grader.inside.headers import INDEX, LIBRARIES
 from hood.phase_paths import ROOT
+from utils.sandbox.headers import INDEX, LIBRARIES
 
 pytestmark = [
     pytest.mark.slow(10),
@@ -25,13 +25,13 @@ USE = """
 import json, os, sys
 from pathlib import Path
 from torch._inductor import cpu_vec_isa
-from hood.grader.inside import headers
+from utils.sandbox import headers
 
 for folder in sys.argv[1:]:
     if os.fork() == 0:
         tried = []
         cpu_vec_isa.VecISA.check_build = lambda isa, code: bool(tried.append(str(isa)))
-        headers.use(Path(folder))
+        headers.use(Path(folder), '/tmp/headers')
         print(json.dumps([tried, str(cpu_vec_isa.pick_vec_isa())]))
         break
     os.wait()
@@ -66,7 +66,7 @@ def test_no_trial_program_is_compiled_twice(headers: list[Path], tmp_path: Path)
 # Says how many threads the process has, and what is found in advance for each kernel.
 PRELOADED = """
 import inspect, json, os
-from hood.grader.inside.preload import preload_compiler
+from utils.sandbox import preload_compiler
 
 preload_compiler()
 threads = len(os.listdir("/proc/self/task"))

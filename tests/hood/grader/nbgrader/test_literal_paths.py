@@ -6,6 +6,7 @@ import pytest
 
 from hood import UserError
 from hood import __main__ as command
+from hood.course import VARIABLE
 from hood.grader.course import open_course
 from hood.grader.nbgrader.literal_paths import found
 from hood.grader.submission.names import lab_problem
@@ -50,7 +51,7 @@ def test_a_name_that_nbgrader_reads_as_something_else_is_refused_in_a_sentence(n
 
 
 def test_a_lab_with_a_dash_before_its_name_is_no_option(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
     (tmp_path / "source" / "-ps").mkdir(parents=True)
     assert command.main(["grade", "-ps"]) == 2
     assert "'-ps' can't be the name of a lab: it does not begin" in capsys.readouterr().err

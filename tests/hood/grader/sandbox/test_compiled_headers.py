@@ -138,7 +138,7 @@ def test_what_a_lab_says_decides_what_its_kernels_have_loaded(
     """Headers for one that compiles, the tracer for one that traces or can't compile here."""
     made = Path("/headers")
     monkeypatch.setattr("hood.grader.execution.execute.prepared_headers", lambda: made)
-    monkeypatch.setattr("hood.grader.execution.execute.inductor_lacks", lambda: lacks)
+    monkeypatch.setattr("hood.grader.execution.execute.compiler_lacks", lambda: lacks)
     nb = lab()
     nb.cells.clear()
     nb.metadata.open_the_hood["compile"] = compiles

@@ -12,7 +12,10 @@ import pytest
 
 from hood import UserError
 from hood import __main__ as command
+from hood.classroom import doctor as command_module
+from hood.course import VARIABLE
 from hood.grader.inside.bubblewrap import SandboxError
+from hood.grader.inside.course_sandbox import CourseSandbox
 from hood.grader.sandbox import CannotSandbox, doctor, remedies, stage
 from hood.grader.sandbox.remedies import Obstacle, explain, missing
 from hood.grader.sandbox.warm_process import Warm
@@ -24,7 +27,7 @@ from utils.instruments.toolchain import Lack, cxx
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has an account here may read the course: `test_answers` is about that."""
-    monkeypatch.setattr(doctor, "learners_and_others", lambda root: [])
+    monkeypatch.setattr(command_module, "learners_and_others", lambda root: [])
 
 
 @pytest.mark.slow(4)
@@ -163,7 +166,7 @@ def test_the_project_is_hidden_where_a_shown_folder_holds_it(
 ) -> None:
     assert stage.hidden_folders([sys.prefix]) == []
     (tmp_path / "course" / "phases").mkdir(parents=True)
-    monkeypatch.setattr(stage, "ROOT", tmp_path / "course")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "course"))
     assert stage.hidden_folders([str(tmp_path)]) == [str(tmp_path / "course")]
     linked = tmp_path / "linked"
     linked.symlink_to(tmp_path)
@@ -215,7 +218,7 @@ def apt(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(doctor.shutil, "which", lambda name: name if name in there else None)
     monkeypatch.setattr(doctor.subprocess, "run", run)
-    monkeypatch.setattr(doctor, "inductor_lacks", lacks)
+    monkeypatch.setattr(doctor, "of_course", lambda: CourseSandbox(lacks=lacks))
     return asked
 
 

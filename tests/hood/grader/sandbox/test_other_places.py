@@ -128,6 +128,7 @@ def test_an_environment_in_the_project_shows_nothing_else_of_it(folder: Path) ->
     root = folder / "course"
     for name in ("hood", "utils", "tests"):
         shutil.copytree(ROOT / name, root / name)
+    shutil.copy(ROOT / "course.toml", root)
     for name in ("phases", "source", ".venv"):
         (root / name).mkdir()
     secret = root / "source" / "answers"

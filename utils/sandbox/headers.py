@@ -5,8 +5,7 @@ CPU as it is, and 1000 with the precompiled header (torch 2.13.0, g++ 12.2.0). S
 torch's libraries, whose tables of symbols are long: kernels are linked with empty libraries of the
 same names, 700 ms. Third, which vector instructions compiler and processor know together, which
 Inductor finds out with a program for each, eight seconds. None of this depends on a lab or an
-answer. ``python -m hood.grader.inside.headers FOLDER`` makes it, in a process without learners'
-code.
+answer. The engine has it made in a process without learners' code.
 """
 
 from __future__ import annotations
@@ -14,19 +13,28 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-SHOWN = "/tmp/headers"  # the folder inside a sandbox
 LIBRARIES = "libraries"  # its folder with the empty libraries
 # ``headers``: header and command line -> name of the file to include;
 # ``instructions``: the compiler's flags and a hash of a program -> whether it ran
 INDEX = "index.json"
 
 
-def make(folder: Path) -> None:
-    """Compile a trivial function and keep in ``folder`` what it needed and found out."""
+def version() -> list[str]:
+    """Return what the headers depend on, beside Python and the compiler."""
+    import torch
+
+    code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return [torch.__version__, torch.backends.cpu.get_cpu_capability(), code]
+
+
+def make(folder: Path, shown: str) -> None:
+    """Compile a trivial function and keep in ``folder`` what it needed and found out.
+
+    ``shown`` is where sandboxes have the folder.
+    """
     import torch
     from torch._inductor import codecache, config
     from torch._inductor.cpu_vec_isa import VecISA
@@ -37,7 +45,7 @@ def make(folder: Path) -> None:
 
     def keep(header: str, command: str, **options: Any) -> str:
         made = compiled(header, command, **options)
-        headers[f"{header} {command}".replace(str(folder), SHOWN)] = Path(made).name
+        headers[f"{header} {command}".replace(str(folder), shown)] = Path(made).name
         return made
 
     def note(isa: VecISA, code: str) -> bool:
@@ -55,12 +63,12 @@ def make(folder: Path) -> None:
     (folder / INDEX).write_text(json.dumps({"headers": headers, "instructions": instructions}))
 
 
-def use(folder: Path) -> None:
+def use(folder: Path, shown: str) -> None:
     """Let the kernels that this process forks include the headers that :func:`make` compiled.
 
     Code that needs a header compiled with other options includes the header's text instead. The
     instructions are asked for here, once: torch keeps the answers, and kernels inherit them.
-    ``folder`` is what :func:`make` filled; a sandbox has it at ``SHOWN``.
+    ``folder`` is what :func:`make` filled; a sandbox has it at ``shown``.
     """
     from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 
@@ -69,13 +77,13 @@ def use(folder: Path) -> None:
 
     def find(header: str, command: str, **options: Any) -> str | None:
         name = index["headers"].get(f"{header} {command}")
-        return name and f"{SHOWN}/{name}"
+        return name and f"{shown}/{name}"
 
     def remember(isa: cpu_vec_isa.VecISA, code: str) -> bool:
         known = index["instructions"].get(_program(isa, code))
         return check(isa, code) if known is None else known
 
-    _link_with(Path(SHOWN, LIBRARIES))
+    _link_with(Path(shown, LIBRARIES))
     codecache._precompile_header = find  # type: ignore[assignment]  # None: not precompiled
     config.cpp_cache_precompile_headers = True
     trials: Any = cpu_vec_isa.VecISA
@@ -113,7 +121,3 @@ def _link_with(folder: Path) -> None:
 
 def _program(isa: Any, code: str) -> str:
     return f"{isa.build_arch_flags()} {hashlib.sha256(code.encode()).hexdigest()[:16]}"
-
-
-if __name__ == "__main__":
-    make(Path(sys.argv[1]))

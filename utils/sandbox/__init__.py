@@ -1,0 +1,80 @@
+"""What the engine's sandboxes need to know of this course: what kernels import, and what compiles.
+
+`course.toml` names this package, and :class:`hood.grader.inside.course_sandbox.CourseSandbox` says
+what each name here is for. Learners' kernels can read it, so it names nothing that a kernel could
+not import itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from utils.instruments.toolchain import cxx as compiler
+from utils.instruments.toolchain import inductor_lacks as lacks
+from utils.sandbox.headers import make as make_headers
+from utils.sandbox.headers import use as use_headers
+from utils.sandbox.headers import version
+from utils.sandbox.preload import (
+    ON_DEMAND,
+    on_the_stack,
+    preload,
+    preload_compiler,
+    preload_group,
+    preload_tracer,
+)
+
+__all__ = [
+    "compiler",
+    "compiles",
+    "environment",
+    "groups",
+    "kernel_environment",
+    "lacks",
+    "make_headers",
+    "on_the_stack",
+    "one_thread",
+    "preload",
+    "preload_compiler",
+    "preload_group",
+    "preload_tracer",
+    "refresh",
+    "use_headers",
+    "version",
+]
+
+compiles = "torch.compile's C++"
+groups = tuple(ON_DEMAND)
+kernel_environment = {
+    "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
+    "TRITON_CACHE_DIR": "/tmp/triton",
+}
+
+
+def environment(folder: Path) -> Mapping[str, str]:
+    """Return what the environment of the zygote and its kernels has beside the engine's own."""
+    return {
+        # the compiler that was found here, so that kernels compile if and only if we say they can
+        "CXX": compiler(),
+        # otherwise each sandbox would compile the headers; `use_headers` turns it on if they exist
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # there is no network: what is not in a local folder is an error at once, not after retries
+        "HF_HUB_OFFLINE": "1",
+        # for the zygote's own probes; a kernel has another folder
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+    }
+
+
+def one_thread() -> None:
+    """Let torch use one thread in this process."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def refresh() -> None:
+    """Replace the random state that a kernel inherited from the zygote."""
+    import torch
+
+    torch.default_generator.seed()
