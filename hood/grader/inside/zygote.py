@@ -33,7 +33,7 @@ from typing import Any
 from hood.grader.inside import bubblewrap, cgroup, confinement, headers, linux, usage
 from hood.grader.inside.long_lived import long_lived
 from hood.grader.inside.preload import preload, preload_compiler, preload_group, preload_tracer
-from hood.judge.connection import originals
+from hood.judge.connection import course_code, originals
 
 WATCH_SECONDS = 0.1
 # So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
@@ -63,8 +63,8 @@ def main(control_fd: int) -> None:
     The first message on the control socket is JSON: ``folder`` (removed at the end); ``stage`` in
     it, with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``; ``readable`` folders,
     which a sandbox has at the same path, but for the ``hidden`` ones inside; ``user_namespace``,
-    whether to make one; and ``cgroup`` (the path from :func:`cgroup.enter`, or null). Sandboxes
-    could read command line arguments.
+    whether to make one; the course's ``packages``; and ``cgroup`` (the path from
+    :func:`cgroup.enter`, or null). Sandboxes could read command line arguments.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -79,6 +79,7 @@ def main(control_fd: int) -> None:
             for path in sys.path
             if any(Path(path).is_relative_to(folder) for folder in told["readable"])
         ]
+        course_code.tell(told["packages"])
         with _before_forks():
             from hood.grader.inside.kernel import prepare
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hood import UserError
+from hood.course import course, course_folder
 from hood.grader.inside import cgroup
 from hood.grader.inside.bubblewrap import USER
 from hood.grader.sandbox.remedies import Obstacle, explain, missing
@@ -119,6 +120,7 @@ class Warm:
             "readable": readable,
             "hidden": hidden_folders(readable),
             "user_namespace": not self.own_users,
+            "packages": course(course_folder()).packages,
             "cgroup": str(above) if (above := cgroup.enter()) else None,
         }
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
