@@ -121,7 +121,8 @@ def main() -> None:
         files = [path for module, path in modules().items() if room(module) == name]
         lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
         counts = (str(len(imports.get(name, {}).get(other, []))) for other in rooms)
-        table.add_row(name.removeprefix("hood."), f"{lines:,}", *(count if count != "0" else "" for count in counts))
+        cells = (count if count != "0" else "" for count in counts)
+        table.add_row(name.removeprefix("hood."), f"{lines:,}", *cells)
     Console(width=max(100, Console().width)).print(table)
 
 

@@ -7,7 +7,8 @@ from tests.rooms import COMMANDS, ENGINE, FLOORS, ROOT, arrows, between, circles
 
 # Folders that may import less than their room, to what they may import.
 NARROW = {
-    "hood.judge.connection": ("hood.judge.connection", "hood.untrusted"),
+    # A process that is told of no course asks `hood.course`; a sandbox does not have it.
+    "hood.judge.connection": ("hood.judge.connection", "hood.course"),
     "hood.grader.inside": ("hood.grader.inside", "hood.judge.connection"),
 }
 # What the course's own package may use of the engine.

@@ -13,6 +13,7 @@ from typing import Any
 
 from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.exercise import Case, Check
+from hood.judge.connection.drivers import INPUTS_KEPT
 from hood.judge.connection.rpc_client import (
     Connection,
     ConnectionLost,
@@ -23,13 +24,11 @@ from hood.judge.connection.rpc_client import (
 from hood.judge.connection.settings import usual_settings
 from hood.judge.diagnosis import Diagnosis
 from hood.judge.difference import difference, differs, in_case
-from hood.judge.examples.example import find_examples
 from hood.judge.outcome import CaseOutcome, play
 from hood.judge.source.accounting import Surroundings
 from hood.judge.source.by_hand import RuleReader, can_be_heard
 from hood.judge.source.learner_source import LearnerSource
 from hood.verdict import Cause, PartResult, Status, Verdict
-from utils.drivers import INPUTS_KEPT
 
 # Operators that hardly anybody calls by name: what stands in the learner's code.
 CALLED_BY = {
@@ -56,17 +55,6 @@ def judge(
     with usual_settings():
         key = answer_key(check, seed)
         return assess(key, ask(key, connect(thing)), source=source)
-
-
-def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
-    """Return a verdict of :func:`judge` with failing examples, drawn from a public seed.
-
-    The notebook must know what was judged under the name that the check uses.
-    """
-    with usual_settings():
-        key = answer_key(check, verdict.seed)
-        found = find_examples(key, InProcess(thing), verdict.unexampled(), seed)
-        return verdict.with_examples(found)
 
 
 def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> int | None:

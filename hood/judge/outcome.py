@@ -8,13 +8,12 @@ from typing import Any
 
 from hood.judge.checks.exercise import Case, Check
 from hood.judge.connection.codec import NotByValue
+from hood.judge.connection.drivers import LearnersFault, NoDriver
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, OutOfTime
 from hood.judge.source.accounting import Surroundings
 from hood.judge.source.by_hand import can_be_heard
 from hood.judge.subject import CallEffects, Subject, SubjectRaised, read_whole
 from hood.verdict import Cause
-from utils.drivers import NoDriver
-from utils.instruments.world import WorldError
 
 OTHER_KIND = "something of another kind than was asked for"
 # In the message of torch's RuntimeError for it, which has no type of its own on a CPU.
@@ -60,8 +59,8 @@ def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
         found = {"value": read_whole(c.play(subject)), "got": subject.got}
     except SubjectRaised as error:  # the traceback would keep the values of its frames alive
         found = {"raised": error.with_traceback(None)}
-    except WorldError as error:  # what the learner's ranks did together
-        kinds = [kind.__name__ for kind in type(error).__mro__]
+    except LearnersFault as error:
+        kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not LearnersFault]
         found = {"raised": SubjectRaised.of({"kinds": kinds, "message": str(error)})}
     except NotByValue as error:
         found = {"unusable": str(error)}

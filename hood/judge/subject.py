@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from hood.course import course, course_folder
 from hood.judge.checks.compare import kind_of
 from hood.judge.connection.codec import NotByValue
+from hood.judge.connection.drivers import WHOLE, Declared, NoDriver, declared, find_driver
 from hood.judge.connection.rpc_client import Connection
-from hood.judge.connection.rpc_server import address, find_driver, stored_in
+from hood.judge.connection.rpc_server import address, stored_in
 from hood.untrusted import seen
-from utils.drivers import WHOLE, Declared, NoDriver, declared
 
 MAX_MESSAGE = 240
 MAX_KINDS = 32
@@ -154,7 +155,8 @@ class Subject:
         self, driver: str, *args: Any, of: str | None = None, **kwargs: Any
     ) -> RemoteGenerator:
         """Call a driver that returns a generator; see :meth:`drive` and :meth:`generator`."""
-        return self._generator(args, kwargs, self._declared(driver), name=of, driver=driver)
+        whole, says = self._declared(driver)
+        return self._generator(args, kwargs, says, name=of, driver=whole)
 
     def _generator(
         self, args: tuple, kwargs: dict, says: Declared | None = None, **which: Any
@@ -165,15 +167,15 @@ class Subject:
         return RemoteGenerator(self, made.made, says)
 
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
-        """Call a function of ``utils.drivers``, in the learner's process, with the learner's thing.
+        """Call a driver of the course, in the learner's process, with the learner's thing.
 
         ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the function to pass, in an
         exercise with several. It returns what the driver returned, by value. What it observed is a
         claim from where the case reads it. Raises NoDriver if there is no such driver, or it does
         not declare what it returns.
         """
-        says = self._declared(driver)
-        return self.as_declared(says, self.run(args, kwargs, name=of, driver=driver))
+        whole, says = self._declared(driver)
+        return self.as_declared(says, self.run(args, kwargs, name=of, driver=whole))
 
     def as_declared(self, says: Declared, came: Any) -> Any:
         """Return what a driver returned; NotByValue if it is not what the driver declares."""
@@ -185,14 +187,16 @@ class Subject:
         """Note that the case rests on something else that only the learner's process can say."""
         self.claims[words] = None
 
-    def _declared(self, driver: str) -> Declared:
+    def _declared(self, driver: str) -> tuple[str, Declared]:
+        """Return a driver's name with that of its package, and what it declares."""
+        whole = f"{course(course_folder()).drivers}.{driver}"
         try:
-            says = declared(find_driver(driver))
+            says = declared(find_driver(whole))
         except LookupError as error:
             raise NoDriver(str(error)) from error
         if WHOLE in says.observed:
             self.claim(says.observed[WHOLE])
-        return says
+        return whole, says
 
     def value(self) -> Any:
         """Return the learner's thing itself, by value."""

@@ -10,7 +10,7 @@ attack = family.attack
 
 CONNECTION = """
 import os, socket, struct, threading, time
-from hood.grader.inside import rpc_server, codec
+from hood.judge.connection import rpc_server, codec
 _connection = socket.socket(fileno=os.dup(rpc_server.connection))
 """
 

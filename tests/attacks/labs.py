@@ -351,7 +351,7 @@ forge(
     """
     torch.autograd.grad = lambda y, wanted, *a, **k: tuple(torch.ones_like(w) for w in wanted)
     torch.autograd.backward = torch.Tensor.backward = lambda *a, **k: None
-    from hood.grader.inside import rpc_server
+    from hood.judge.connection import rpc_server
     rpc_server.gradients = lambda module, args, upstream: {
         "output": upstream, "arguments": [upstream], "parameters": {"weight": module.weight}}
     """,

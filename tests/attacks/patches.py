@@ -113,7 +113,7 @@ def answers_for_the_client(work: Work) -> None:
     """Replaces the verify client's answerer by one that claims full points for every request."""
     work.first(
         """
-        from hood.grader.inside import rpc_server, codec
+        from hood.judge.connection import rpc_server, codec
         def lie(self, request):
             return codec.pack({"id": request["id"], "earned": 3.0, "status": "right",
                               "value": None, "after": [[], {}], "ops": []})
@@ -128,7 +128,7 @@ def packs_a_lie(work: Work) -> None:
     work.before(
         "row_sums",
         """
-        from hood.grader.inside import codec
+        from hood.judge.connection import codec
         pack = codec.pack
         def lie(value):
             if isinstance(value, dict):
@@ -145,7 +145,7 @@ def says_not_interrupted(work: Work) -> None:
     work.answer(
         "row_sums",
         """
-        from hood.grader.inside import rpc_server
+        from hood.judge.connection import rpc_server
         kinds = ["InfrastructureError"]
         rpc_server.describe = lambda error: {"kinds": kinds, "message": "retry me"}
         def row_sums(x):
@@ -196,7 +196,7 @@ def claims_that_it_is_a_view(work: Work) -> None:
     work.answer(
         "corner",
         """
-        from hood.grader.inside import rpc_server
+        from hood.judge.connection import rpc_server
         told = rpc_server.Answerer._answer
         def lie(self, request):
             reply = told(self, request)

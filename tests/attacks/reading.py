@@ -159,7 +159,7 @@ def reads_the_seed(work: Work) -> None:
     work.first(
         """
         import os
-        from hood.grader.inside import rpc_server
+        from hood.judge.connection import rpc_server
         heard = []
         plain = rpc_server.Answerer.answer
         def listen(self, request):

@@ -11,7 +11,7 @@ attack = family.attack
 # An answer that the rule of `corner` forbids.
 FORBIDDEN = "def corner(x):\n    return x[:2, :2]"
 LIAR = """
-from hood.grader.inside import rpc_server
+from hood.judge.connection import rpc_server
 def deaf(self, func, types, args=(), kwargs=None):
     return func(*args, **(kwargs or {}))
 rpc_server.OpRecorder.__torch_dispatch__ = deaf
@@ -104,8 +104,12 @@ def runs_text(work: Work) -> None:
 @attack(tells="something replaced it")
 def works_a_name_out(work: Work) -> None:
     """Replaces the recorder, found by names that are computed while the cell runs."""
-    found = "getattr(torch, 'import' + 'lib').import_module('gra' + 'der.inside.rpc_server')"
-    work.first(LIAR.replace("from hood.grader.inside import rpc_server", f"rpc_server = {found}"))
+    found = (
+        "getattr(torch, 'import' + 'lib').import_module('ho' + 'od.judge.connection.rpc_server')"
+    )
+    plain = "from hood.judge.connection import rpc_server"
+    assert plain in LIAR
+    work.first(LIAR.replace(plain, f"rpc_server = {found}"))
     work.answer("corner", FORBIDDEN)
 
 
@@ -173,6 +177,6 @@ def replaces_all_that_would_tell(work: Work) -> None:
 
     This is a known limit, described in hood/judge/source/by_hand.py.
     """
-    deafer = f"{LIAR}\nfrom hood.grader.inside import originals\noriginals.replaced = list"
+    deafer = f"{LIAR}\nfrom hood.judge.connection import originals\noriginals.replaced = list"
     work.first(f"exec({deafer!r})")
     work.answer("corner", FORBIDDEN)

@@ -23,7 +23,8 @@ from hood.judge.checks.answers_form import form_faults
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.connection.settings import usual_settings
-from hood.judge.judge import Verdict, exemplify, first_failure, judge
+from hood.judge.examples.example import exemplify
+from hood.judge.judge import Verdict, first_failure, judge
 from hood.judge.source.learner_source import LearnerSource
 from hood.judge.verify import EXAMPLE_SECONDS
 from hood.judge.watched import Alarm, WatchedConnection

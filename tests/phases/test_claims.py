@@ -10,10 +10,10 @@ import pytest
 
 from hood.judge.answer_key import AnswerKey
 from hood.judge.catalogue import load_checks
+from hood.judge.connection.drivers import WHOLE, Declared
 from hood.judge.judge import claims_of
 from hood.judge.subject import Subject
 from hood.phase_paths import phases
-from utils.drivers import WHOLE, Declared
 
 PHASES = [phase for phase in phases() if load_checks(phase.folder)]
 

@@ -1,74 +1,23 @@
 """Drivers: code that tries what cannot simply be called with values.
 
-A dispatch mode, a tensor subclass or a backend does its work while *other* code runs. A driver is
-that other code: a function that takes the learner's thing and plain values, uses the thing, and
-returns plain values. A check names it, ``subject.drive("dispatch:log_ops", "two layers", x)``, and
-it runs beside the learner's code. A lab imports the same function for its visible checks, so that
-everybody can see how an answer will be asked.
-
-What the learner's functions returned, stored or raised there is evidence: whoever says it has
-computed it from values that were drawn. What the driver observed beside that, such as how many
-graphs there were, is a claim of the learner's process. So :func:`driver` declares, of every part of
-what a driver returns, which of the two it is, and a verdict lists the claims.
+:mod:`hood.judge.connection.drivers` says what a driver is, and what it declares. Each module here
+has those of a lab, or of several.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-WHOLE = ""  # in place of a key: all that a driver returns
-# A verdict says it with the same words of a plain call, so it says it once.
-INPUTS_KEPT = "that the inputs were left as they were"
-GRAPHS = "how many graphs there were"
-
-
-class NoDriver(LookupError):
-    """There is no driver of this name, or it does not declare what it returns."""
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What a driver returns."""
-
-    # keys of the dict that it returns, of what the learner's code returned, stored or raised.
-    # ``WHOLE`` stands for the value itself, if it is no such dict.
-    returned: frozenset[str]
-    observed: Mapping[str, str]  # the same for what the driver observed, with words for the claim
-
-    def fits(self, came: Any) -> bool:
-        """Return whether nothing came back that is not declared."""
-        keys = (self.returned | self.observed.keys()) - {WHOLE}
-        return not keys or (isinstance(came, dict) and came.keys() <= keys)
-
-
-def driver(*returned: str, observed: Mapping[str, str] | None = None) -> Callable[[F], F]:
-    """Declare a driver. Used as a decorator; see :class:`Declared`."""
-
-    def declare(function: F) -> F:
-        function.declared = Declared(frozenset(returned), observed or {})  # type: ignore[attr-defined]
-        return function
-
-    return declare
-
-
-def declared(function: Callable[..., Any]) -> Declared:
-    """Return what a driver declares; NoDriver if it declares nothing."""
-    found = getattr(function, "declared", None)
-    if not isinstance(found, Declared) or not (found.returned or found.observed):
-        raise NoDriver(
-            f"{getattr(function, '__name__', function)!r} does not declare what it returns: "
-            "decorate it with `utils.drivers.driver`"
-        )
-    return found
+from hood.judge.connection.drivers import GRAPHS as GRAPHS
+from hood.judge.connection.drivers import INPUTS_KEPT as INPUTS_KEPT
+from hood.judge.connection.drivers import WHOLE as WHOLE
+from hood.judge.connection.drivers import driver as driver
 
 
 def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:

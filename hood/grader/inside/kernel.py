@@ -47,6 +47,7 @@ from traitlets.config import Config
 
 from hood.grader.inside import messages
 from hood.grader.inside.figures import Formats
+from hood.judge.connection.originals import TOO_MANY
 
 LONGEST = 1 << 20  # characters of one text
 # Printed text is sent when the cell ends and, before that, after so many seconds or characters.
@@ -406,7 +407,7 @@ class Shell(InteractiveShell):
                 if names and self._letters < LONGEST:
                     self._bound.setdefault(min(lines, default=1), []).extend(names)
                 elif names:
-                    self._bound = {0: [messages.TOO_MANY]}
+                    self._bound = {0: [TOO_MANY]}
 
     def _interrupt_once(self, number: int, frame: Any) -> None:
         """Raise KeyboardInterrupt and ignore further signals; a cell that awaits is cancelled."""

@@ -42,7 +42,6 @@ FORMS: dict[str, dict[str, tuple[type, ...]]] = {
 }
 
 LINE = re.compile(r"[0-9]{1,9}\Z")
-TOO_MANY = "*"  # in `bound`, where there are too many names to send
 
 JSON_KIND = re.compile(r"application/(.*\+)?json\Z")  # what else is displayed is text
 

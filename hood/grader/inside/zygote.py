@@ -33,7 +33,7 @@ from typing import Any
 from hood.grader.inside import bubblewrap, cgroup, confinement, course_sandbox, linux, usage
 from hood.grader.inside.long_lived import long_lived
 from hood.grader.inside.preload import preload
-from hood.judge.connection import originals
+from hood.judge.connection import course_code, originals
 
 WATCH_SECONDS = 0.1
 # So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
@@ -64,8 +64,9 @@ def main(control_fd: int) -> None:
     The first message on the control socket is JSON: ``folder`` (removed at the end); ``stage`` in
     it, with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``; ``readable`` folders,
     which a sandbox has at the same path, but for the ``hidden`` ones inside; ``user_namespace``,
-    whether to make one; ``sandbox``, the name of the course's own module, or empty; and ``cgroup``
-    (the path from :func:`cgroup.enter`, or null). Sandboxes could read command line arguments.
+    whether to make one; the course's ``packages``; ``sandbox``, the name of its own module, or
+    empty; and ``cgroup`` (the path from :func:`cgroup.enter`, or null). Sandboxes could read
+    command line arguments.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -81,6 +82,7 @@ def main(control_fd: int) -> None:
             if any(Path(path).is_relative_to(folder) for folder in told["readable"])
         ]
         sys.meta_path[:] = [one for one in sys.meta_path if EDITABLE not in str(one)]
+        course_code.tell(told["packages"])
         with _before_forks():
             from hood.grader.inside.kernel import prepare
 

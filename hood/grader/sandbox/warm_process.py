@@ -121,6 +121,7 @@ class Warm:
             "hidden": hidden_folders(readable),
             "user_namespace": not self.own_users,
             "sandbox": course(course_folder()).sandbox,
+            "packages": course(course_folder()).packages,
             "cgroup": str(above) if (above := cgroup.enter()) else None,
         }
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

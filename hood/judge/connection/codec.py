@@ -21,7 +21,7 @@ null, true, 3, 3.0, "text"  itself
 {"device": "cpu"}           torch.device
 {"tensor": […]}             torch.Tensor: blob, bytes, dtype, offset, shape, strides, flags
 {"array": […]}              numpy.ndarray: the same
-{"config": [m, n, {…}]}     a data class of ``utils``, field by field
+{"config": [m, n, {…}]}     a data class of the course, field by field
 ==========================  ===========================================
 """
 
@@ -39,6 +39,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from hood.judge.connection.course_code import is_of_course
 
 MAX_DEPTH = 16
 MAX_ITEMS = 100_000
@@ -177,7 +179,7 @@ class _Encoder:
         if isinstance(value, Mapping):
             keys, values = list(value.keys()), list(value.values())
             return {"dict": [self.trees(keys, depth), self.trees(values, depth)]}
-        if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
+        if dataclasses.is_dataclass(value) and is_of_course(type(value).__module__):
             names = [field.name for field in dataclasses.fields(value)]
             fields = self.trees([getattr(value, name) for name in names], depth)
             content = dict(zip(names, fields, strict=True))
@@ -275,7 +277,7 @@ class _Decoder:
         if kind == "config":
             module, name, fields = content
             # as it is: a module may load what it is asked for
-            ours = sys.modules.get(module) if module.startswith("utils.") else None
+            ours = sys.modules.get(module) if is_of_course(module) else None
             known: Any = vars(ours).get(name) if ours else None
             # is_dataclass is true of an instance, too
             if not (isinstance(known, type) and dataclasses.is_dataclass(known)):

@@ -15,9 +15,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from hood.judge.connection import course_code
+
 # Modules whose functions an answer may use, and what records its calls. Not Triton, whose
 # interpreter replaces its language by itself.
-ROOTS = ("torch", "numpy", "utils", "einops", "hood")
+ROOTS = ("torch", "numpy", "einops", "hood")  # and the course's own
 ALONE = (
     "builtins", "math", "cmath", "itertools", "functools", "operator", "collections", "copy",
     "random", "statistics", "fractions", "heapq", "bisect",
@@ -36,7 +38,7 @@ OF_DYNAMO = ("__compiled_fn_", "__resume_at_", "__import_")
 DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
 KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes
 MOST = 1000  # names in one answer
-HERE = Path(__file__).parents[3]
+TOO_MANY = "*"  # in place of the names that a cell bound, where there are too many to send
 
 # For each module or class its paths, itself, and what it had.
 _had: list[tuple[list[str], Any, dict[str, Any]]] = []
@@ -101,9 +103,10 @@ def _is_watched(name: Any) -> bool:
         return False
     root, *rest = name.split(".")
     public = not any(part.startswith("_") for part in rest)
+    ours = root in ROOTS or root in course_code.packages()
     if f"{name}.".startswith(tuple(f"{place}." for place in UNWATCHED)):
         return False
-    return name in ALONE or name in INSIDE or (root in ROOTS and public)
+    return name in ALONE or name in INSIDE or (ours and public)
 
 
 def _was_there(value: Any) -> bool:
@@ -137,11 +140,12 @@ def _is_file_of_library(file: Any) -> bool:
 
 def _library_folders() -> Iterator[str]:
     """Yield the folders of Python's library and of what is installed, those of .pth files too."""
-    yield from map(str, (Path(os.__file__).parent, HERE / "hood", HERE / "utils"))
+    yield from map(str, (Path(os.__file__).parent, *course_code.folders()))
     for folder in {*site.getsitepackages(), site.getusersitepackages()}:
         yield folder
         for listing in Path(folder).glob("*.pth"):
             for line in listing.read_text(errors="replace").splitlines():
                 path = Path(folder, line.strip())
-                if line.strip() and path.is_dir() and path != HERE:  # an editable install's
+                own = path == course_code.ENGINE  # an editable install's
+                if line.strip() and path.is_dir() and not own:
                     yield str(path)

@@ -8,7 +8,6 @@ code can change what this module says, but only to replies that their functions 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import signal
 import socket
@@ -25,14 +24,14 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hood.judge.connection import codec, originals
+from hood.judge.connection import codec, course_code, originals
+from hood.judge.connection.drivers import find_driver
 from hood.judge.connection.settings import usual_settings, variable
 
 MAX_OPS = 10_000
 # Folders in which no code of a learner's lies.
-HERE = Path(__file__).parents[3]
 LIBRARIES = (Path(os.__file__).parent, Path(torch.__file__).parents[1])
-OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, HERE / "hood", HERE / "utils"))
+OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, *course_code.folders()))
 connection = -1  # descriptor of the kernel's end of the socket; set when the kernel starts
 
 
@@ -43,7 +42,7 @@ class Answerer:
     ``id``, ``listen`` (whether to record calls of torch) and ``do``, which is one of:
 
     - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators): of the thing,
-      of one of its functions (``name``), of a ``driver`` of ``utils.drivers`` with the thing as
+      of one of its functions (``name``), of a ``driver``, by its whole name, with the thing as
       first argument, or of a ``method`` of an instance (``made``) that came of an earlier call.
       With ``generator``, an iterator may come back, and stays here.
     - ``resume``, with ``made`` and ``value``: let such a generator run on, whose ``yield`` gives
@@ -145,18 +144,6 @@ def stored_in(value: Any) -> list[torch.Tensor | np.ndarray]:
     elif not isinstance(value, (tuple, list)):
         return []
     return [found for item in value for found in stored_in(item)]
-
-
-def find_driver(name: str) -> Callable:
-    """Return the driver with a name such as ``dispatch:log_ops``.
-
-    Raises LookupError if there is none.
-    """
-    module, _, function = name.partition(":")
-    try:
-        return getattr(importlib.import_module(f"utils.drivers.{module}"), function)
-    except (ImportError, AttributeError) as error:
-        raise LookupError(f"there is no driver {name!r} in utils/drivers") from error
 
 
 def resume(generator: Iterator, value: Any) -> tuple[str, Any]:

@@ -91,9 +91,10 @@ class CallRecorder:
         except Unprintable as error:
             raise NoText(str(error)) from None
         if "driver" in request:
-            module, _, function = request["driver"].partition(":")
+            place, _, function = request["driver"].partition(":")
+            package, _, module = place.rpartition(".")
             called = f"driver.{function}"  # as labs call it, since their own names may be the same
-            before = [f"from utils.drivers import {module} as driver", *_imports((args, kwargs))]
+            before = [f"from {package} import {module} as driver", *_imports((args, kwargs))]
             words.insert(0, self._thing(request.get("name")))
         elif "name" in request:
             called = request["name"]

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from hood.judge.answer_key import AnswerKey
+from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.compare import agree, kind_of
 from hood.judge.checks.draw import SmallDraw
@@ -32,6 +32,7 @@ from hood.judge.checks.exercise import Case, Check, Paste
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from hood.judge.connection.rpc_server import stored_in
+from hood.judge.connection.settings import usual_settings
 from hood.judge.difference import agrees, alike, difference, differs, in_case
 from hood.judge.examples.call_text import (
     Call,
@@ -46,7 +47,7 @@ from hood.judge.examples.in_words import behaves_like, told
 from hood.judge.examples.literal import Unprintable
 from hood.judge.examples.shown_values import differing, raised_in_words, short, side_by_side
 from hood.judge.outcome import CaseOutcome, play
-from hood.verdict import MAX_CALL, Example
+from hood.verdict import MAX_CALL, Example, Verdict
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise
@@ -60,6 +61,17 @@ UNLIKELY = 7919  # no number of a lab is that far from another
 def fresh_seed() -> str:
     """Return a new public seed, which is used for nothing else."""
     return secrets.token_hex(4)
+
+
+def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
+    """Return a verdict of :func:`hood.judge.judge.judge` with failing examples of a public seed.
+
+    The notebook must know what was judged under the name that the check uses.
+    """
+    with usual_settings():
+        key = answer_key(check, verdict.seed)
+        found = find_examples(key, InProcess(thing), verdict.unexampled(), seed)
+        return verdict.with_examples(found)
 
 
 def can_be_shown(key: AnswerKey, parts: Mapping[str, str]) -> dict[str, str]:

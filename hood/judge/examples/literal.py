@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from hood.judge.connection.course_code import is_of_course
+
 MAX_ITEMS = 60  # numbers and containers; nobody reads more in one line
 MAX_CHARACTERS = 400
 SHORTEST, LONGEST = 6, 256  # elements of a tensor that is written as `torch.arange`
@@ -27,7 +29,7 @@ def literal(value: Any, digits: int = 0) -> str:
     """Return an expression that makes a value.
 
     For a tensor it also makes the same dtype, strides, offset and storage. The expression uses no
-    names but ``torch`` and those of the data classes of ``utils``. ``digits`` are significant
+    names but ``torch`` and those of the course's data classes. ``digits`` are significant
     digits of numbers with a fraction; 0 for as many as are exact. Raises Unprintable if there is no
     such expression, or none that is short.
     """
@@ -66,7 +68,7 @@ class _Writer:
             case Mapping():
                 pairs = [f"{self.text(key)}: {self.text(item)}" for key, item in value.items()]
                 return "{" + ", ".join(pairs) + "}"
-        if dataclasses.is_dataclass(value) and type(value).__module__.startswith("utils."):
+        if dataclasses.is_dataclass(value) and is_of_course(type(value).__module__):
             fields = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
             words = [f"{f.name}={self.text(v)}" for f, v in fields if v != f.default]
             return f"{type(value).__name__}({', '.join(words)})"

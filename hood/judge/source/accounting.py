@@ -15,11 +15,13 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
+from hood.course import course, course_folder
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.originals import MOST
 from hood.judge.connection.rpc_client import Connection
 from hood.judge.source.cell_names import words
 
+COURSE = course(course_folder())
 TEXT_AS_CODE = "which runs text as code"
 ALL_NAMES = "which hands out all names at once"
 IMPORTS = "which imports what can't be read"
@@ -33,7 +35,7 @@ NOT_HERE = "which is of a module that is not installed where this is judged"
 SHELL = "whose result comes from outside of Python"
 UNWRITTEN = "which makes code without writing it"
 OTHER_PLACE = "which does work where it can't be seen"
-COURSE = "which is of the course's own library, and the exercise does not name it"
+OF_COURSE = "which is of the course's own library, and the exercise does not name it"
 OWN_FILE = "which is a file beside the notebook, and files are not read"
 COMPUTED = "which asks for a name that is only known when it runs"
 
@@ -63,7 +65,7 @@ REFUSED = _why(
         "atexit os.system os.popen os.fork os.spawnv os.execv torch.multiprocessing "
         "torch.distributed",
         UNWRITTEN: "types.FunctionType types.CodeType types.ModuleType types.MethodType",
-        "which belongs to the grader": "hood utils.drivers",
+        "which belongs to the grader": f"hood {COURSE.drivers}",
     }
 )
 # Attributes that give access to the inside of a function, a frame or a module.
@@ -79,7 +81,7 @@ SHOWS = words("__repr__ __str__ __format__ __doc__ __module__ __dir__")
 RECORDS = (
     "hood.judge.connection.",
     "hood.grader.inside.",
-    "utils.drivers.",
+    f"{COURSE.drivers}.",
     "torch.utils._python_dispatch.",
     "torch.overrides.",
     "torch._ops.",
@@ -143,8 +145,8 @@ def refused(path: str, around: Surroundings) -> str:
         return ALL_NAMES
     if why := listed(path):
         return why
-    if root == "utils":
-        return COURSE
+    if root in COURSE.packages:
+        return OF_COURSE
     if root in around.own_files:
         return OWN_FILE
     return "" if not root or is_installed(root) else NOT_HERE

@@ -46,6 +46,7 @@ from torch.nn import functional
 from hood.judge.checks.exercise import ByHand, Check
 from hood.judge.source.accounting import (
     COMPUTED,
+    COURSE,
     REPLACED,
     UNNAMED,
     Surroundings,
@@ -56,7 +57,7 @@ from hood.judge.source.accounting import (
 from hood.judge.source.cell_names import Statement, Use, words
 from hood.judge.source.learner_source import NOWHERE, LearnerSource
 
-LIBRARIES = words("torch functorch numpy utils einops triton")
+LIBRARIES = words("torch functorch numpy einops triton").union(COURSE.packages)
 
 
 # Of a chain of things that replace each other; no lab needs more than one.

@@ -13,7 +13,7 @@ import copy
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from hood.grader.inside.messages import TOO_MANY
+from hood.judge.connection.originals import TOO_MANY
 from hood.judge.source.cell_names import CodeCell, Definition, Statement, Use, read_cell, words
 
 # Builtins of IPython, and what every module has.

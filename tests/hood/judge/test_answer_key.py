@@ -7,12 +7,12 @@ import torch
 
 from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.exercise import Case, Check, case
+from hood.judge.connection.drivers import NoDriver
 from hood.judge.difference import difference
 from hood.judge.judge import judge
 from hood.judge.outcome import CaseOutcome
 from hood.judge.subject import SubjectRaised
 from tests.hood.one_part import one_part
-from utils.drivers import NoDriver
 from utils.instruments.world import connect
 
 

@@ -85,7 +85,7 @@ def test_afterwards_it_compiles_again() -> None:
 
 LISTENED = """
 import os, sys, torch
-from hood.grader.inside import codec
+from hood.judge.connection import codec
 from hood.judge.connection.rpc_server import Answerer
 loaded = "torch._dynamo" in sys.modules
 def shares(x):

@@ -6,9 +6,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hood.judge.connection.codec import NotByValue
+from hood.judge.connection.drivers import INPUTS_KEPT, NoDriver, driver
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.subject import Subject, SubjectRaised, read_whole
-from utils.drivers import INPUTS_KEPT, NoDriver, driver, functions
+from utils.drivers import functions
 from utils.minigpt import MiniGPTConfig
 
 

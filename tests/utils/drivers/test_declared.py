@@ -5,9 +5,8 @@ import inspect
 
 import pytest
 
-from hood.judge.connection.rpc_server import find_driver
+from hood.judge.connection.drivers import NoDriver, declared, driver, find_driver
 from hood.phase_paths import ROOT
-from utils.drivers import NoDriver, declared, driver
 
 # The lab's own `run_module` calls `drive` of `module_spec`, so that one needs no declaration.
 NO_DRIVERS = "__init__", "module_spec"
@@ -22,7 +21,7 @@ def functions_of(module):
         if isinstance(node, ast.FunctionDef) and any(
             "driver(" in ast.unparse(d) for d in node.decorator_list
         ):
-            yield node, declared(find_driver(f"{module}:{node.name}"))
+            yield node, declared(find_driver(f"utils.drivers.{module}:{node.name}"))
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
+from hood.judge.connection.drivers import LearnersFault
 from utils.instruments.world.events import Collective, Computed, Message, Outcome
 
 MAX_REQUESTS = 100_000  # of all ranks together
@@ -27,7 +28,7 @@ Counts = Sequence[int] | Callable[[Tensor], Sequence[int]]
 Carry = Callable[[int, int, Tensor], Tensor]
 
 
-class WorldError(Exception):
+class WorldError(LearnersFault):
     """A world that could not come to its end; its ``outcome`` is what had happened by then."""
 
     def __init__(self, message: str, outcome: Outcome):

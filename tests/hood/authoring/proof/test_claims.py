@@ -16,7 +16,8 @@ from hood.authoring.proof.claims import (
     with_rows,
 )
 from hood.judge.checks.exercise import ByHand, Case, Check, case, not_run
-from utils.drivers import INPUTS_KEPT, driver, functions
+from hood.judge.connection.drivers import INPUTS_KEPT, driver
+from utils.drivers import functions
 
 PAGE = f"# A page\n\n{BEGIN}{END}\nThe rest.\n"
 

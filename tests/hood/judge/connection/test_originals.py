@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from hood.judge.connection import originals, rpc_server
+from hood.judge.connection import course_code, originals, rpc_server
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_settings_and_what_a_library_does_itself_are_not_told(monkeypatch):
 
 COMPILES = """
 import torch
-from hood.grader.inside import originals
+from hood.judge.connection import originals
 originals.remember()
 torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
 torch.nn.Linear(2, 2)
@@ -76,7 +76,7 @@ print(originals.replaced())
 @pytest.mark.slow(4)
 def test_what_torch_replaces_as_it_compiles_is_its_own():
     asked = [sys.executable, "-c", COMPILES]
-    done = subprocess.run(asked, capture_output=True, text=True, cwd=originals.HERE, check=True)
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=course_code.ENGINE, check=True)
     assert done.stdout.splitlines() == ["patched_init []", "['torch.exp']"]
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow(12)
 
 LEARNER = """
 import torch
-from hood.grader.inside import rpc_server
+from hood.judge.connection import rpc_server
 from hood.judge.connection.rpc_server import serve
 
 rpc_server.connection = {connection}

@@ -17,8 +17,8 @@ from hood.judge.checks.exercise import Case, case
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.examples import example as examples
 from hood.judge.examples.call_text import laid_out
-from hood.judge.examples.example import CALLS, find_examples
-from hood.judge.judge import exemplify, judge
+from hood.judge.examples.example import CALLS, exemplify, find_examples
+from hood.judge.judge import judge
 from hood.judge.report import VerdictReport
 from hood.phase_paths import ROOT, choose
 from hood.verdict import Status
