@@ -50,6 +50,7 @@ class Course:
     packages: tuple[str, ...] = ()  # the course's own, which notebooks and sandboxes import
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
     sandbox: str = ""  # the module that says what kernels import before a submission runs
+    errors: str = ""  # the module whose `line_for` says in a line what an error of the course means
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
     phases: tuple[Phase, ...] = ()
     palette: Mapping[str, str] = field(default_factory=dict)  # colours of pages, by their role

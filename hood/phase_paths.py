@@ -6,14 +6,15 @@ import os
 import re
 import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from hood import UserError
-from hood.grader.submission.names import nfc
 
 ROOT = Path(__file__).resolve().parent.parent
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
 START = "start"
+WORK = "work"  # in a course's folder, the one with the learner's copies
+LESSON = re.compile(r"\d\d_\w+\.ipynb")
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,24 @@ class PhasePaths:
         return path.relative_to(self.root).as_posix()
 
 
+def copy_of(notebook: PurePath) -> PurePath | None:
+    """Return where a learner's copy of a notebook lies; None for what is not copied.
+
+    Both paths are relative to the course's folder. A lab's copy keeps its name, by which it is
+    handed in. A lesson's gets another, since the lab has the same, and a tab shows the name alone.
+    """
+    match notebook.parts:
+        case ("notebooks", "start.ipynb" as name):
+            return PurePath(WORK, name)
+        case ("notebooks", name) if LESSON.fullmatch(name):
+            return PurePath(WORK, f"lesson_{name}")
+        case ("release", folder, name) if name.endswith(".ipynb"):
+            return PurePath(WORK, folder, name)
+    return None
+
+
 def opened(notebook: Path, root: Path) -> Path:
     """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
-    from utils.notebook.course import copy_of  # here, because it imports IPython
-
     place = copy_of(notebook.relative_to(root))
     return root / place if place and (root / place).is_file() else notebook
 
@@ -149,9 +164,14 @@ def lab_named(root: Path, word: str) -> str:
     """
     name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
     for folder in (root / "source" / name, *(root / "source").glob("*")):
-        if name and nfc(folder.name) == nfc(name) and folder.is_dir():
+        if name and _nfc(folder.name) == _nfc(name) and folder.is_dir():
             return folder.name
     return next((phase.name for phase in phases(root) if name in names(phase)), word)
+
+
+def _nfc(name: str) -> str:
+    """Return a name in the one form in which names are compared: macOS writes another one."""
+    return unicodedata.normalize("NFC", name)
 
 
 def names(phase: PhasePaths) -> set[str]:

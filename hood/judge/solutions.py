@@ -11,15 +11,15 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hood.authoring.regions import BEGIN_SCHEME, END_SCHEME
-from hood.authoring.text import parse
-from hood.classroom.marking.rubric import Rubric, read_rubric
 from hood.judge.catalogue import find_check
 from hood.judge.checks.exercise import Check
+from hood.lab_words import BEGIN_SCHEME, BEGIN_SOLUTION, END_SCHEME, END_SOLUTION
 from hood.phase_paths import ROOT, PhasePaths, phases
+from hood.phase_text import parse
+from hood.rubric import Rubric, read_rubric
 
 FILE = "solutions.md"
-MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n?", re.MULTILINE)
+MARK = re.compile(rf"^ *({BEGIN_SOLUTION}|{END_SOLUTION}) *\n?", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # to a lesson, from the lab's folder
 
 

@@ -14,6 +14,7 @@ from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
 
+from hood.audience import NBGRADER
 from hood.grader.execution.graded_cell import (
     NOT_RUN,
     TIMED_OUT,
@@ -50,7 +51,6 @@ from hood.metadata import KEY
 from hood.phase_paths import ROOT, environment_with
 from hood.verdict import FULL, VERDICT_MIME, Cause
 from utils.instruments.toolchain import inductor_lacks
-from utils.notebook.one_line import NBGRADER
 
 if TYPE_CHECKING:
     from hood.grader.execution.examiner import Examiner

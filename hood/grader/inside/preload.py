@@ -96,7 +96,7 @@ ON_THE_STACK = (
 # Modules of the project.
 OURS = (
     "utils.minigpt.generation",
-    "utils.notebook.progress",
+    "hood.learner.progress",
     "utils.views",
     "utils.instruments.world.gloo",
     "hood.judge.connection.rpc_server",

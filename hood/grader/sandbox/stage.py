@@ -30,8 +30,11 @@ SHOWN = (
     *(f"sys/devices/system/cpu/cpu[0-9]*/{name}/*" for name in ("topology", "cache/index*")),
 )
 
-# What kernels import of the project.
-IMPORTED = ("utils", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside")
+# What kernels import of the project: folders, and files by patterns.
+IMPORTED = (
+    *("utils", "hood/learner", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside"),
+    *("course.toml", "hood/*.py", "hood/judge/history.py"),
+)
 
 PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 
@@ -43,9 +46,13 @@ def make_stage(stage: Path) -> None:
     files that no learner may see. In ``proc`` what nobody needs is an empty folder, or a file
     without rights. Raises OSError if a file cannot be written.
     """
-    for package in IMPORTED:
-        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
-        shutil.copytree(ROOT / package, stage / package, ignore=unwanted)
+    for path in (path for pattern in IMPORTED for path in ROOT.glob(pattern)):
+        copy = stage / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+        else:
+            shutil.copyfile(path, copy)
     for package in ("hood", "hood/judge", "hood/grader"):
         (stage / package / "__init__.py").touch()
     (stage / "etc").mkdir()

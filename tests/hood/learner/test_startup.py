@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from hood.audience import NBGRADER
+from hood.learner.contents import NOTEBOOK
 from hood.phase_paths import ROOT
 from tests.live_kernel import live_kernel, run_cell
-from utils.notebook.audience import NBGRADER
-from utils.notebook.course import NOTEBOOK
 
 CONFIG = ROOT / "hood" / "learner" / "jupyter" / "jupyter_server_config.py"
 STARTUP = ROOT / "utils" / "notebook" / "startup.py"
