@@ -18,6 +18,7 @@ from hood.learner.contents import (
     lesson_of,
     show_check_command,
 )
+from hood.phase_paths import copy_of
 
 
 def touch(path: Path) -> Path:
