@@ -1,18 +1,46 @@
-"""Write a text, and refuse one; :mod:`hood.phase_text` reads it."""
+"""The text form of a lesson or lab: jupytext's py:percent, below a YAML header in comments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import jupytext
 import nbformat.v4
+import yaml
+from jupytext.cell_reader import DoublePercentScriptCellReader
 
 from hood import UserError
-from hood.phase_text import FORMAT, HEADER_KEYS, Problem, Text, TextCell
-from hood.phase_text import HIDE_INPUT as HIDE_INPUT
-from hood.phase_text import NEEDS_KERNEL as NEEDS_KERNEL
-from hood.phase_text import ROLES as ROLES
-from hood.phase_text import parse as parse
+from hood.metadata import KEY
+
+FENCE = "# ---"
+HIDE_INPUT = "hide-input"
+NEEDS_KERNEL = "needs-kernel"  # what makes no sense on the site, where no cell can be run
+CELL_HEADER = re.compile(r"# %%(?:\s|$)")
+ROLES = ("given", "solution", "test", "task")
+HEADER_KEYS = (*ROLES, "points", "tags")
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
+# Keys that jupytext adds to a cell's metadata about the layout of the text, not its content.
+LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """What is wrong in a file of the project, and in which line; 0 is the whole file."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: {self.message}"
 
 
 class Refused(UserError):
@@ -28,12 +56,95 @@ def refuse_if_any(problems: Iterable[Problem]) -> None:
         raise Refused(found)
 
 
+@dataclass(frozen=True)
+class TextCell:
+    """A cell as a text has it, whether it was read from a text or from a notebook."""
+
+    kind: str  # "code" or "markdown" ("raw" is read, and refused by `lint`)
+    source: str  # without the cell's header, and without blank lines at its end
+    header: Mapping[str, Any] = field(default_factory=dict)  # {"test": "as_rows", "points": 2}
+    line: int = field(default=0, compare=False)  # of the header; 0 if read from a notebook
+    look: Mapping[str, Any] = field(default_factory=dict, compare=False)  # jupytext's, on layout
+
+    @property
+    def name(self) -> str | None:
+        """The exercise that it belongs to: the value of given, solution, test or task."""
+        return next((self.header[role] for role in ROLES if role in self.header), None)
+
+    @property
+    def fingerprint(self) -> str:
+        """Eight hex digits of a hash of kind, header and source; equal for equal cells."""
+        content = json.dumps([self.kind, self.source, dict(self.header)], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Text:
+    path: str  # relative to the project's root
+    prefix: str  # everything above its first cell
+    kernelspec: Mapping[str, Any]
+    course: Mapping[str, Any]  # the `open_the_hood` settings in its header
+    cells: tuple[TextCell, ...]
+    problems: tuple[Problem, ...] = ()  # what could not be parsed
+
+
 def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
     """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
     # A markdown cell in triple quotes has one more line above its source.
     quoted = len(cell.look.get("cell_marker", "")) == 3
     line = cell.line if index is None else cell.line + 1 + quoted + index
     return Problem(text.path, line, message)
+
+
+@lru_cache(maxsize=64)  # a lab's text is read for each of its exercises
+def parse(path: str, content: str) -> Text:
+    """Parse a py:percent text. What cannot be read is reported in `problems`, with its line."""
+    lines = content.splitlines()
+    metadata, start, problems = read_header(path, lines)
+    while start < len(lines) and not lines[start]:
+        start += 1
+    prefix, cells = "".join(f"{line}\n" for line in lines[:start]), []
+    while start < len(lines):
+        node, size = DoublePercentScriptCellReader(FORMAT, "python").read(lines[start:])
+        if not CELL_HEADER.match(lines[start]):
+            problems.append(Problem(path, start + 1, "text above the first `# %%` cell header"))
+        header = {key: node.metadata[key] for key in HEADER_KEYS if key in node.metadata}
+        look = {key: node.metadata[key] for key in LOOK if key in node.metadata}
+        for key in sorted(node.metadata.keys() - {*HEADER_KEYS, *LOOK}):
+            message = f"unknown header key {key!r} ({node.metadata[key]!r}); known: "
+            message += ", ".join(HEADER_KEYS)
+            if key == "incorrectly_encoded_metadata":
+                message = f'header {node.metadata[key]!r} is not understood: write key="value"'
+            problems.append(Problem(path, start + 1, message))
+        source = node.source.rstrip("\n")
+        cells.append(TextCell(node.cell_type, source, header, start + 1, look))
+        start += size
+    kernel, course = metadata.get("kernelspec") or KERNEL, metadata.get(KEY) or {}
+    return Text(path, prefix, kernel, course, tuple(cells), tuple(problems))
+
+
+def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, list[Problem]]:
+    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index."""
+    if FENCE not in lines[:1] or FENCE not in lines[1:]:
+        return {}, 0, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
+    end = lines.index(FENCE, 1)
+    header = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[1:end])
+    line, message = 1, "the YAML header needs jupyter: open_the_hood: {title: ...}"
+    try:
+        metadata = yaml.safe_load(header)["jupyter"]
+        metadata[KEY]["title"]
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark else 1
+        said = getattr(error, "problem", None) or str(error).split("\n")[0]
+        message = f"the YAML header can't be read: {said}"
+    except (KeyError, TypeError):
+        pass
+    else:
+        unknown = sorted(set(metadata) - {"kernelspec", KEY})
+        found = [Problem(path, 1, f"unknown key {key!r} in the YAML header") for key in unknown]
+        return metadata, end + 1, found
+    return {}, end + 1, [Problem(path, line, message)]
 
 
 def assemble(text: Text, cells: Iterable[TextCell]) -> str:
