@@ -50,6 +50,7 @@ class Course:
     packages: tuple[str, ...] = ()  # the course's own, which notebooks and sandboxes import
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
     sandbox: str = ""  # the module that says what kernels import, :mod:`hood.grader.course_sandbox`
+    errors: str = ""  # the module whose `line_for` says in a line what an error of the course means
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
     deciding: tuple[str, ...] = ()  # patterns of those files in them that verdicts depend on
     phases: tuple[Phase, ...] = ()

@@ -2,8 +2,14 @@
 
 Under one key stand a lab's settings, which the header of its text holds (`authoring.text`), the
 facts of a grading run (:mod:`hood.grader.run_record`), what the build says of a notebook's cells
-and outputs, and what a learner's copy was made from (:mod:`hood.learner.copies`).
+and outputs, and what a learner's copy was made from (:mod:`hood.learner.copies`). In an output that
+is a verdict, the same key says which cells it is of.
 """
+
+import hashlib
+import time
+from collections.abc import Iterable
+from typing import Any
 
 KEY = "open_the_hood"
 # Fingerprints of the cells that a notebook was built with, separated by spaces.
@@ -15,3 +21,16 @@ JUDGED = "judged"
 COPY = "copy"  # what a learner's copy was made from
 # A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
 MAY_RAISE = "raises-exception"
+
+
+def mark(source: str) -> str:
+    """Return what stands for a cell's text in a verdict's stamp."""
+    return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def stamp(sources: Iterable[str]) -> dict[str, Any]:
+    """Return the metadata of a verdict that is given now, of cells with these texts.
+
+    `at` is the time in seconds since 1970; `ran` has the marks of the cells.
+    """
+    return {KEY: {"at": round(time.time()), "ran": sorted(set(map(mark, sources)))}}

@@ -10,7 +10,6 @@ from pathlib import Path, PurePath
 
 from hood import UserError
 from hood.course import ENGINE, FILE, VARIABLE, course_folder
-from hood.untrusted import nfc
 
 ROOT = course_folder()  # the course that this process works for, as it was when it began
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")
@@ -77,12 +76,6 @@ class PhasePaths:
         return path.relative_to(self.root).as_posix()
 
 
-def opened(notebook: Path, root: Path) -> Path:
-    """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
-    place = copy_of(notebook.relative_to(root))
-    return root / place if place and (root / place).is_file() else notebook
-
-
 def copy_of(notebook: PurePath) -> PurePath | None:
     """Return where a learner's copy of a notebook lies; None for what is not copied.
 
@@ -97,6 +90,12 @@ def copy_of(notebook: PurePath) -> PurePath | None:
         case ("release", folder, name) if name.endswith(".ipynb"):
             return PurePath(WORK, folder, name)
     return None
+
+
+def opened(notebook: Path, root: Path) -> Path:
+    """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
+    place = copy_of(notebook.relative_to(root))
+    return root / place if place and (root / place).is_file() else notebook
 
 
 def check_files(folder: Path) -> list[Path]:
@@ -160,9 +159,14 @@ def lab_named(root: Path, word: str) -> str:
     """
     name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
     for folder in (root / "source" / name, *(root / "source").glob("*")):
-        if name and nfc(folder.name) == nfc(name) and folder.is_dir():
+        if name and _nfc(folder.name) == _nfc(name) and folder.is_dir():
             return folder.name
     return next((phase.name for phase in phases(root) if name in names(phase)), word)
+
+
+def _nfc(name: str) -> str:
+    """Return a name in the one form in which names are compared: macOS writes another one."""
+    return unicodedata.normalize("NFC", name)
 
 
 def names(phase: PhasePaths) -> set[str]:

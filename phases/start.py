@@ -23,7 +23,7 @@
 # Run this cell whenever you come back, and the button leads to the exercise that you left.
 
 # %% tags=["needs-kernel"]
-from utils.notebook.progress import show_next
+from hood.learner.progress import show_next
 
 show_next()
 
@@ -41,8 +41,8 @@ show_next()
 # Run the cells, and the phases that are behind you carry a tick, those you have begun the number of exercises that are right.
 
 # %%
-from utils.notebook.course import PHASES, show_contents
-from utils.notebook.progress import progress, show_progress
+from hood.learner.contents import PHASES, show_contents
+from hood.learner.progress import progress, show_progress
 from utils.views import course_path
 
 course_path(PHASES, done=progress().done)
@@ -57,7 +57,7 @@ show_contents(states=progress().states)
 #
 # Open a lesson and its lab side by side (drag one tab to the right). In the lesson, say what a cell will print *before* you run it with <kbd>Shift</kbd>+<kbd>Enter</kbd>; the times you are wrong are what you came for. What answers a **Predict** is folded: the output until you run its cell, or click the three dots; the words below it until you open them. Most pictures take a tensor of your own: call them with one, and move their sliders.
 #
-# An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, which begins with `check(...)`: run it, and below it stands what grading would say, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. It tells which parts are right; where a mistake is one that people make, it names it, shows a call that fails, and links the section that clears it up. Once all of it is right, a worked solution lies below the verdict, folded: the code, why it is like that, and other ways to the same. Below a verdict stands what to do now: the next exercise, or, while something is not right yet, a text to copy for a tutor and a button that shows the solution. A question in words has no verdict: when you have written your answer, `solution("why_silent")`, from `utils.notebook.verdict`, shows one to compare it with, and how it is marked. A class's copy may come without the checks; then the cell says so, and the feedback after grading tells you the same.
+# An exercise in a lab is four cells. A question, with its shapes and an honest guess at how long it takes. A stub, which raises `NotImplementedError` until you have written something better. A check to run at once: it prints `ok`, or says what it expected, what came, and at which index the two part. And a graded cell, which begins with `check(...)`: run it, and below it stands what grading would say, on inputs drawn for that run alone, so code that is right passes and code that remembers the example does not. It tells which parts are right; where a mistake is one that people make, it names it, shows a call that fails, and links the section that clears it up. Once all of it is right, a worked solution lies below the verdict, folded: the code, why it is like that, and other ways to the same. Below a verdict stands what to do now: the next exercise, or, while something is not right yet, a text to copy for a tutor and a button that shows the solution. A question in words has no verdict: when you have written your answer, `solution("why_silent")`, from `hood.learner.check`, shows one to compare it with, and how it is marked. A class's copy may come without the checks; then the cell says so, and the feedback after grading tells you the same.
 #
 # When every check says `ok`, choose *Kernel → Restart Kernel and Run All Cells*: what still passes from a fresh kernel will pass anywhere. Then save, and submit the way your class does.
 
@@ -65,7 +65,7 @@ show_contents(states=progress().states)
 # A whole lab can be checked at once, where you have the checks. This cell shows the command. Paste it into a terminal (*File → New → Terminal*): it works from any folder and in any shell.
 
 # %% tags=["needs-kernel"]
-from utils.notebook.course import show_check_command
+from hood.learner.contents import show_check_command
 
 show_check_command("01_tensors")
 

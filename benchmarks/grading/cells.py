@@ -13,10 +13,10 @@ import nbformat
 from jupyter_client.asynchronous import AsyncKernelClient
 
 from benchmarks.grading.course import Course
+from hood.audience import TEXT_ONLY
 from hood.authoring.execute import this_python
 from hood.grader.submission.rebuild import rebuild
 from hood.judge.verify import SEED_VARIABLE
-from utils.notebook.audience import TEXT_ONLY
 
 CPU = "__import__('time').process_time()"
 

@@ -29,37 +29,37 @@ from pathlib import Path, PurePath
 from jinja2 import Environment, FileSystemLoader
 
 from hood import UserError
+from hood.addresses import lesson_url
 from hood.atomic_files import write_whole
 from hood.authoring.release import holds_work
 from hood.authoring.text import Problem, refuse_if_any
-from hood.classroom.lesson_links import SETTING, TABLE, lesson_url, settled_file
+from hood.classroom.lesson_links import settled_file
 from hood.classroom.rules.for_learners import told_to_learners
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import why_not_out
+from hood.course import FILE as COURSE
 from hood.grader.course import open_course
 from hood.grader.submission.released import remember_release
+from hood.learner.contents import CLASS, contents_html, contents_text
 from hood.phase_paths import START, PhasePaths, choose, pages
-from utils.notebook.course import CLASS, contents_html, contents_text
 
 ARCHIVE = Path("dist") / "open-the-hood.zip"
 TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
-# What `hood.learner.copies` and `hood.learner.exposed_answers` need, JupyterLab's settings, and
-# kernels that say what to run after one died.
+# What `hood.learner` needs beside itself.
 COPIES = (
     "hood/__init__.py",
-    "hood/judge/__init__.py",
-    "hood/learner/__init__.py",
-    "hood/learner/exposed_answers.py",
-    "hood/learner/bring_in.py",
-    "hood/learner/cell_matching.py",
-    "hood/learner/jupyter/labconfig/default_setting_overrides.json",
-    "hood/learner/jupyter/jupyter_server_config.py",
-    "hood/learner/jupyter/labconfig/page_config.json",
-    "hood/metadata.py",
     "hood/atomic_files.py",
-    "hood/learner/copies.py",
+    "hood/audience.py",
+    "hood/course.py",
+    "hood/judge/__init__.py",
+    "hood/judge/history.py",
+    "hood/lab_words.py",
+    "hood/metadata.py",
+    "hood/notebook_file.py",
+    "hood/palette.py",
+    "hood/phase_paths.py",
 )
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -121,7 +121,8 @@ def learner_files(
         raise UserError("there is no release yet: run `python -m hood build`")
     kept_here = left_out(root, chosen, now or datetime.now(UTC))
     out = [page for page in chosen if page.name not in kept_here]
-    folders = [root / "utils", root / "hood" / "judge" / "checks", root / "benchmarks" / "records"]
+    folders = [root / one for one in ("utils", "hood/learner", "hood/judge/checks")]
+    folders.append(root / "benchmarks" / "records")
     if with_checks:
         folders += [root / "hood", *(page.folder for page in out)]
     shared = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
@@ -143,7 +144,8 @@ def learner_files(
     for lab in [phase.relative(phase.release) for phase in out if url]:
         files |= {lab: settled_file(files[lab], url)} if lab in files else {}
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
-    files["pyproject.toml"] = learner_pyproject(pyproject, url).encode()
+    files["pyproject.toml"] = learner_pyproject(pyproject).encode()
+    files[COURSE] = learner_course((root / COURSE).read_text(encoding="utf-8"), url).encode()
     # without the developers' packages, and without comments
     environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
@@ -193,14 +195,19 @@ def is_shared(path: Path) -> bool:
     )
 
 
-def learner_pyproject(text: str, address: str = "") -> str:
-    """Return a pyproject.toml for what the archive has, with the same pinned dependencies.
-
-    ``address`` is where links to lessons lead, as :func:`lesson_url` gives it.
-    """
+def learner_pyproject(text: str) -> str:
+    """Return a pyproject.toml for what the archive has, with the same pinned dependencies."""
     project = tomllib.loads(text)["project"]
-    settings = {"table": TABLE, "setting": SETTING, "address": json.dumps(address)}
-    return TEMPLATES.get_template("pyproject.toml.j2").render(project=project, **settings)
+    return TEMPLATES.get_template("pyproject.toml.j2").render(project=project)
+
+
+def learner_course(text: str, address: str) -> str:
+    """Return a course.toml whose links to lessons lead to the class's own site.
+
+    ``address`` is that site's, as :func:`lesson_url` gives it.
+    """
+    rest = re.sub(r"(?m)^lesson_url *=.*\n", "", text)
+    return f"lesson_url = {json.dumps(address)}\n{rest}"
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:

@@ -13,13 +13,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from hood.audience import BUILD
 from hood.authoring.lint import silent_images
 from hood.authoring.notebook import LANGUAGE
 from hood.authoring.text import Problem, Refused, Text, TextCell, at
 from hood.grader.execution.graded_cell import plain
 from hood.metadata import MAY_RAISE
 from hood.phase_paths import environment_with
-from utils.notebook.audience import BUILD
 
 CELL_SECONDS = 180
 LARGEST = 1_000_000  # bytes

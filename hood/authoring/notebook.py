@@ -14,9 +14,9 @@ import nbformat.v4
 from nbformat import NotebookNode
 
 from hood.authoring.folds import as_text
-from hood.authoring.regions import BEGIN_HIDDEN
 from hood.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell
 from hood.grader.sandbox.limits import Limits
+from hood.lab_words import BEGIN_HIDDEN
 from hood.metadata import CELLS, KEY
 from hood.phase_paths import slug
 
@@ -35,21 +35,22 @@ FLAGS = {
 }
 WITH_IMPORT = f"{BEGIN_HIDDEN}\nfrom hood.judge.verify import verify\n"
 # A lab may be opened where the course is not installed, such as in a folder that was fetched.
-CHECK_IMPORT = "from utils.notebook.verdict import check"
-WITHOUT_UTILS = f"""\
+CHECK_IMPORT = "from hood.learner.check import check"
+WITH_GUARD = f"""\
 try:
     {CHECK_IMPORT}
 except ModuleNotFoundError:
     raise SystemExit(
-        "This lab needs utils, the course's own package, and this Python does not have it. "
-        "Unpack the course's archive (open-the-hood.zip, from whoever gave you this lab), run "
-        "%pip install --editable FOLDER in a cell, with that folder, and restart the kernel."
+        "This lab needs the course's own packages, and this Python does not have them. Unpack the "
+        "course's archive, from whoever gave you this lab, run %pip install --editable FOLDER in a "
+        "cell, with that folder, and restart the kernel."
     ) from None
 
 """
-# In a notebook that was built before a module of utils moved, it imports from elsewhere.
+# A notebook that was built before may have the import from elsewhere, and other words.
 GUARD = re.compile(
-    re.escape(WITHOUT_UTILS).replace(re.escape(CHECK_IMPORT), r"from [\w.]+ import check")
+    r"try:\n    from [\w.]+ import check\nexcept ModuleNotFoundError:\n    raise SystemExit\(\n"
+    r'(?:        "[^\n]*"\n)+    \) from None\n\n'
 )
 # What a lab's first words say of its limits, in a paragraph before their last one.
 TIME = (
@@ -111,7 +112,7 @@ def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
     if "test" in cell.header:
         source = source.replace(f"{BEGIN_HIDDEN}\n", WITH_IMPORT, 1)
     if "given" in cell.header and CHECK_IMPORT in source.split("\n"):
-        source = WITHOUT_UTILS + source
+        source = WITH_GUARD + source
     make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
     return make(source, id=cell_id, metadata=metadata)
 
@@ -192,11 +193,6 @@ def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Pr
         except ValueError as error:
             problems.append(Problem(path, 0, f"cell {number}: {error}"))
     return cells, problems
-
-
-def to_bytes(notebook: NotebookNode) -> bytes:
-    """Return the notebook as sorted, indented JSON with a newline at the end."""
-    return (nbformat.writes(notebook, version=4).rstrip("\n") + "\n").encode()
 
 
 def read(path: Path) -> NotebookNode | None:

@@ -7,10 +7,15 @@ import textwrap
 from collections.abc import Sequence
 
 from hood.authoring.text import TextCell
+from hood.lab_words import (
+    BEGIN_HIDDEN,
+    BEGIN_SCHEME,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SCHEME,
+    END_SOLUTION,
+)
 
-BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
-BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
-BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="
 # By the role of the cell that may have them.
 REGIONS = {
     "solution": (BEGIN_SOLUTION, END_SOLUTION),

@@ -15,11 +15,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from hood.authoring.execute import output_problems
-from hood.authoring.notebook import read, stamp, to_bytes, to_notebook
+from hood.authoring.notebook import read, stamp, to_notebook
 from hood.authoring.release import generate
 from hood.authoring.steps import page_digest, read_texts, same_cells, text_problems
 from hood.authoring.text import Problem, Refused, Text
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
+from hood.notebook_file import to_bytes
 from hood.phase_paths import PhasePaths
 
 REBUILD = "run `python -m hood build`"

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 from hood.authoring.folds import ASKS
 from hood.authoring.text import HIDE_INPUT, Problem, Text, TextCell, at
-from utils.notebook.course import FURTHER, PHASES, Phase
+from hood.course import FILE, Phase, course, course_folder
+from hood.lab_words import FURTHER
 
 WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
@@ -205,7 +206,7 @@ def table_problems(lab: Text, name: str) -> Iterator[Problem]:
             if abs(hours * HOUR - minutes) > ROUNDED:
                 message = (
                     f"the table of phases says {hours:g} hours ({what}), the labels add up to "
-                    f"{minutes:g} minutes: write {_rounded(minutes):g} in utils/notebook/course.py"
+                    f"{minutes:g} minutes: write {_rounded(minutes):g} in {FILE}"
                 )
                 yield at(lab, lab.cells[0], message)
 
@@ -226,7 +227,7 @@ def lesson_problems(lesson: Text, name: str) -> Iterator[Problem]:
         elif said != phase.hours[0] * HOUR:
             message = (
                 f"says {said / HOUR:g} hours, the table of phases {phase.hours[0]:g}: write the "
-                "same in both (utils/notebook/course.py)"
+                f"same in both ({FILE})"
             )
             yield at(lesson, lesson.cells[0], message)
 
@@ -243,7 +244,7 @@ def lesson_minutes(lesson: Text) -> float:
 
 
 def _in_table(name: str) -> list[Phase]:
-    return [phase for phase in PHASES if phase.name == name]
+    return [one for one in course(course_folder()).phases if one.name == name]
 
 
 def _rounded(minutes: float) -> float:

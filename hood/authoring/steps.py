@@ -21,12 +21,13 @@ from hood.authoring.execute import output_problems, run_page
 from hood.authoring.folds import add_buttons, fold_answers, without_blank
 from hood.authoring.lint import check_problems, lab_problems, page_problems
 from hood.authoring.mentions import mention_problems
-from hood.authoring.notebook import fingerprints, read, stamp, to_bytes, to_cells, to_notebook
+from hood.authoring.notebook import fingerprints, read, stamp, to_cells, to_notebook
 from hood.authoring.release import generate, holds_work
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.stated import lesson_problems, stated_problems, table_problems
 from hood.authoring.text import Problem, Refused, Text, TextCell, assemble, at, parse, refuse_if_any
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
+from hood.notebook_file import to_bytes
 from hood.phase_paths import START, PhasePaths, pages, phases
 
 Say = Callable[[str], None]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import nbformat
 from nbgrader.utils import is_grade, is_task
 
+from hood.lab_words import FURTHER
 from hood.metadata import KEY
-from utils.notebook.course import FURTHER
 
 HEADING = re.compile(r"^#{2,3}\s+(.+)$", re.MULTILINE)
 

@@ -11,15 +11,16 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hood.authoring.regions import BEGIN_SCHEME, END_SCHEME
-from hood.authoring.text import parse
-from hood.classroom.marking.rubric import Rubric, read_rubric
 from hood.judge.catalogue import find_check
 from hood.judge.checks.exercise import Check
+from hood.lab_words import BEGIN_SCHEME, BEGIN_SOLUTION, END_SCHEME, END_SOLUTION
 from hood.phase_paths import ROOT, PhasePaths, phases
+from hood.rubric import Rubric, read_rubric
 
 FILE = "solutions.md"
-MARK = re.compile(r"^ *### (BEGIN|END) SOLUTION *\n?", re.MULTILINE)
+MARK = re.compile(rf"^ *({BEGIN_SOLUTION}|{END_SOLUTION}) *\n?", re.MULTILINE)
+CELL = re.compile(r"^# %% *", re.MULTILINE)
+COMMENT = re.compile(r"^# ?", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # to a lesson, from the lab's folder
 
 
@@ -84,12 +85,27 @@ def _rubrics(phase: PhasePaths, name: str) -> dict[str, Rubric]:
     text = phase.lab.read_text(encoding="utf-8") if phase.lab.exists() else ""
     if f'task="{name}"' not in text:
         return {}
-    cells = parse(phase.lab.name, text).cells
-    return {
-        cell.header["task"]: read_rubric(cell.source, BEGIN_SCHEME, END_SCHEME)[1]
-        for cell in cells
-        if "task" in cell.header
-    }
+    questions = sources(text, "task")
+    return {one: read_rubric(text, BEGIN_SCHEME, END_SCHEME)[1] for one, text in questions.items()}
+
+
+def sources(lab: str, role: str) -> dict[str, str]:
+    """Return the sources of those cells of a lab's text that have a role, by their exercises.
+
+    Jupytext reads all of a text (:mod:`hood.authoring.text`), and to import it costs more than all
+    the rest of a verdict: it brings a Jupyter server.
+
+    Args:
+        lab: the text, in the percent format; words are commented out with "# ".
+        role: "solution", "task" or another key of a cell's header.
+    """
+    found = {}
+    for cell in CELL.split(lab)[1:]:
+        header, _, source = cell.partition("\n")
+        if named := re.search(rf'\b{role}="(\w+)"', header):
+            words = header.startswith("[markdown]")
+            found[named[1]] = (COMMENT.sub("", source) if words else source).rstrip("\n")
+    return found
 
 
 def worked(phase: PhasePaths, check: Check) -> str:
@@ -98,8 +114,7 @@ def worked(phase: PhasePaths, check: Check) -> str:
     Raises LookupError if the phase has no worked solution of it.
     """
     words = read_words(phase.folder / FILE).get(check.name)
-    cells = parse(phase.lab.name, phase.lab.read_text(encoding="utf-8")).cells
-    code = {c.header["solution"]: c.source for c in cells if "solution" in c.header}.get(check.name)
+    code = sources(phase.lab.read_text(encoding="utf-8"), "solution").get(check.name)
     if words is None or code is None:
         raise LookupError(f"there is no worked solution of {check.name!r}")
     alternates = {one.name: one for one in check.alternates}

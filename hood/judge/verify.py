@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython import get_ipython
 
-from utils.notebook import history
+from hood.judge import history
 
 if TYPE_CHECKING:
     from hood.judge.checks.exercise import Check

@@ -38,12 +38,15 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from hood.atomic_files import why_not_written, write_whole
+from hood.course import course_folder
 from hood.learner.bring_in import Given, bring_in
 from hood.learner.cell_matching import name_of, settings
+from hood.learner.renamed import looks_like, what_to_do
 from hood.metadata import COPY, EXECUTED, KEY
-from utils.notebook.course import ROOT, WORK, copy_of
-from utils.notebook.renamed import looks_like, what_to_do
+from hood.notebook_file import to_bytes
+from hood.phase_paths import WORK, copy_of
 
+ROOT = course_folder()
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
 RECORDS = ".originals"  # in work/, the folder with what the course has given to each copy
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
@@ -183,7 +186,7 @@ def _content(new: NotebookNode, cells: list[NotebookNode], original: bytes) -> b
     made = copy.copy(new)
     made.cells = cells
     made.metadata = NotebookNode(made.metadata | {KEY: ours | {COPY: {"of": _hash(original)}}})
-    return nbformat.writes(made).encode() + b"\n"
+    return to_bytes(made)
 
 
 def _made_from(data: bytes) -> str:

@@ -25,8 +25,8 @@
 # needed here: the arithmetic of a launch is plain Python, on your computer and on every other.
 
 # %% given="setup"
+from hood.learner.check import check
 from utils.notebook.expect import expect_equal
-from utils.notebook.verdict import check
 from utils.views import block_mask
 
 # %% [markdown]

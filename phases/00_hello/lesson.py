@@ -14,8 +14,8 @@
 # %%
 import torch
 
+from hood.learner.contents import PHASES
 from utils.instruments.accesses import accesses
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.softmax import compile_kernel
 from utils.views import block_mask, course_path, kernel_ptx, machine_report

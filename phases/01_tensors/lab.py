@@ -32,6 +32,7 @@ import math
 import torch
 from einops import rearrange
 
+from hood.learner.check import check
 from utils.drivers.described import Described
 from utils.minigpt import MiniGPTConfig
 from utils.notebook.expect import (
@@ -41,7 +42,6 @@ from utils.notebook.expect import (
     expect_shape,
     expect_shares_storage,
 )
-from utils.notebook.verdict import check
 from utils.views import broadcast_aligner, roofline, share_map, stride_explorer
 
 # %% [markdown]

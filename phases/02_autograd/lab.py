@@ -43,11 +43,11 @@
 # %% given="setup"
 import torch
 
+from hood.learner.check import check
 from utils.drivers import checkpointing as driver
 from utils.drivers.exact import Exact
 from utils.minigpt import load_minigpt, load_tokenizer
 from utils.notebook.expect import expect_close, expect_equal, expect_shape
-from utils.notebook.verdict import check
 from utils.views import autograd_graph, backward_stepper, finite_difference_error
 
 # %% [markdown]

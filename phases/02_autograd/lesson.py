@@ -17,8 +17,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from hood.learner.contents import PHASES
 from utils.minigpt import load_minigpt, load_tokenizer
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import (
     autograd_graph,

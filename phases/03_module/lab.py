@@ -39,10 +39,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from hood.learner.check import check
 from utils.drivers.module_spec import assemble, drive
 from utils.minigpt import MiniGPTConfig, load_config, load_tokenizer, load_weights, numpy_forward
 from utils.notebook.expect import expect_close, expect_equal, expect_raises, expect_shape
-from utils.notebook.verdict import check
 from utils.views import dropout_modes, module_tree, port_difference
 
 # %% [markdown]

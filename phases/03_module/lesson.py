@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hood.learner.contents import PHASES
 from utils.minigpt import load_config, load_minigpt, load_tokenizer, load_weights, numpy_forward
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, dropout_modes, module_tree, port_difference
 

@@ -27,11 +27,11 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hood.learner.check import check
 from utils.drivers import dispatch as driver
 from utils.drivers.dispatch import FALLTHROUGH
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.notebook.expect import expect_equal
-from utils.notebook.verdict import check
 from utils.views import dispatch_bars, flops_by_operator, key_explorer
 
 # %% [markdown]

@@ -21,9 +21,9 @@ from torch._subclasses import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hood.learner.contents import PHASES
 from utils.instruments import dispatch
 from utils.minigpt import load_minigpt
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, dispatch_bars, dispatch_table, flops_by_operator, key_explorer
 

@@ -35,11 +35,11 @@ import torch
 import triton
 import triton.language as tl
 
+from hood.learner.check import check
 from utils.drivers import custom_op as driver
 from utils.instruments.launching import launch
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.notebook.expect import expect_close, expect_equal
-from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · Into tiles

@@ -24,10 +24,10 @@ import triton.language as tl
 from torch.autograd import gradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hood.learner.contents import PHASES
 from utils.instruments import records
 from utils.instruments.launching import launch
 from utils.minigpt import load_minigpt
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.softmax import run, softmax
 from utils.views import course_path, dispatch_table, kernel_ptx, kernel_steps, row_lanes

@@ -29,12 +29,12 @@ import re
 import torch
 from torch.nn import functional as F
 
+from hood.learner.check import check
 from utils.drivers import compiling as driver
 from utils.drivers import emitting
 from utils.instruments.toolchain import inductor_lacks
 from utils.minigpt import MiniGPT
 from utils.notebook.expect import expect_close, expect_equal
-from utils.notebook.verdict import check
 from utils.softmax import softmax
 
 # %% [markdown]

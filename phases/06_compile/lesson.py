@@ -26,9 +26,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from hood.learner.contents import PHASES
 from utils.instruments.compiling import captured, kept, listening, loops, replay, split, written
 from utils.minigpt import load_minigpt
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, fusion_map, graph_rewrite, guard_counter, saved_bytes
 

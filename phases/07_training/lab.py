@@ -33,10 +33,10 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, Dataset
 
+from hood.learner.check import check
 from utils.drivers import training as driver
 from utils.minigpt import MiniGPTConfig, baselines, evaluation_lines, training_lines
 from utils.notebook.expect import expect_close, expect_equal, expect_raises
-from utils.notebook.verdict import check
 from utils.views import loss_curves
 
 # %% [markdown]

@@ -23,8 +23,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+from hood.learner.contents import PHASES
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_tokenizer, training_lines
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import adamw_explorer, course_path, fitted_line, loss_curves
 

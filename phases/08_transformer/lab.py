@@ -36,6 +36,7 @@ import torch.nn.functional as F
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from hood.learner.check import check
 from utils.drivers import transformer as driver
 from utils.minigpt import (
     WITHOUT_IMPERFECT,
@@ -50,7 +51,6 @@ from utils.minigpt import (
 from utils.minigpt.hf import GPT2LMHeadModel, MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
 from utils.notebook.expect import expect_close, expect_equal
-from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · Who may look where?

@@ -25,9 +25,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from hood.learner.contents import PHASES
 from utils.minigpt import attention_maps, evaluation_lines, generate, load_minigpt, load_tokenizer
 from utils.minigpt.hf import hf_model, save_folder  # it switches the hub off
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import attention_heads, cache_growth, course_path, mask_builder, next_word
 

@@ -35,11 +35,11 @@ import torch.nn.functional as F
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils import benchmark
 
+from hood.learner.check import check
 from utils.drivers import profiling as driver
 from utils.instruments.traces import KINDS, Event, drawn, of_profile, recorded_step
 from utils.minigpt import MiniGPT, MiniGPTConfig, parameter_shapes
 from utils.notebook.expect import expect_close, expect_equal
-from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · A profile of your own

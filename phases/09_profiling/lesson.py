@@ -29,9 +29,9 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.benchmark import Timer
 
+from hood.learner.contents import PHASES
 from utils.instruments.profiling_examples import Device, Neighbour, batches_by_length
 from utils.minigpt import MiniGPT, load_minigpt, training_lines
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, timing_spread
 from utils.views.step_counts import counts

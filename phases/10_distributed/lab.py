@@ -56,12 +56,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hood.learner.check import check
 from utils.drivers import distributed as driver
 from utils.instruments.world import Deadlock, Each, run
 from utils.instruments.world.gloo import show_over_gloo
 from utils.minigpt import load_minigpt
 from utils.notebook.expect import expect_close, expect_equal
-from utils.notebook.verdict import check
 
 # %% [markdown]
 # ## 1 · A tree

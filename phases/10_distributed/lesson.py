@@ -24,11 +24,11 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
+from hood.learner.contents import PHASES
 from utils.instruments.world import Deadlock, Each, Mismatch, run
 from utils.instruments.world.gloo import NoGloo, over_gloo, show_over_gloo
 from utils.instruments.world.processes import in_processes, torchrun
 from utils.minigpt import load_minigpt, training_lines
-from utils.notebook.course import PHASES
 from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, memory_a_rank, message_lines, pipeline_gantt, ring_stepper
 

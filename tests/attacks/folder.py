@@ -23,9 +23,10 @@ def has_modules_of_the_same_name(work: Work) -> None:
     for name in ("torch.py", "numpy.py", "utils.py", "IPython.py", "json.py", "ast.py"):
         (work.folder / name).write_text(TRACE)
     package = work.folder / "hood"
-    package.mkdir()
-    for name in ("__init__.py", "remote.py", "verify.py", "judge.py", "catalogue.py"):
-        (package / name).write_text(TRACE + "def verify(*a, **k): return 3.0\nserve = verify")
+    for folder in (package, package / "judge", package / "judge" / "connection"):
+        folder.mkdir()
+        for name in ("__init__.py", "verify.py", "judge.py", "rpc_server.py", "codec.py"):
+            (folder / name).write_text(TRACE + "def verify(*a, **k): return 3.0\nserve = verify")
     work.first("import importlib, json, ast, utils\nprint(utils.__file__, json.__file__)")
 
 

@@ -160,7 +160,7 @@ def environment(folder: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([bin_folder, os.environ["PATH"]]),
         "PYTHONPATH": str(folder / "course"),
         # as hood/learner/jupyter has it, which would leave out nbgrader's menu, too
-        "PYTHONSTARTUP": str(folder / "course" / "utils" / "notebook" / "startup.py"),
+        "PYTHONSTARTUP": str(folder / "course" / "hood" / "learner" / "startup.py"),
         "OMP_NUM_THREADS": "1",
     }
 

@@ -226,8 +226,8 @@ def solved_by(hub, name, **answers):
 def calls(*lines):
     # by name: a star before an answer may replace what the answer uses
     service = (
-        "from utils.notebook import service\n"
-        "from utils.notebook.service import feedback, labs, submit\n"
+        "from hood.learner import service\n"
+        "from hood.learner.service import feedback, labs, submit\n"
     )
     return nbformat.v4.new_code_cell(service + "\n".join(lines))
 

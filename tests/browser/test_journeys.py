@@ -9,11 +9,10 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from hood.learner import copies
+from hood.learner import copies, journal
 from hood.learner.bring_in import Given, hash_of_outputs
-from utils.notebook import journal
-from utils.notebook.course import PHASES, ROOT
-from utils.notebook.lab_file import read_lab
+from hood.learner.contents import PHASES, ROOT
+from hood.learner.lab_file import read_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(100)]
 

@@ -13,6 +13,7 @@ import nbformat.v4
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
+from hood import audience
 from hood.authoring.digest import lesson_digest
 from hood.authoring.notebook import read
 from hood.authoring.site.frames import keep
@@ -20,7 +21,6 @@ from hood.authoring.site.pages import slug
 from hood.authoring.steps import read_texts
 from hood.phase_paths import ROOT, phases
 from tests.browser.conftest import MILLISECONDS
-from utils.notebook import audience
 from utils.notebook.drills import read_number
 from utils.views import backward_stepper
 

@@ -24,9 +24,8 @@ from hood.classroom.recording.writer import Writer
 from hood.classroom.report import pseudonyms
 from hood.classroom.service import people
 from hood.grader.course import open_course
-from hood.learner import copies
+from hood.learner import copies, service
 from tests.patience import PATIENCE
-from utils.notebook import service
 
 # Each file that holds a secret, and what asks for it.
 SECRETS = {

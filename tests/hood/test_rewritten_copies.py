@@ -19,9 +19,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from hood.classroom.lesson_links import settle
 from hood.learner import copies
 from hood.learner.cell_matching import match, text_of
+from hood.learner.contents import ROOT
 from tests.hood.learner.test_copies import stamped
 from tests.hood.tiny import cell, write
-from utils.notebook.course import ROOT
 
 PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
 LAB = "01_tensors"

@@ -1,1 +1,1 @@
-"""What a notebook's cells ask and show: expectations, verdicts, drills, progress and figures."""
+"""The course's look in a notebook, and what its cells ask: figures, drills, expectations."""

@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from utils.notebook import journal
-from utils.notebook.audience import can_move
+from hood.audience import can_move
+from hood.learner import journal
 from utils.notebook.figures import in_ipython
 from utils.notebook.style import INK, MUTED, RIGHT, RIGHT_TINT, WRONG, WRONG_TINT
 

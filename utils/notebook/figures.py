@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from utils.notebook.audience import text_only
+from hood.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, DENSITY
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
 def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict[str, str]:
     """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
 
-    Where nobody looks (`utils.notebook.audience.text_only`), the image is left out.
+    Where nobody looks (`hood.audience.text_only`), the image is left out.
     """
     alt = require_alt(alt)
     spoken = {"text/plain": f"[figure] {alt}"}

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from html import escape
 from typing import TypeVar
 
-from utils.notebook import cell_clock
-from utils.notebook.audience import can_move
-from utils.notebook.cell_clock import display_page, in_words, update_page
+from hood.audience import can_move
+from hood.learner import cell_clock
+from hood.learner.cell_clock import display_page, in_words, update_page
 from utils.notebook.style import VIEW
 
 T = TypeVar("T")

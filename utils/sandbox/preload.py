@@ -73,7 +73,7 @@ on_the_stack = ("torch.cuda", "torch.mps", "torch.random", "torch.xpu")
 # Modules of the course.
 OURS = (
     "utils.minigpt.generation",
-    "utils.notebook.progress",
+    "hood.learner.progress",
     "utils.views",
     "utils.instruments.world.gloo",
 )

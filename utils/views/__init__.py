@@ -7,8 +7,8 @@ one image.
 from importlib import import_module
 from pathlib import Path
 
-from utils.notebook import bounded_traceback as bounded_traceback
-from utils.notebook import cell_clock as cell_clock
+from hood.learner import bounded_traceback as bounded_traceback
+from hood.learner import cell_clock as cell_clock
 
 __all__ = sorted(file.stem for file in Path(__file__).parent.glob("[!_]*.py"))
 # A view is the one function of its module that has the module's name.

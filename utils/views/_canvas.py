@@ -17,7 +17,7 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from utils.notebook.audience import text_only
+from hood.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
 from utils.views._text_outlines import MIDDLE, cut, text_path, text_width, wrap
 

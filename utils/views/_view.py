@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from utils.notebook.audience import can_move, filming
+from hood.audience import can_move, filming
 from utils.notebook.figures import (
     CARD_CLASS,
     DARK_RULE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from utils.notebook.course import Phase, link_from_start
+from hood.course import Phase
+from hood.learner.contents import lesson_of, link_from_start
 from utils.notebook.figures import Link
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, WIDTH
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing, Point
@@ -34,7 +35,7 @@ def links_of(phases: Sequence[Phase], done: Collection[int], here: int | None) -
     drawing = _Drawing(canvas, phases)
     links = []
     for step in phases:
-        if lesson := step.lesson():
+        if lesson := lesson_of(step):
             x, y = drawing.corner(step.number)
             wide, high = WIDTH, drawing.height
             box = x / wide, y / high, drawing.width / wide, BOX_H / high

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hood.audience import building
 from utils.instruments.machine import Machine, this_machine
 from utils.instruments.toolchain import Lack
-from utils.notebook.audience import building
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
 from utils.views._canvas import INNER, LEADING, MARGIN, RIGHT, SMALL, Canvas, Drawing
 from utils.views._numbers import count, human_bytes

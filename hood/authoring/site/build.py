@@ -16,12 +16,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from hood import UserError
+from hood.addresses import INDEX, LESSONS, repository_url
 from hood.atomic_files import write_whole
 from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
-from hood.authoring.site.pages import INDEX, LESSONS, pages
-from hood.classroom.lesson_links import repository_url
+from hood.authoring.site.pages import pages
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
 from hood.phase_paths import choose

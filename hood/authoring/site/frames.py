@@ -19,13 +19,13 @@ from typing import Any
 from nbformat import NotebookNode
 from rich.progress import track
 
+from hood.audience import FRAMES
 from hood.authoring.digest import lesson_digest
 from hood.authoring.execute import run_page
 from hood.authoring.notebook import to_notebook
 from hood.authoring.steps import read_texts
 from hood.authoring.text import Refused, Text
 from hood.phase_paths import PhasePaths
-from utils.notebook.audience import FRAMES
 from utils.views._frames import MIME
 
 VIEWS = "views.json"

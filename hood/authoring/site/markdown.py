@@ -17,10 +17,11 @@ from typing import Any
 
 from nbformat import NotebookNode
 
+from hood.addresses import link, uri
 from hood.atomic_files import write_whole
 from hood.authoring.folds import OPEN, without_blank, without_button
 from hood.authoring.site.frames import Views, digest
-from hood.authoring.site.pages import Page, link, uri
+from hood.authoring.site.pages import Page
 from hood.authoring.text import HIDE_INPUT, NEEDS_KERNEL
 from hood.grader.execution.graded_cell import plain
 

@@ -1,24 +1,20 @@
-"""The site's pages: which notebook each shows, where it stands, and where links lead."""
+"""The site's pages: which notebook each shows, and where it stands."""
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
+from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from hood import UserError
+from hood.addresses import LABS, docname_of
 from hood.authoring.notebook import read, stamp
-from hood.phase_paths import START, PhasePaths, phases, slug
+from hood.phase_paths import START, PhasePaths, phases
 
-INDEX = "index"
-LESSONS, LABS = "lessons", "labs"
 # Pages of the site alone, in phases/.
 WORDS = ("run", "glossary", "notation")
 
@@ -85,38 +81,3 @@ def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Pa
     docname = docname_of(shown)
     assert docname is not None
     return Page(docname, phase, notebook, title, tuple((p.title, p.docname) for p in below))
-
-
-def docname_of(path: str) -> str | None:
-    match PurePosixPath(path).parts:
-        case ("notebooks", name) if name.endswith(".ipynb"):
-            stem = name.removesuffix(".ipynb")
-            return INDEX if stem == START else f"{LESSONS}/{stem}"
-        case ("release", folder, name) if name == f"{folder}.ipynb":
-            return f"{LABS}/{folder}"
-    return None
-
-
-def link(href: str, notebook: str, docname: str | None) -> str:
-    """Return where a link of a notebook leads on the site; others come back as they are.
-
-    It is relative to a page (`docname`) or, with None, names the file that a page is made of, as
-    Sphinx wants it in words, where it looks whether it is there. A fragment, the text or the id of
-    a heading's cell, becomes the heading's anchor.
-    """
-    path, hash_sign, anchor = href.partition("#")
-    if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
-        return href
-    fragment = hash_sign + slug(unquote(anchor).removeprefix("cell-id="))
-    if not path:
-        return fragment
-    target = docname_of(posixpath.normpath(posixpath.join(posixpath.dirname(notebook), path)))
-    if target is None:
-        return href
-    return (f"/{target}.md" if docname is None else uri(target, docname)) + fragment
-
-
-def uri(target: str, docname: str) -> str:
-    """Return the relative address of one page, or file, from another page."""
-    suffix = "" if PurePosixPath(target).suffix in (".png", ".js", ".ipynb") else ".html"
-    return posixpath.relpath(target + suffix, posixpath.dirname(docname) or ".")

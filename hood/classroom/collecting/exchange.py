@@ -23,8 +23,9 @@ from nbgrader.exchange.default import (
 )
 
 from hood import UserError
+from hood.addresses import lesson_url
 from hood.classroom.collecting.hand_ins import MOST, MOST_BYTES, HandIns, file_stamp
-from hood.classroom.lesson_links import lesson_url, settled_file
+from hood.classroom.lesson_links import settled_file
 from hood.classroom.rules.reading import other_id, read_course_file
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.sentences import why_not_out

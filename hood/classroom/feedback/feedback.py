@@ -17,8 +17,9 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, NbGraderPr
 from nbgrader.utils import is_grade, is_task
 from traitlets import Bool
 
+from hood.addresses import lesson_url
 from hood.classroom.feedback.page import ABOUT, About
-from hood.classroom.lesson_links import lesson_url, settle
+from hood.classroom.lesson_links import settle
 from hood.grader.execution.graded_cell import is_verified, made_output, plain
 from hood.grader.execution.self_judged import NOTE, is_self_judged, known_outputs
 from hood.grader.inside.confinement import ENVIRONMENT

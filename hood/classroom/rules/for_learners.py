@@ -24,7 +24,7 @@ from hood.classroom.rules.total_words import total_sentences
 
 
 def told_to_learners(root: Path, file: CourseFile) -> bytes:
-    """Return the file that :func:`utils.notebook.course.class_rules` reads, as JSON.
+    """Return the file that :func:`hood.learner.contents.class_rules` reads, as JSON.
 
     ``about`` is sentences on the class; ``labs`` has, by name, when each is ``released`` and
     ``due``, in words and empty where nothing is said, and ``rules``, sentences on what counts.

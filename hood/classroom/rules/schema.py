@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from hood.addresses import URL
 from hood.classroom.rules.deadline import Deadline, Period, begin
 
 MOST_DAYS = 366  # of a period
@@ -122,8 +123,6 @@ def _zone(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    from hood.classroom.lesson_links import URL  # here, because it imports nbgrader
-
     if value and not URL.fullmatch(value):
         raise ValueError(
             f"expected the address of the course's site, such as https://example.org/course/, "

@@ -1,7 +1,7 @@
 """Verdicts while learners work: a service beside JupyterHub, or alone (`python -m hood serve`).
 
 A learner's server holds the bundle, which has no checks. There `check("view_strides")` sends the
-cells that the kernel has run (:mod:`utils.notebook.service`), and shows the card that comes back.
+cells that the kernel has run (:mod:`hood.learner.service`), and shows the card that comes back.
 The service runs in the course's folder, under an account that learners do not have.
 
 :mod:`.app`

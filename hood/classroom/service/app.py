@@ -22,8 +22,9 @@ from starlette.middleware.body_limit import MAX_BODY_SIZE_SCOPE_KEY
 from starlette.requests import ClientDisconnect
 
 from hood import UserError
+from hood.addresses import lesson_url
 from hood.classroom.collecting.hand_ins import TooManyError
-from hood.classroom.lesson_links import lesson_url, settled_file
+from hood.classroom.lesson_links import settled_file
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.service.dispatcher import Dispatcher, RefusedError

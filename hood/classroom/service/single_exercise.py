@@ -17,8 +17,8 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import is_grade, is_solution
 
+from hood.addresses import lesson_url, section_on_site
 from hood.classroom.feedback.feedback import without_paths
-from hood.classroom.lesson_links import lesson_url, section_on_site
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import LabFiles, Result, Submission, as_file, read_source
 from hood.grader.course import Course
@@ -27,7 +27,7 @@ from hood.grader.run_record import RunRecord
 from hood.grader.sandbox.limits import Limits
 from hood.grader.submission.notes import NoteKind
 from hood.grader.submission.rebuild import is_owned
-from hood.judge.in_notebook import VerdictCard
+from hood.judge.card import VerdictCard
 from hood.metadata import KEY
 from hood.verdict import Verdict
 

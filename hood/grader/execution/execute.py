@@ -14,6 +14,7 @@ from nbgrader.preprocessors import Execute as NbGraderExecute
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Integer
 
+from hood.audience import NBGRADER
 from hood.course import course_folder
 from hood.grader.course_sandbox import compiler_lacks
 from hood.grader.execution.graded_cell import (
@@ -51,7 +52,6 @@ from hood.judge.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIAB
 from hood.metadata import KEY
 from hood.phase_paths import environment_with
 from hood.verdict import FULL, VERDICT_MIME, Cause
-from utils.notebook.one_line import NBGRADER
 
 if TYPE_CHECKING:
     from hood.grader.execution.examiner import Examiner

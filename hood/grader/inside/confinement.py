@@ -35,7 +35,7 @@ ENVIRONMENT = {
     "PWD": WORK,
     "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
-    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # utils.notebook.audience
+    "OPEN_THE_HOOD_TEXT_ONLY": "1",  # hood.audience
     "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
 }
 

@@ -29,7 +29,7 @@ LAB = (
 import math
 
 import utils
-from utils.notebook.verdict import check
+from hood.learner.check import check
 
 # %% [markdown]
 # ## Bytes of a tensor

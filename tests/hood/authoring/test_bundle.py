@@ -16,9 +16,9 @@ from hood.authoring.bundle import COPIES, archive, learner_files, learner_pyproj
 from hood.authoring.notebook import to_bytes, to_notebook
 from hood.authoring.release import generate
 from hood.authoring.text import Refused
+from hood.learner.one_line import NBGRADER
 from hood.phase_paths import ROOT
 from tests.hood.authoring.example import CHECKS, PYPROJECT, lab, readable
-from utils.notebook.one_line import NBGRADER
 
 RELEASE = "release/01_rows/01_rows.ipynb"
 
@@ -175,7 +175,7 @@ def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
     # in a run by nbgrader, check() is silent
     quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
     code = (
-        "from utils.notebook.verdict import check\n"
+        "from hood.learner.check import check\n"
         "def grid_size(n, block): return n // block\n"
         "check('grid_size')\n"
         "import utils, hood\n"

@@ -59,7 +59,7 @@ def test_each_header_expands_and_comes_back(header, expected):
 
 def test_a_labs_first_cell_says_what_to_install_where_utils_is_missing(tmp_path):
     text = TextCell(
-        "code", "import math\n\nfrom utils.notebook.verdict import check", {"given": "setup"}
+        "code", "import math\n\nfrom hood.learner.check import check", {"given": "setup"}
     )
     node = to_node(text, "setup")
     assert from_node(node) == text

@@ -6,9 +6,9 @@ from hood.authoring import stated
 from hood.authoring.mentions import mention_problems
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.text import parse
+from hood.learner.contents import PHASES, Phase
 from hood.phase_paths import ROOT, pages, phases
 from tests.hood.authoring.example import HEADER, lab, lesson
-from utils.notebook.course import PHASES, Phase
 
 FIRST = """\
 # %% [markdown]

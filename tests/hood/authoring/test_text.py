@@ -42,7 +42,7 @@ f()
 def test_cells_know_kind_header_source_and_line():
     setup = lab().cells[1]
     assert (setup.kind, setup.header, setup.name) == ("code", {"given": "setup"}, "setup")
-    assert setup.source == "import math\n\nimport utils\nfrom utils.notebook.verdict import check"
+    assert setup.source == "import math\n\nimport utils\nfrom hood.learner.check import check"
     assert LAB.splitlines()[setup.line - 1] == '# %% given="setup"'
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from hood.authoring.proof.selftest import LabCode, prove
+from hood.judge.card import VerdictCard
 from hood.judge.checks.exercise import ByHand, Case, Check, Place, case, not_run
-from hood.judge.in_notebook import VerdictCard
 from hood.judge.judge import judge
 from hood.judge.report import VerdictReport
 from hood.judge.source.learner_source import LearnerSource

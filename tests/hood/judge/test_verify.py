@@ -6,8 +6,8 @@ from IPython.core.formatters import DisplayFormatter
 from nbformat.v4 import new_output
 from nbgrader.utils import get_partial_grade
 
+from hood.judge import history
 from hood.judge.verify import SEED_VARIABLE, verify
-from utils.notebook import history
 
 
 def bytes_of(t: torch.Tensor) -> tuple[int, int]:

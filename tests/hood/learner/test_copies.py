@@ -17,9 +17,9 @@ from hood.authoring.release_step import Release
 from hood.grader.submission.notebook import read_submission
 from hood.grader.submission.rebuild import rebuild
 from hood.learner import copies
+from hood.learner.contents import PHASES, ROOT
 from hood.metadata import KEY, MAY_RAISE
 from tests.hood.tiny import CONFIG, LAB, cell, released, source_notebook, write
-from utils.notebook.course import PHASES, ROOT
 
 RELEASE = Release(config=CONFIG).preprocess(released(source_notebook()), {})[0]
 ANSWER = "def twice(x):\n    return 2 * x\n"

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import IPython
 import pytest
 
-from utils.notebook import audience, drills
+from hood import audience
+from utils.notebook import drills
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WRONG = {64: "That is the number of elements."}

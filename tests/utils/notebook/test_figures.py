@@ -10,7 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image, ImageChops, ImageStat
 
-from utils.notebook import audience, figures
+from hood import audience
+from utils.notebook import figures
 from utils.notebook.figures import Link, jpeg, mime_bundle, png, show
 from utils.notebook.style import CARD, STORAGE, VIEW
 

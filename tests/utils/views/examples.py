@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
+from hood.learner.contents import PHASES
 from utils import views
 from utils.instruments.compiling import captured
 from utils.instruments.traces import KINDS, drawn, recorded_step
 from utils.instruments.world import Deadlock, Each, run
 from utils.minigpt import MiniGPT, MiniGPTConfig
-from utils.notebook.course import PHASES
 
 X = torch.arange(12.0).reshape(3, 4)
 WORDS = ["<bos>", "<es>", "comprender", "<progressive>", "nosotros", "comprendiendo", "."]

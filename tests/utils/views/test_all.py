@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from hood import audience
 from tests.utils.views.examples import EXAMPLES
 from utils import views
 from utils.instruments.toolchain import inductor_lacks
-from utils.notebook import audience
 from utils.notebook.figures import LINKED, jpeg
 from utils.notebook.style import WIDTH
 from utils.views import _frames

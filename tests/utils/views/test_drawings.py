@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from torch import nn
 
+from hood.learner.contents import PHASES
 from tests.utils.views.examples import graph_of_a_layer
 from tests.utils.views.sheets import check
 from utils import views
-from utils.notebook.course import PHASES
 from utils.notebook.figures import png
 from utils.views._floats import format_of
 from utils.views.roofline import Roof, sentence, works

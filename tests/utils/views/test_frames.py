@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from utils.notebook import audience
+from hood import audience
 from utils.notebook.figures import rasterize
 from utils.views import _frames
 from utils.views._frames import MOST, places, spread

@@ -9,9 +9,9 @@ import ipywidgets
 import pytest
 import torch
 
+from hood import audience
 from utils import views
 from utils.instruments.compiling import captured
-from utils.notebook import audience
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 X = torch.arange(12.0).reshape(3, 4)

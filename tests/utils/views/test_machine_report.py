@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from hood import audience
 from utils.instruments.machine import Gpu, Machine
 from utils.instruments.toolchain import Lack
-from utils.notebook import audience
 from utils.notebook.figures import mime_bundle
 from utils.views import machine_report
 

@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from utils.notebook.course import PHASES
+from hood.learner.contents import PHASES
 from utils.views._numbers import human_bytes, listed, number, short, si
 from utils.views.broadcast_aligner import align, parse_shape
 from utils.views.course_path import places

@@ -6,7 +6,7 @@ on its arguments alone. Where nothing can be compiled, a notebook's cell says so
 """
 # ruff: noqa: F401  the names of the room
 
+from hood.learner import one_line
 from utils.instruments.compiling.aot import Split, nbytes, split
 from utils.instruments.compiling.dynamo import Answer, Kept, captured, kept, listening, replay
 from utils.instruments.compiling.inductor import Pass, Written, loops, written
-from utils.notebook import one_line

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import pytest
 
 from hood import UserError
+from hood.audience import BUILD
 from hood.authoring.bundle import START_PAGE, learner_files, left_out
 from hood.classroom.rules.for_learners import told_to_learners
 from hood.classroom.rules.reading import FILE, read_course_file
+from hood.learner import contents as course
 from hood.phase_paths import ROOT, choose
 from tests.hood.classroom.rules.book import make_book
-from utils.notebook import course
-from utils.notebook.audience import BUILD
 
 RULES = """
 course: {title: Inside PyTorch, time_zone: Europe/Madrid}

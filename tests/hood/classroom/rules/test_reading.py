@@ -12,10 +12,10 @@ from hood.classroom.rules.deadline import Period
 from hood.classroom.rules.reading import FILE, exercises_of, read_course_file
 from hood.classroom.rules.schema import Shown, Withheld
 from hood.classroom.rules.sentences import free_sentences, lab_sentences
+from hood.learner.contents import PHASES
 from hood.phase_paths import ROOT, phases
 from tests.hood.classroom.rules.book import make_book
 from tests.hood.tiny import write
-from utils.notebook.course import PHASES
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ import pytest
 from hood.classroom.service.app import MAX_BODY
 from hood.classroom.service.door import BODY_SECONDS
 from hood.classroom.service.queue import Queue
+from hood.learner import service as client
 from tests.hood.classroom.service.serving import ENDLESS, Service, asked, make_served
 from tests.hood.tiny import ANSWERS, LAB, nbgrader, released, solved, source_notebook
 from tests.patience import PATIENCE, eventually
-from utils.notebook import service as client
 
 pytestmark = [pytest.mark.slow(30), pytest.mark.usefixtures("sandbox")]
 RIGHT, SQUARED = ANSWERS["twice"], "def twice(x):\n    return x * x"

@@ -80,7 +80,7 @@ def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
     allowed = {path.stem for path in (ROOT / "hood" / "grader" / "inside").glob("*.py")}
     assert {name.partition(".")[0] for name in files} == allowed
     assert "ModuleNotFoundError" in shared.run("import hood.judge.judge")
-    seen = shared.value("from utils.notebook import course\ncourse.__file__")
+    seen = shared.value("from utils.notebook import style\nstyle.__file__")
     assert seen.startswith(stage)
 
 
@@ -233,7 +233,7 @@ def test_it_writes_nowhere_but_in_its_own_files(shared: Inmate, path: str) -> No
 
 
 def test_it_cannot_change_what_it_imports(shared: Inmate) -> None:
-    for module in ("torch", "utils.notebook.course", "os", "hood.grader.inside.confinement"):
+    for module in ("torch", "hood.learner.contents", "os", "hood.grader.inside.confinement"):
         said = shared.run(f"import importlib as i; open(i.import_module({module!r}).__file__, 'a')")
         assert "Read-only file system" in said or "Permission denied" in said
 

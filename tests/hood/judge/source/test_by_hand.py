@@ -569,7 +569,7 @@ def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
             assert f"`{hides}`" in told
 
 
-@pytest.mark.parametrize("module", ["utils.notebook.service", "helper"])
+@pytest.mark.parametrize("module", ["hood.learner.service", "helper"])
 def test_import_of_all_names_gives_no_builtin_that_the_module_does_not_have(module):
     answer = "def layer_norm_vjp(g, x, w):\n    return sum(reversed([g @ w]))"
     written = LearnerSource([SETUP, f"from {module} import *", answer])

@@ -7,8 +7,8 @@ import time
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from utils.notebook import history
-from utils.notebook.lab_file import STAMP, mark
+from hood.judge import history
+from hood.metadata import KEY, mark
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_stamp_says_which_texts_have_run_to_their_end_and_when(run):
     run("1 / 0", "b")
     shown = run("stamp_now = 3", "c").execution_count
     before = time.time()
-    stamp = history.stamp()[STAMP]
+    stamp = history.stamp()[KEY]
     assert before - 1 < stamp["at"] <= time.time() + 1
     assert set(stamp["ran"]) == {mark(text) for text in ("begun = 1", "f = 2", "stamp_now = 3")}
     assert history.cells()["c"].count == shown  # and not that of the next cell
@@ -70,6 +70,6 @@ def test_a_stamp_says_which_texts_have_run_to_their_end_and_when(run):
 
 def test_the_start_page_does_not_begin_a_history():
     """Graders' kernels import it before their shell is there, and each keeps its own history."""
-    code = "import sys, utils.notebook.progress; print('utils.notebook.history' in sys.modules)"
+    code = "import sys, hood.learner.progress; print('hood.judge.history' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

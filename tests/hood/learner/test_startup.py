@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
+from hood.audience import NBGRADER
+from hood.learner.contents import NOTEBOOK
 from hood.phase_paths import ROOT
 from tests.live_kernel import live_kernel, run_cell
-from utils.notebook.audience import NBGRADER
-from utils.notebook.course import NOTEBOOK
 
 CONFIG = ROOT / "hood" / "learner" / "jupyter" / "jupyter_server_config.py"
-STARTUP = ROOT / "utils" / "notebook" / "startup.py"
+STARTUP = ROOT / "hood" / "learner" / "startup.py"
 
 
 def test_a_server_of_the_course_names_the_start_up_file_unless_another_is_named(monkeypatch):
@@ -43,7 +43,7 @@ def test_a_kernel_that_has_run_nothing_says_what_to_run(monkeypatch):
 
 
 def test_a_plain_python_is_as_it_was():
-    code = f"exec(open({str(STARTUP)!r}).read()); import sys; print('utils' in sys.modules, dir())"
+    code = f"exec(open({str(STARTUP)!r}).read()); import sys; print('hood' in sys.modules, dir())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("False ")
     assert "_begin" not in done.stdout

@@ -18,8 +18,9 @@ from typing import Any
 
 from IPython import get_ipython
 
-from utils.notebook.audience import NBGRADER, building, text_only
-from utils.notebook.course import ROOT, WORK, own_notebook
+from hood.audience import NBGRADER, building, text_only
+from hood.learner.contents import ROOT, own_notebook
+from hood.phase_paths import WORK
 
 FOLDER = ".progress"
 MOST = 1_000_000  # bytes of a file that are read

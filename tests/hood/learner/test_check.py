@@ -5,43 +5,45 @@ import importlib.util
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from utils.notebook import history, one_line, verdict
+from hood.audience import NBGRADER
+from hood.judge import history
+from hood.learner import check as asking
 
 
 @pytest.fixture
 def asked(monkeypatch):
     """Names that the grader was asked to judge."""
     names = []
-    monkeypatch.delenv(one_line.NBGRADER, raising=False)
-    monkeypatch.setattr("hood.judge.in_notebook.show_verdict", names.append)
+    monkeypatch.delenv(NBGRADER, raising=False)
+    monkeypatch.setattr("hood.learner.local_judge.show_verdict", names.append)
     return names
 
 
 @pytest.fixture
 def shell(monkeypatch):
     made = InteractiveShell()
-    for module in (verdict, history):
+    for module in (asking, history):
         monkeypatch.setattr(module, "get_ipython", lambda: made)
     monkeypatch.setattr(history, "_cells", {})
     history.install(made)
-    monkeypatch.delenv(one_line.NBGRADER, raising=False)
+    monkeypatch.delenv(NBGRADER, raising=False)
     return made
 
 
 def test_the_grader_is_asked(asked):
-    verdict.check("byte_offset")
+    asking.check("byte_offset")
     assert asked == ["byte_offset"]
 
 
 @pytest.mark.parametrize("by", ["autograde", "validate"])
 def test_nothing_is_judged_while_nbgrader_runs_the_notebook(asked, monkeypatch, by):
-    monkeypatch.setenv(one_line.NBGRADER, by)
-    verdict.check("byte_offset")
+    monkeypatch.setenv(NBGRADER, by)
+    asking.check("byte_offset")
     assert asked == []
 
 
 def test_the_instructors_copy_judges_once(asked, shell):
-    shell.user_ns.update(check=verdict.check, verify=lambda *_: 2.0)
+    shell.user_ns.update(check=asking.check, verify=lambda *_: 2.0)
     shell.run_cell('check("f")\nverify("f", 1)', store_history=True)
     assert asked == []
     shell.run_cell('check("f")', store_history=True)
@@ -50,31 +52,32 @@ def test_the_instructors_copy_judges_once(asked, shell):
 
 def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
     whole = importlib.util.find_spec
-    for absent in ("hood", "hood.judge.in_notebook"):
-        monkeypatch.setattr(
-            importlib.util, "find_spec", lambda name, no=absent: None if name == no else whole(name)
-        )
-        verdict.check("byte_offset")
-        assert asked == []
-        assert capsys.readouterr().out.strip() == verdict.ABSENT
-        verdict.solution("byte_offset")
-        assert capsys.readouterr().out.strip() == verdict.UNSOLVED
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name: None if name == "hood.judge.judge" else whole(name),
+    )
+    asking.check("byte_offset")
+    assert asked == []
+    assert capsys.readouterr().out.strip() == asking.ABSENT
+    asking.solution("byte_offset")
+    assert capsys.readouterr().out.strip() == asking.UNSOLVED
 
 
 def test_who_opens_a_lab_in_the_release_is_shown_the_copy(shell, monkeypatch, tmp_path):
     shown = []
-    monkeypatch.setattr(verdict, "display", lambda words: shown.append(words.data))
+    monkeypatch.setattr(asking, "display", lambda words: shown.append(words.data))
     released, mine = (tmp_path / name / "01_tensors" for name in ("release", "work"))
     for folder in (released, mine, tmp_path / "elsewhere" / "release" / "01_tensors"):
         folder.mkdir(parents=True)
         monkeypatch.chdir(folder)
-        verdict.say_where_to_work(tmp_path)
+        asking.say_where_to_work(tmp_path)
     [words] = shown
     assert "`python -m hood.learner.copies`" in words
     (mine / "01_tensors.ipynb").write_text("{}")
     monkeypatch.chdir(released)
-    verdict.say_where_to_work(tmp_path)
+    asking.say_where_to_work(tmp_path)
     assert "[work/01_tensors](../../work/01_tensors/01_tensors.ipynb)" in shown[1]
-    monkeypatch.setenv(one_line.NBGRADER, "validate")
-    verdict.say_where_to_work(tmp_path)
+    monkeypatch.setenv(NBGRADER, "validate")
+    asking.say_where_to_work(tmp_path)
     assert len(shown) == 2

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from utils.notebook import history, journal, service, what_now
-from utils.notebook.lab_file import STAMP, VERDICT, mark
+from hood.judge import history
+from hood.learner import journal, service, what_now
+from hood.learner.lab_file import VERDICT
+from hood.metadata import KEY, mark
 
 ANSWER = "def f(x):\n    return x"
 
@@ -151,5 +153,5 @@ def test_below_a_services_card_no_solution_is_offered_and_the_card_is_stamped(
     service.show_verdict("f")
     [(data, more)] = shown
     assert data == card
-    assert mark(ANSWER) in more["metadata"][STAMP]["ran"]
+    assert mark(ANSWER) in more["metadata"][KEY]["ran"]
     assert below == [("f", card)]

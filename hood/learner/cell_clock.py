@@ -17,7 +17,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from utils.notebook.audience import can_move
+from hood.audience import can_move
 
 UNNOTICED = 2.0  # seconds that a cell may take before anybody wonders
 EVERY = 0.5  # seconds between two looks at the clock

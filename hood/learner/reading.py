@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.notebook import journal
-from utils.notebook.course import ROOT, Phase
-from utils.notebook.lab_file import HEADING, UNREADABLE, Cell, cells_of, text_of
+from hood.course import Phase
+from hood.learner import journal
+from hood.learner.contents import ROOT, lesson_of
+from hood.learner.lab_file import HEADING, UNREADABLE, Cell, cells_of, text_of
 
 DRILL = 'data-drill="'  # once in the page of each drill, see utils/notebook/drills.py
 
@@ -37,13 +38,12 @@ class Reading:
 
 def read_lesson(phase: Phase, root: Path = ROOT) -> Reading | None:
     """Return how far a phase's lesson was read; None where no cell is known to have run."""
-    path = phase.lesson(root)
+    path = lesson_of(phase, root)
     done = journal.read(f"lesson_{phase.name}", root)
     if path is None or not done.cells:
         return None
-    original = (
-        root / "notebooks" / f"{phase.name}.ipynb"
-    )  # a copy forgets which outputs were folded
+    # A copy forgets which outputs were folded.
+    original = root / "notebooks" / f"{phase.name}.ipynb"
     try:
         return _reading(cells_of(original if original.is_file() else path), done)
     except (OSError, *UNREADABLE):

@@ -20,10 +20,12 @@ from urllib.parse import quote
 
 from IPython.display import display
 
-from utils.notebook import history, journal
-from utils.notebook.audience import can_move
-from utils.notebook.course import PHASES, ROOT, WORK, own_notebook
-from utils.notebook.lab_file import (
+from hood.audience import can_move
+from hood.course import course
+from hood.judge import history
+from hood.learner import journal
+from hood.learner.contents import PHASES, ROOT, own_notebook
+from hood.learner.lab_file import (
     RIGHT,
     UNREADABLE,
     UNTRIED,
@@ -35,9 +37,8 @@ from utils.notebook.lab_file import (
     read_lab,
     text_of,
 )
-from utils.notebook.style import MUTED
-from utils.notebook.style import RIGHT as GREEN
-from utils.notebook.style import WRONG as RED
+from hood.palette import colour
+from hood.phase_paths import WORK
 
 BOX = (
     "border-left:4px solid {edge};padding:2px 0 4px 14px;margin:0 0 8px;max-width:760px;"
@@ -85,7 +86,7 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
     button = solution is not None and not full and can_move()
     if solution is not None and not full and not button:
         said.append(f"<div>{_by_hand(name)}</div>")
-    edge = GREEN if full else MUTED if status == UNTRIED else RED
+    edge = colour("right" if full else "muted" if status == UNTRIED else "wrong")
     page = f'<div style="{BOX.format(edge=edge)}">{"".join(said)}</div>'
     display({"text/html": page, "text/plain": ""}, raw=True)
     if solution is not None and button:
@@ -153,9 +154,10 @@ def _number(ran: history.Ran) -> str:
 
 def _course_changed() -> bool:
     """Whether a module of the course is newer than this kernel, which imported an older one."""
+    packages = ("hood", *course(ROOT).packages)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if name.partition(".")[0] in ("utils", "hood") and file:
+        if name.partition(".")[0] in packages and file:
             with suppress(OSError):
                 if Path(file).stat().st_mtime > STARTED:
                     return True
@@ -219,7 +221,7 @@ def _fenced(text: str, language: str) -> str:
 
 
 def _call(name: str) -> str:
-    return f"from utils.notebook.verdict import solution; solution({name!r})"
+    return f"from hood.learner.check import solution; solution({name!r})"
 
 
 def _by_hand(name: str) -> str:
@@ -251,6 +253,6 @@ def _button(name: str, solution: Callable[[str], None]) -> None:
             solution(name)
 
     button.on_click(clicked)
-    paper = f'<div style="{BOX.format(edge=RED)}">{_by_hand(name)}</div>'
+    paper = f'<div style="{BOX.format(edge=colour("wrong"))}">{_by_hand(name)}</div>'
     bundle = {**stack._repr_mimebundle_(), "text/html": paper}
     display(bundle | {"text/plain": ""}, raw=True)

@@ -1,9 +1,10 @@
 """Let a notebook's cell end with one line where its traceback would say less.
 
-Three errors have nothing to trace: a stub that nobody has filled in, a compilation on a machine
-that can't compile, and a name of a cell above that this kernel has not run, as after a kernel died.
-An error below a verdict in the same cell was traced where the answer was tried first, in the cell
-above. The cell still ends in an error, for Run All and Validate.
+Two errors have nothing to trace: a stub that nobody has filled in, and a name of a cell above that
+this kernel has not run, as after a kernel died. A course may know others (`errors` in its
+`course.toml`), such as a compilation on a machine without a compiler. An error below a verdict in
+the same cell was traced where the answer was tried first, in the cell above. The cell still ends in
+an error, for Run All and Validate.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ import os
 import symtable
 import textwrap
 import traceback
+from importlib import import_module
 from typing import Any
 
 from IPython import get_ipython
 
-from utils.instruments.toolchain import NoCompiler, inductor_lacks, not_compiled
-from utils.notebook import bounded_traceback as bounded_traceback  # for all other errors
-from utils.notebook import history
-from utils.notebook.audience import NBGRADER
-from utils.notebook.course import own_notebook
-from utils.notebook.lab_file import UNREADABLE, cells_of, text_of
+from hood.audience import NBGRADER
+from hood.course import course
+from hood.judge import history
+from hood.lab_words import STUB
+from hood.learner import bounded_traceback as bounded_traceback  # for all other errors
+from hood.learner.contents import ROOT, own_notebook
+from hood.learner.lab_file import UNREADABLE, cells_of, text_of
 
-STUB = "write your answer here"  # what the stubs of a released lab raise, see nbgrader_config.py
 COLUMNS = 88  # JupyterLab would break a longer line in mid-word
-# What Inductor's errors say where it found no compiler, or the compiler no header.
-NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 MOST = 200  # characters of an error's message
 
 _judged = [""]  # the text of the last cell that has shown a verdict
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 def after_verdict() -> None:
-    """From now on the cell that runs ends with one line; :func:`utils.notebook.verdict.check` calls
+    """From now on the cell that runs ends with one line; :func:`hood.learner.check.check` calls
     this when it has shown a verdict."""
     _judged[0] = history.running()
 
@@ -57,10 +57,8 @@ def line_for(error: BaseException, trace: Any) -> str:
             "Above Selected Cell, then run this cell again.",
             COLUMNS,
         )
-    if isinstance(error, NoCompiler):
-        return str(error)
-    if any(name in str(error) for name in NOT_COMPILED) and (lack := inductor_lacks()):
-        return not_compiled(lack)
+    if (module := course(ROOT).errors) and (line := import_module(module).line_for(error)):
+        return str(line)
     own = hasattr(error, "_render_traceback_")  # says by itself what is shown
     if _judged[0] and _judged[0] == history.running() and not own:
         return _below_verdict(error, trace)

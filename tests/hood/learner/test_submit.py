@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from hood.judge import history
+from hood.learner import service
 from tests.hood.tiny import LAB
-from utils.notebook import history, service
 
 STUB = 'raise NotImplementedError("write your answer here")'
 BEFORE = {"received": "2026-09-25T18:02:00+00:00", "sha256": "x", "blank": 1, "late": False}

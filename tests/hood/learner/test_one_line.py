@@ -5,7 +5,9 @@ import json
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from utils.notebook import history, one_line
+from hood.judge import history
+from hood.learner import one_line
+from utils.notebook import compile_errors
 
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")'
 COMPILES = "import torch; torch._dynamo.reset(); torch.compile(lambda x: x * 3 + 1)(torch.ones(5))"
@@ -50,7 +52,7 @@ def test_what_cannot_be_compiled_is_one_line_with_the_command(shell, capsys):
     "error", ['NotImplementedError("no kernel for this dtype")', 'RuntimeError("CppCompileError")']
 )
 def test_other_errors_keep_their_traceback(shell, capsys, error, monkeypatch):
-    monkeypatch.setattr(one_line, "inductor_lacks", lambda: None)
+    monkeypatch.setattr(compile_errors, "inductor_lacks", lambda: None)
     shell.run_cell(f"raise {error}")
     said = capsys.readouterr().out
     assert "Traceback" in said

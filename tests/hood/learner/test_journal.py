@@ -5,16 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from utils.notebook import audience, course, drills, journal
+from hood import audience
+from hood.learner import contents, journal
+from utils.notebook import drills
 
 
 @pytest.fixture
 def root(monkeypatch, tmp_path):
     """A course with a learner's copy of lab 01, in whose kernel this runs."""
     (tmp_path / "work" / "01_tensors").mkdir(parents=True)
-    for module in (journal, course):
+    for module in (journal, contents):
         monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(journal, "own_notebook", lambda: course.own_notebook(tmp_path))
+    monkeypatch.setattr(journal, "own_notebook", lambda: contents.own_notebook(tmp_path))
     monkeypatch.delenv(audience.NBGRADER, raising=False)
     monkeypatch.delenv(audience.BUILD, raising=False)
     at(monkeypatch, tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
@@ -22,7 +24,7 @@ def root(monkeypatch, tmp_path):
 
 
 def at(monkeypatch, notebook):
-    monkeypatch.setenv(course.NOTEBOOK, str(notebook))
+    monkeypatch.setenv(contents.NOTEBOOK, str(notebook))
 
 
 def test_the_cell_that_ran_last_is_last_each_cell_once(root):
@@ -93,7 +95,7 @@ def test_it_does_not_grow_without_end(root, monkeypatch):
 NOWHERE = {
     "built": lambda patch, root: patch.setenv(audience.BUILD, "1"),
     "graded": lambda patch, root: patch.setenv(audience.NBGRADER, "autograde"),
-    "of no notebook": lambda patch, root: patch.delenv(course.NOTEBOOK),
+    "of no notebook": lambda patch, root: patch.delenv(contents.NOTEBOOK),
     "of another notebook": lambda patch, root: at(patch, root.parent / "mine.ipynb"),
     "without copies": lambda patch, root: (root / "work").rename(root / "no-work"),
 }

@@ -6,9 +6,9 @@ import IPython
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from hood.learner import bounded_traceback
+from hood.learner.bounded_traceback import ERRORS, FIRST, LAST
 from tests.live_kernel import live_kernel, run_cell
-from utils.notebook import bounded_traceback
-from utils.notebook.bounded_traceback import ERRORS, FIRST, LAST
 
 DEEP = """
 def first(n): return deeper(n)
@@ -96,7 +96,7 @@ def test_every_mode_of_ipython_is_bounded(shell, capsys, mode):
 @pytest.fixture(scope="module")
 def kernel():
     with live_kernel() as (_, client):
-        run_cell(client, "import torch\nfrom utils.notebook.verdict import check\n")
+        run_cell(client, "import torch\nfrom hood.learner.check import check\n")
         run_cell(client, "import utils.views\nlooks = []")
         yield client
 

@@ -10,7 +10,7 @@ from tests.live_kernel import live_kernel, run_cell
 @pytest.fixture(scope="module")
 def client():
     with live_kernel() as (_, client):
-        run_cell(client, "import time, utils.notebook.cell_clock as clock; clock.UNNOTICED = 1.0")
+        run_cell(client, "import time, hood.learner.cell_clock as clock; clock.UNNOTICED = 1.0")
         yield client
 
 
@@ -103,5 +103,5 @@ def test_a_progress_bar_takes_the_place_of_the_clock(client):
 def test_where_nobody_waits_there_is_none(monkeypatch):
     monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
     with live_kernel() as (_, client):
-        run_cell(client, "import time, utils.notebook.cell_clock as clock; clock.UNNOTICED = 0.1")
+        run_cell(client, "import time, hood.learner.cell_clock as clock; clock.UNNOTICED = 0.1")
         assert run_cell(client, "time.sleep(0.5)") == ([], "")

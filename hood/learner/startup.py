@@ -14,10 +14,11 @@ def _begin() -> None:
     if "IPython" not in sys.modules:
         return
     with suppress(ImportError):  # a kernel of another environment
-        from utils.notebook.course import own_notebook
+        from hood.learner.contents import own_notebook
 
         if own_notebook() is not None:
-            from utils.notebook import history, journal, one_line  # noqa: F401
+            from hood.judge import history  # noqa: F401
+            from hood.learner import journal, one_line  # noqa: F401
 
 
 _begin()

@@ -8,7 +8,6 @@ every check below the answer ran after it and none ended in an error.
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -16,16 +15,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from utils.notebook.course import FURTHER, Phase
+from hood.course import Phase
+from hood.lab_words import FURTHER, UNANSWERED
+from hood.metadata import KEY, mark
 
 # The grader's verdicts, see hood/verdict.py: their type, and what they say of a right answer.
 VERDICT = "application/vnd.open-the-hood.verdict+json"
 RIGHT = ("right", "right as far as run")
 UNTRIED = "not attempted"
 HEADING = re.compile(r"##\s+(.+)")
-# What stands where a question in words waits for its answer.
-UNANSWERED = ("", "*Your answer goes here.*", "*Write your answer here.*")
-STAMP = "open_the_hood"  # in a verdict's metadata, what it is of; see utils/notebook/history.py
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 Cell = dict[str, Any]
 
@@ -232,7 +230,7 @@ def verdicts(graded: Cell) -> Iterator[dict[str, Any]]:
 
 def _is_of(output: dict[str, Any], graded: Cell, stubs: list[Cell]) -> bool:
     """Whether a verdict is of the answer in the file: by its stamp, or by what ran after what."""
-    ran = output.get("metadata", {}).get(STAMP, {}).get("ran")
+    ran = output.get("metadata", {}).get(KEY, {}).get("ran")
     if isinstance(ran, list):
         return all(mark(text_of(stub)) in ran for stub in stubs)
     return _ran_after(graded, stubs)
@@ -240,12 +238,12 @@ def _is_of(output: dict[str, Any], graded: Cell, stubs: list[Cell]) -> bool:
 
 def _given(output: dict[str, Any]) -> float:
     """When a verdict was given; 1 where it does not say."""
-    at = output.get("metadata", {}).get(STAMP, {}).get("at")
+    at = output.get("metadata", {}).get(KEY, {}).get("at")
     return float(at) if isinstance(at, (int, float)) else 1.0
 
 
 def _is_blank(answer: Cell) -> bool:
-    return text_of(answer).strip() in UNANSWERED
+    return text_of(answer).strip() in ("", *UNANSWERED)
 
 
 def _is_filled(stub: Cell) -> bool:
@@ -271,11 +269,6 @@ def _ran_well(check: Cell, after: list[Cell]) -> bool:
     """Whether the check's saved run came after its stubs' and ended well."""
     failed = any(output.get("output_type") == "error" for output in check.get("outputs", []))
     return not failed and _ran_after(check, after)
-
-
-def mark(source: str) -> str:
-    """Return what stands for a cell's text in a stamp."""
-    return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def text_of(cell: Cell) -> str:

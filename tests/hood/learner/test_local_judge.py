@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hood.judge.in_notebook import VerdictCard, show_solution, show_verdict
+from hood.judge import history
+from hood.judge.card import VerdictCard
+from hood.learner.local_judge import show_solution, show_verdict
 from hood.phase_paths import ROOT
 from hood.verdict import VERDICT_MIME, Status
 from tests.live_kernel import live_kernel, run_cell
-from utils.notebook import history
 
 BYTES_OF = """
 def bytes_of(t):
@@ -68,12 +69,12 @@ def notebook(monkeypatch):
     made = Notebook(user_ns={"torch": torch}, shown=[], folded=[], below=[])
     monkeypatch.chdir(ROOT / "release" / "01_tensors")
     monkeypatch.setattr(history, "_cells", {})
-    for module in ("hood.judge.in_notebook", "hood.judge.verify"):
+    for module in ("hood.learner.local_judge", "hood.judge.verify"):
         monkeypatch.setattr(f"{module}.get_ipython", lambda: made)
     monkeypatch.setattr(VerdictCard, "show", lambda card: made.shown.append(card))
-    monkeypatch.setattr("hood.judge.in_notebook.display", lambda it: made.folded.append(it.data))
+    monkeypatch.setattr("hood.learner.local_judge.display", lambda it: made.folded.append(it.data))
     monkeypatch.setattr(
-        "hood.judge.in_notebook.what_now.show", lambda *said: made.below.append(said)
+        "hood.learner.local_judge.what_now.show", lambda *said: made.below.append(said)
     )
     return made
 
@@ -117,7 +118,7 @@ def test_a_question_in_words_is_not_judged_and_has_a_model_answer(notebook, caps
     assert notebook.shown == []
     said = capsys.readouterr().out
     assert "which no program judges" in said
-    assert "from utils.notebook.verdict import solution; solution('why_scalar')" in said
+    assert "from hood.learner.check import solution; solution('why_scalar')" in said
     show_solution("why_scalar")
     assert "A model answer to <code>why_scalar</code>" in notebook.folded[0]
     with pytest.raises(LookupError, match="no check is named"):
@@ -190,7 +191,7 @@ def bytes_of(t):
         pass
 """
 CHECKED = """
-from hood.judge.in_notebook import show_solution, show_verdict
+from hood.learner.local_judge import show_solution, show_verdict
 show_verdict("bytes_of")
 print("the next line")
 """

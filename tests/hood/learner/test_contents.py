@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from utils.notebook import audience
-from utils.notebook.course import (
+from hood import audience
+from hood.learner.contents import (
     PHASES,
     ROOT,
     check_command,
     contents_html,
     contents_text,
-    copy_of,
+    lab_of,
+    lesson_of,
     show_check_command,
 )
+from hood.phase_paths import copy_of
 
 
 def touch(path: Path) -> Path:
@@ -38,18 +40,18 @@ def test_phases_are_numbered_along_the_path_and_names_say_the_number():
 
 def test_a_lesson_or_lab_that_is_absent_is_none(tmp_path):
     tensors = PHASES[1]
-    assert tensors.lesson(tmp_path) is None
-    assert tensors.lab(tmp_path) is None
+    assert lesson_of(tensors, tmp_path) is None
+    assert lab_of(tensors, tmp_path) is None
     lesson = touch(tmp_path / "notebooks" / "01_tensors.ipynb")
     lab = touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
-    assert tensors.lesson(tmp_path) == lesson
-    assert tensors.lab(tmp_path) == lab
+    assert lesson_of(tensors, tmp_path) == lesson
+    assert lab_of(tensors, tmp_path) == lab
 
 
 def test_a_learners_copy_of_a_lab_goes_before_the_released_one(tmp_path):
     touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
     mine = touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
-    assert PHASES[1].lab(tmp_path) == mine
+    assert lab_of(PHASES[1], tmp_path) == mine
     assert "../work/01_tensors/01_tensors.ipynb" in contents_html(tmp_path)
 
 
@@ -58,7 +60,7 @@ def test_a_learners_copy_of_a_lesson_goes_before_the_lesson_and_has_another_name
 ):
     touch(tmp_path / "notebooks" / "01_tensors.ipynb")
     mine = touch(tmp_path / "work" / "lesson_01_tensors.ipynb")
-    assert PHASES[1].lesson(tmp_path) == mine
+    assert lesson_of(PHASES[1], tmp_path) == mine
     assert '"../work/lesson_01_tensors.ipynb"' in contents_html(tmp_path)
     monkeypatch.chdir(tmp_path / "work")
     assert '"lesson_01_tensors.ipynb"' in contents_html(tmp_path)
@@ -90,7 +92,7 @@ def test_what_is_built_links_the_released_lab_whoever_works_on_a_copy(tmp_path, 
     released = touch(tmp_path / "release" / "01_tensors" / "01_tensors.ipynb")
     touch(tmp_path / "work" / "01_tensors" / "01_tensors.ipynb")
     monkeypatch.setenv(audience.BUILD, "1")
-    assert PHASES[1].lab(tmp_path) == released
+    assert lab_of(PHASES[1], tmp_path) == released
     assert "../work/" not in contents_html(tmp_path)
 
 

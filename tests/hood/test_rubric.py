@@ -3,8 +3,8 @@
 import pytest
 
 from hood.authoring.text import parse
-from hood.classroom.marking.rubric import Rubric, read_rubric
 from hood.phase_paths import phases
+from hood.rubric import Rubric, read_rubric
 
 BEGIN, END = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="
 

@@ -8,12 +8,14 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hood import audience
 from hood.judge.report import VerdictReport
+from hood.learner import journal, lab_file
+from hood.learner.contents import PHASES
+from hood.learner.lab_file import Exercise, read_lab
+from hood.learner.progress import Progress, next_step, progress, show_next, show_progress
+from hood.metadata import KEY, mark
 from hood.verdict import FULL, VERDICT_MIME, Cause, PartResult, Status, Verdict
-from utils.notebook import audience, journal, lab_file
-from utils.notebook.course import PHASES
-from utils.notebook.lab_file import STAMP, Exercise, mark, read_lab
-from utils.notebook.progress import Progress, next_step, progress, show_next, show_progress
 
 TENSORS = PHASES[1]
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")\n'
@@ -109,7 +111,7 @@ def verdict(*, answer=None, earned=(2.0,), at=1_700_000_000):
     )
     status = Status.RIGHT if all(earned) else Status.PARTLY
     data = VerdictReport(Verdict("f", 2.0 * len(earned), status, parts), "01")._repr_mimebundle_()
-    stamp = {STAMP: {"at": at, "ran": sorted(map(mark, ["import torch", answer or ""]))}}
+    stamp = {KEY: {"at": at, "ran": sorted(map(mark, ["import torch", answer or ""]))}}
     return {
         "output_type": "display_data",
         "data": data,

@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython import get_ipython
 
-from utils.notebook.lab_file import STAMP, mark
+from hood import metadata
 
 
 @dataclass
@@ -44,11 +44,9 @@ def running() -> str:
 def stamp() -> dict[str, Any]:
     """Return what a verdict that is given now is of: metadata for its output in the notebook.
 
-    `at` is the time in seconds since 1970; `ran` has the marks of all cells as they ran last. A
-    cell that ended in an error is not among them: what it defined is an older text's.
+    A cell that ended in an error is not among them: what it defined is an older text's.
     """
-    ran = {mark(cell.source) for cell in _cells.values() if cell.finished}
-    return {STAMP: {"at": round(time.time()), "ran": sorted(ran)}}
+    return metadata.stamp(cell.source for cell in _cells.values() if cell.finished)
 
 
 def begin(info: Any) -> None:

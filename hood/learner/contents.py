@@ -1,0 +1,180 @@
+"""The course's contents, as its start page shows them: each phase, and where its notebooks are.
+
+The start page draws the path and its links from here. A phase without a notebook stays on the path
+without a link, so that the page shows what exists and what is planned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import Any
+
+from IPython.display import display
+
+from hood.audience import building
+from hood.course import Phase, course, course_folder
+from hood.phase_paths import WORK, copy_of
+
+ROOT = course_folder()
+PHASES = course(ROOT).phases
+NOTHING: Mapping[int, str] = MappingProxyType({})
+CLASS = "class.json"  # beside them in a class's archive: what `hood bundle` says of its rules
+NOTEBOOK = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
+BACKQUOTED = re.compile(r"`([^`]+)`")
+
+
+def lesson_of(phase: Phase, root: Path = ROOT) -> Path | None:
+    """Return a phase's lesson under `root`, a learner's copy first; None where there is none."""
+    return next(iter(_places(root, PurePath("notebooks", f"{phase.name}.ipynb"))), None)
+
+
+def labs_of(phase: Phase, root: Path = ROOT) -> list[Path]:
+    """Return where a learner may have solved a phase's lab under `root`: their copy comes first."""
+    return _places(root, PurePath("release", phase.name, f"{phase.name}.ipynb"))
+
+
+def lab_of(phase: Phase, root: Path = ROOT) -> Path | None:
+    """Return a phase's lab under `root`, a learner's copy first; None where there is none."""
+    return next(iter(labs_of(phase, root)), None)
+
+
+def own_notebook(root: Path = ROOT) -> Path | None:
+    """Return the notebook that this kernel belongs to, if it is one of the course's."""
+    path = Path(os.environ.get(NOTEBOOK, ""))
+    return path if path.suffix == ".ipynb" and root.resolve() in path.resolve().parents else None
+
+
+def _places(root: Path, notebook: PurePath) -> list[Path]:
+    """The copy that `python -m hood work` makes, and the original.
+
+    What is built is the same whoever has copies, so then only the original counts.
+    """
+    copy = None if building() else copy_of(notebook)
+    return [root / place for place in (copy, notebook) if place and (root / place).is_file()]
+
+
+def class_rules(root: Path = ROOT) -> dict[str, Any] | None:
+    """Return what the class's archive says of its labs; None without a class, and in the build.
+
+    `about` is sentences on the class. `labs` has, by name, `released` and `due`, in words or empty,
+    and `rules`, sentences. Raises ValueError where the file is damaged.
+    """
+    path = root / CLASS
+    if building() or not path.exists():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = found["about"], [(lab["released"], lab["due"]) for lab in found["labs"].values()]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} can't be read: unpack the course's archive again") from error
+    return found
+
+
+def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
+    """Display the table of phases, with links, in the start page of `root` or its copy.
+
+    ``states``: how far the learner is, by the phase's number, in a few words.
+    """
+    page = contents_html(root, states)
+    display({"text/html": page, "text/plain": contents_text(root)}, raw=True)
+
+
+def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str:
+    """Return the phases as a table: number, title, promise, hours, and links under `root`.
+
+    Links are relative to the start page, so that they work wherever the course was put. In a class
+    with rules of its own it also says when each lab is due, or comes, and below what counts.
+    """
+    rows = []
+    rules = class_rules(root)
+    for item in PHASES:
+        links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
+        lesson, lab = (f"{hours:g}" for hours in item.hours)
+        fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
+        state = (escape(states.get(item.number, "")),) if states else ()
+        further = f" (+{item.further:g})" if item.further else ""
+        due = (escape(lab_in_class(item, rules, root)),) if rules else ()
+        fields += (f"{lesson} + {lab}{further}", *due, *state, links or "not written yet")
+        rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
+    more = (*(("Lab",) if rules else ()), *(("You",) if states else ()))
+    names = "", "Phase", "When you leave it you can", "Hours", *more, "Open"
+    head = "".join(_cell("th", name) for name in names)
+    lines = (BACKQUOTED.sub(r"<code>\1</code>", escape(line)) for line in _said(rules))
+    said = "".join(f"<p>{line}</p>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{said}"
+
+
+def contents_text(root: Path = ROOT) -> str:
+    """Return the same as lines of text, for a page that shows no HTML."""
+    lines = []
+    rules = class_rules(root)
+    for item in PHASES:
+        links = ", ".join(f"{name} {link}" for name, link in _links(item, root))
+        due = f": lab {lab_in_class(item, rules, root)}" if rules else ""
+        lines.append(f"{item.number:02d} {item.title} ({links or 'not written yet'}){due}")
+    return "\n".join([*lines, *_said(rules)])
+
+
+def lab_in_class(item: Phase, rules: Mapping[str, Any], root: Path) -> str:
+    """Return when a phase's lab is due in a class, or when it comes where it is not here yet."""
+    lab = rules["labs"].get(item.name)
+    if lab is None:
+        return "not in this class"
+    if lab_of(item, root) is not None:
+        return f"due {lab['due']}" if lab["due"] else "no due date"
+    if lab["released"]:
+        return f"comes on {lab['released']}, in a new copy of the course"
+    return "not in this copy of the course"
+
+
+def _said(rules: Mapping[str, Any] | None) -> list[str]:
+    """Return the class's rules as paragraphs: about the class, and about each lab that has some."""
+    if rules is None:
+        return []
+    labs = [(name, lab["rules"]) for name, lab in rules["labs"].items() if lab.get("rules")]
+    paragraphs = [rules["about"], *([f"Lab {name[:2]}.", *said] for name, said in labs)]
+    return [" ".join(one) for one in paragraphs]
+
+
+def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
+    """Return (name, link from the start page) of the lesson and the lab."""
+    places = [("lesson", lesson_of(item, root)), ("lab", lab_of(item, root))]
+    return [(name, link_from_start(path, root)) for name, path in places if path is not None]
+
+
+def check_command(lab: str, root: Path = ROOT) -> str:
+    """Return the shell command that checks a whole lab, from any folder and with any PATH.
+
+    It names the Python that runs here: a login shell may find another one.
+    """
+    words = f"cd {shlex.quote(str(root))} && {shlex.quote(sys.executable)} -m hood check"
+    return f"{words} {shlex.quote(lab)}"
+
+
+def show_check_command(lab: str, root: Path = ROOT) -> None:
+    """Print :func:`check_command`, or why there is none in this copy of the course."""
+    if building():
+        print("Run this cell (Shift+Enter), and the command for your machine appears here.")
+    elif not (root / "hood" / "grader" / "check.py").exists():
+        print("This copy of the course came without the checks, so there is no such command.")
+    else:
+        print(check_command(lab, root))
+
+
+def link_from_start(path: Path, root: Path = ROOT) -> str:
+    """Return the link to a file from the start page, or from its copy if that is what runs."""
+    mine = root / WORK
+    folder = mine if Path.cwd() == mine.resolve() else root / "notebooks"
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _cell(kind: str, content: str) -> str:
+    return f'<{kind} style="text-align:left">{content}</{kind}>'

@@ -1,0 +1,18 @@
+"""What a worked solution is made of: cells of a lab's text, read without Jupytext."""
+
+import pytest
+
+from hood.authoring.text import parse
+from hood.judge.solutions import sources
+from hood.phase_paths import phases
+
+LABS = [phase for phase in phases() if phase.lab.exists()]
+
+
+@pytest.mark.parametrize("phase", LABS, ids=lambda phase: phase.name)
+@pytest.mark.parametrize("role", ["solution", "test", "task"])
+def test_cells_are_those_that_the_build_reads(phase, role):
+    text = phase.lab.read_text(encoding="utf-8")
+    cells = [cell for cell in parse(phase.lab.name, text).cells if role in cell.header]
+    assert sources(text, role) == {cell.header[role]: cell.source for cell in cells}
+    assert cells or role == "task"
