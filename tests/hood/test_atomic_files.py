@@ -19,9 +19,9 @@ from sqlalchemy.exc import OperationalError
 from hood import UserError, atomic_files
 from hood.__main__ import main
 from hood.atomic_files import read_once, replacing, secret, why_not_written, write_whole
-from hood.classroom.recording.command import only_one
+from hood.classroom.gradebook import pseudonyms
+from hood.classroom.gradebook.run_lock import only_one
 from hood.classroom.recording.writer import Writer
-from hood.classroom.report import pseudonyms
 from hood.classroom.service import people
 from hood.grader.course import open_course
 from hood.learner import copies
@@ -36,7 +36,7 @@ SECRETS = {
 ASK = """
 import os, sys
 from pathlib import Path
-from hood.classroom.report.pseudonyms import pseudonyms
+from hood.classroom.gradebook.pseudonyms import pseudonyms
 from hood.classroom.service.people import service_key
 exec(sys.argv[1])
 root = Path(sys.argv[2])

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hood import UserError
-from hood.classroom.collecting.hand_ins import RECEIVED
-from hood.classroom.report.pseudonyms import KEY_FILE
+from hood.classroom.gradebook.pseudonyms import KEY_FILE
+from hood.classroom.hand_ins.store import RECEIVED
 from hood.classroom.rules.reading import FILE
 from hood.grader.course import Course
 from hood.grader.submission.released import FOLDER

@@ -36,7 +36,7 @@ from hood.classroom.backup import (
     is_table,
     places,
 )
-from hood.classroom.recording.command import only_one
+from hood.classroom.gradebook.run_lock import only_one
 from hood.grader.course import RESTORING, Course, is_half_restored, open_course
 from hood.phase_paths import ROOT
 

@@ -28,7 +28,7 @@ from sqlalchemy.pool import NullPool
 from hood import UserError
 from hood.atomic_files import replacing, why_not_written
 from hood.classroom.backup import BOOK, FORMAT, MANIFEST, README, TABLES, alone, is_table, places
-from hood.classroom.collecting.hand_ins import RECEIVED, HandIns
+from hood.classroom.hand_ins.store import RECEIVED, HandIns
 from hood.classroom.recording.writer import RECORDS, put_back
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.grader.course import Course, open_course

@@ -16,13 +16,14 @@ from nbgrader.utils import is_grade, is_task
 
 from hood import UserError
 from hood.classroom.feedback.page import ABOUT, About
-from hood.classroom.recording.marks import duration, missing_marks, seconds_late
+from hood.classroom.formats.words import duration
+from hood.classroom.gradebook.marks import missing_marks, seconds_late
+from hood.classroom.results.marks import told
+from hood.classroom.results.term import term_words
 from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.deadline import Deadline
-from hood.classroom.rules.marks import told
 from hood.classroom.rules.reading import deadlines, read_course_file
 from hood.classroom.rules.sentences import dates_sentence
-from hood.classroom.rules.term import term_words
 from hood.grader.course import open_course
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.submission.names import shown_id

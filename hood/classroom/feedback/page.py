@@ -11,12 +11,12 @@ from markupsafe import Markup
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution, is_task
 
-from hood.classroom import page_style
-from hood.classroom.feedback.exercises import Segment, is_answer, segments
 from hood.classroom.feedback.learner_html import OUTPUTS, LearnerHtml, teachers
+from hood.classroom.formats import page_style
+from hood.classroom.gradebook.exercises import Segment, is_answer, segments
 from hood.classroom.lesson_links import section_on_site
+from hood.classroom.results.marks import Told
 from hood.classroom.rules.counting import CountedMark, Role
-from hood.classroom.rules.marks import Told
 from hood.classroom.rules.sentences import (
     exercise_sentence,
     lateness_sentence,

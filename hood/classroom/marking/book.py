@@ -48,11 +48,11 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from hood import UserError
+from hood.classroom.gradebook.marks import graded_cells, missing_marks
+from hood.classroom.gradebook.pseudonyms import pseudonyms
 from hood.classroom.marking.answer_reader import Answer, stamp
 from hood.classroom.marking.rubric import Rubric, read_rubric
 from hood.classroom.marking.share import Share
-from hood.classroom.recording.marks import graded_cells, missing_marks
-from hood.classroom.report.pseudonyms import pseudonyms
 from hood.grader.course import Course, no_gradebook
 from hood.grader.outline import read_outline
 from hood.untrusted import seen

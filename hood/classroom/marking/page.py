@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from hood.classroom.formats.page_style import render
 from hood.classroom.marking.book import MAX_REMARK, Question, Sheet
 from hood.classroom.marking.share import Share
-from hood.classroom.page_style import render
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import secrets
 import shlex
@@ -22,16 +21,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from hood import UserError
-from hood.classroom.collecting.hand_ins import HandIns
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.graded_hand_ins import Tried
+from hood.classroom.gradebook.run_lock import only_one
+from hood.classroom.hand_ins.store import HandIns
 from hood.classroom.recording.contest import Choice, Contest, Entry
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.recording.graded_hand_ins import Tried
 from hood.classroom.recording.preview import Preview
 from hood.classroom.recording.summary import RunProgress, RunSummary
 from hood.classroom.recording.writer import GradeRecord, Writer
+from hood.classroom.results.rename import require_no_renaming
 from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.reading import FILE, read_course_file
-from hood.classroom.rules.rename import require_no_renaming
 from hood.classroom.rules.sentences import no_time_sentence
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import Job, LabFiles, Result, Submission, failed, read_source
@@ -351,29 +351,6 @@ def _executor(
         return Cluster(args.scheduler, stopped)
     make = lasting_pool if args.keep_workers else Pool
     return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
-
-
-@contextmanager
-def only_one(course: Course) -> Iterator[None]:
-    """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
-
-    Raises UserError when another run holds the lock.
-    """
-    directory = course.directory
-    folder = os.path.join(directory.root, directory.autograded_directory)
-    os.makedirs(folder, exist_ok=True)
-    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"another `python -m hood grade` is running in {directory.root}: wait for it, "
-                "or stop it with Ctrl-C; recorded grades are kept"
-            ) from None
-        yield
-    finally:
-        os.close(held)
 
 
 class _Run:

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hood import UserError
-from hood.classroom.collecting.hand_ins import HandIn, HandIns
-from hood.classroom.recording.gradebook import Graded, Results
-from hood.classroom.recording.graded_hand_ins import Row, Tried, withheld_in
-from hood.classroom.recording.regrade import may_ask
+from hood.classroom.gradebook.graded import Graded, Results
+from hood.classroom.gradebook.graded_hand_ins import Row, Tried, withheld_in
+from hood.classroom.gradebook.regrade import may_ask
+from hood.classroom.hand_ins.store import HandIn, HandIns
 from hood.classroom.recording.writer import GradeRecord
-from hood.classroom.rules.marks import CountedMarks, raw_marks, times_by_student
+from hood.classroom.results.marks import CountedMarks, raw_marks, times_by_student
 from hood.classroom.rules.reading import exercises_of, read_course_file
 from hood.classroom.rules.schema import CourseFile, HandInRule
 from hood.classroom.rules.sentences import moment

@@ -16,13 +16,13 @@ from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 
 from hood import UserError
-from hood.classroom.recording.gradebook import Graded, Results
+from hood.classroom.formats.spreadsheet import write_table
+from hood.classroom.gradebook.graded import Graded, Results
 from hood.classroom.recording.summary import MOST_LINES, RunSummary, in_lines
 from hood.classroom.recording.writer import RECORDS, GradeRecord
-from hood.classroom.rules.marks import CountedMarks
+from hood.classroom.results.marks import CountedMarks
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.rules.sentences import rounded
-from hood.classroom.spreadsheet import write_table
 from hood.grader.batch.job import Job, Result
 from hood.grader.course import Course
 from hood.grader.execution.graded_cell import read_verdicts

@@ -41,8 +41,8 @@ from traitlets.utils.importstring import import_item
 
 from hood import UserError
 from hood.atomic_files import why_not_written, write_whole
-from hood.classroom.recording import graded_hand_ins
-from hood.classroom.recording.book_age import (
+from hood.classroom.gradebook import graded_hand_ins
+from hood.classroom.gradebook.book_age import (
     BOOK,
     Count,
     count_in,
@@ -52,9 +52,9 @@ from hood.classroom.recording.book_age import (
     unknown,
     write_count,
 )
-from hood.classroom.recording.graded_hand_ins import Row, Tried
-from hood.classroom.recording.marks import set_maxima
-from hood.classroom.recording.regrade import (
+from hood.classroom.gradebook.graded_hand_ins import Row, Tried
+from hood.classroom.gradebook.marks import set_maxima
+from hood.classroom.gradebook.regrade import (
     marked_as_asking,
     may_ask,
     only_asks,
@@ -189,7 +189,7 @@ class Writer:
 
     def accept(self, anyway: bool, renew: bool) -> None:
         """Refuse a gradebook that is older than graded files
-        (:mod:`hood.classroom.recording.book_age`).
+        (:mod:`hood.classroom.gradebook.book_age`).
 
         Args:
             anyway: whether somebody has said that it is the one that counts.

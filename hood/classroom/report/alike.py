@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import nbformat
 
-from hood.classroom.feedback.exercises import code_by_exercise
-from hood.classroom.recording.gradebook import Graded, Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.exercises import code_by_exercise
+from hood.classroom.gradebook.graded import Graded, Results
+from hood.classroom.gradebook.pseudonyms import Names
 from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded

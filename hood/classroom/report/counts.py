@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hood.classroom.recording.gradebook import Graded
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded
+from hood.classroom.gradebook.pseudonyms import Names
+from hood.classroom.results.marks import CountedMarks
 from hood.classroom.rules.class_list import class_list_of
 from hood.classroom.rules.counting import Counted, Lateness
-from hood.classroom.rules.marks import CountedMarks
 from hood.classroom.rules.reading import exercises_of
 from hood.classroom.rules.roster import read_roster
 from hood.classroom.rules.sentences import (

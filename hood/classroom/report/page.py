@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from hood.classroom import page_style
+from hood.classroom.formats import page_style
 from hood.classroom.report.alike import ENOUGH, LEAST, MOST, Alike
+from hood.classroom.report.attempts import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 from hood.classroom.report.counts import ClassCounts
 from hood.classroom.report.tally import KINDS, SHOWN, ExerciseTally, Person, Tally
 from hood.classroom.report.todo import ADVICE, GROUPS, todos, worth_a_look
 from hood.classroom.rules.class_list import class_list
-from hood.classroom.service.history import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 from hood.grader.course import Course
 from hood.judge.backquotes import in_code
 

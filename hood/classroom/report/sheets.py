@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hood.classroom.recording.gradebook import Graded, GradedCell
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded, GradedCell
+from hood.classroom.gradebook.pseudonyms import Names
 from hood.classroom.report.tally import Tally
 from hood.verdict import Cause, PartResult, Verdict
 

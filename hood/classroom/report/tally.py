@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hood.classroom.recording.gradebook import Graded, GradedCell, Reason, ReasonKind
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded, GradedCell, Reason, ReasonKind
+from hood.classroom.gradebook.pseudonyms import Names
 from hood.grader.outline import Outline
 from hood.verdict import Cause, Status, Verdict
 

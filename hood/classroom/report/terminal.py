@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hood.classroom.recording.gradebook import Graded
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded
+from hood.classroom.gradebook.pseudonyms import Names
 from hood.classroom.report.tally import ExerciseTally
 
 BAR = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hood.classroom.recording.gradebook import ReasonKind
+from hood.classroom.gradebook.graded import ReasonKind
 from hood.classroom.report.tally import ExerciseTally, Tally
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")

@@ -22,7 +22,8 @@ from starlette.middleware.body_limit import MAX_BODY_SIZE_SCOPE_KEY
 from starlette.requests import ClientDisconnect
 
 from hood import UserError
-from hood.classroom.collecting.hand_ins import TooManyError
+from hood.classroom.gradebook.service_jobs import ENDED, State
+from hood.classroom.hand_ins.store import TooManyError
 from hood.classroom.lesson_links import lesson_url, settled_file
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.rules.schema import CourseFile
@@ -41,7 +42,7 @@ from hood.classroom.service.lab_state import (
 from hood.classroom.service.login import NOT_YOURS, Login
 from hood.classroom.service.marking import marking_pages
 from hood.classroom.service.people import AskAgainError, People, Person
-from hood.classroom.service.queue import ENDED, Look, State
+from hood.classroom.service.queue import Look
 from hood.classroom.service.staff import Grading, Gradings
 from hood.grader.submission.names import id_problem, nfc
 from hood.grader.submission.released import remember_release

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hood import UserError
+from hood.classroom.formats.page_style import render
 from hood.classroom.marking import origin, page
 from hood.classroom.marking.routes import Reply
-from hood.classroom.page_style import render
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.sentences import moment
 from hood.classroom.service.inbox import Inbox

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hood.atomic_files import read_once
-from hood.classroom.collecting.hand_ins import HandIns, Taken
+from hood.classroom.hand_ins.store import HandIns, Taken
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.sentences import moment
 from hood.classroom.rules.standing import in_zone, is_late, so_far, would_be

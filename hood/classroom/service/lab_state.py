@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from hood import UserError
-from hood.classroom.recording.gradebook import Graded, Request, Results
-from hood.classroom.rules.marks import CountedMarks
+from hood.classroom.gradebook.graded import Graded, Request, Results
+from hood.classroom.results.marks import CountedMarks
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.standing import told
 from hood.classroom.service.inbox import Again, Inbox, Receipt, again

@@ -19,25 +19,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from nbgrader.api import Gradebook
 from sqlalchemy import (
-    Boolean,
-    Column,
     ColumnElement,
     Connection,
-    Float,
-    Index,
     Integer,
-    MetaData,
     ScalarSelect,
     Select,
-    String,
     Subquery,
-    Table,
-    Text,
     cast,
     create_engine,
     false,
@@ -49,6 +40,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import NullPool
 
+from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.grader.course import find_version_here
 
 LATELY = 600.0  # seconds for which used time is held against a learner
@@ -56,39 +48,6 @@ SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
 QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
 USUAL = 1.0  # seconds that a job takes, as long as none has been measured
 WAIT_FOR_DATABASE = 30.0  # seconds
-
-
-class State(StrEnum):
-    """How far a job is."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
-    REPLACED = "replaced"  # by a newer one of the same learner
-    FAILED = "failed"  # the grader did, not the learner
-
-
-ENDED = (State.DONE, State.REPLACED, State.FAILED)
-
-JOBS = Table(
-    "service_job",
-    MetaData(),
-    Column("id", String(32), primary_key=True),
-    Column("learner", String(255), nullable=False),
-    Column("teaches", Boolean, nullable=False),  # then the class report does not count it
-    Column("lab", String(255), nullable=False),
-    Column("exercise", String(255), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("cells", Text, nullable=False),  # JSON; empty when the job has ended
-    Column("long", Boolean, nullable=False),  # whether a short turn was not enough
-    Column("received", Float, nullable=False),  # this and the next two by `time.time`
-    Column("began", Float),
-    Column("ended", Float),
-    Column("verdict", Text),  # JSON, whole, for whoever teaches
-    Column("card", Text),  # JSON: a MIME bundle, with what the learner may see
-    Index("service_job_state", "state"),
-    Index("service_job_learner", "learner", "exercise", "received"),
-)
 
 
 @dataclass(frozen=True)

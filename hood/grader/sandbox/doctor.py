@@ -64,7 +64,7 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
     """Yield each place of a course that any account can read, a file there, and how to close it."""
     from nbgrader.exchange.default import ExchangeCollect  # here: slow
 
-    from hood.classroom.rules.exports import PLACES
+    from hood.classroom.results.exports import PLACES
     from hood.classroom.rules.reading import FILE, read_course_file
     from hood.grader.course import open_course
 

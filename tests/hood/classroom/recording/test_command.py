@@ -16,8 +16,8 @@ from rich.console import Console
 from sqlalchemy import text
 
 from hood import UserError
+from hood.classroom.gradebook.graded import Results, read_class
 from hood.classroom.recording import command
-from hood.classroom.recording.gradebook import Results, read_class
 from hood.classroom.recording.summary import RunProgress, RunSummary
 from hood.classroom.recording.writer import Writer
 from hood.grader.submission.names import id_problem, look_alikes

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from hood.classroom.recording.gradebook import Graded, GradedNotebook, Results
+from hood.classroom.gradebook.graded import Graded, GradedNotebook, Results
+from hood.classroom.gradebook.pseudonyms import Names, pseudonyms
 from hood.classroom.report import alike
 from hood.classroom.report.alike import ENOUGH, LEAST, LONGEST, Alike, shape, stubs_of
-from hood.classroom.report.pseudonyms import Names, pseudonyms
 from hood.grader.course import open_course
 from tests.hood.classroom.report.made_up import LAB, TITLES, Made, make_course
 from tests.hood.classroom.report.test_page import Elements, page_of

@@ -4,10 +4,10 @@ import csv
 
 import pytest
 
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.formats.spreadsheet import safe, write_table
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.pseudonyms import Names
 from hood.classroom.report.sheets import learner_rows
-from hood.classroom.spreadsheet import safe, write_table
 from hood.grader.course import open_course
 from tests.hood.classroom.report.made_up import LAB, POINTS, Made, make_course, verdict
 

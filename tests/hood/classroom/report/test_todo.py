@@ -2,8 +2,8 @@
 
 import pytest
 
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.pseudonyms import Names
 from hood.classroom.report.tally import Tally
 from hood.classroom.report.todo import CLASS, LAB, MARKS, todos
 from hood.grader.course import open_course

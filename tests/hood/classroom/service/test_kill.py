@@ -17,11 +17,12 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from hood.classroom.collecting import hand_ins as store_module
-from hood.classroom.collecting.hand_ins import STALE, STAMP, HandIns
+from hood.classroom.gradebook.service_jobs import State
+from hood.classroom.hand_ins import store as store_module
+from hood.classroom.hand_ins.store import STALE, STAMP, HandIns
 from hood.classroom.recording import command
 from hood.classroom.service.inbox import Inbox
-from hood.classroom.service.queue import Queue, State
+from hood.classroom.service.queue import Queue
 from hood.grader.course import open_course
 from tests.hood.classroom.recording.running import run
 from tests.hood.classroom.recording.small import HW, Here, answered, make_small
@@ -89,7 +90,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
     course, monkeypatch
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
-    modules = ("collecting/hand_ins.py", "hood/atomic_files.py", "shutil.py")
+    modules = ("hand_ins/store.py", "hood/atomic_files.py", "shutil.py")
     old, new = b"old" * 1000, b"new" * 1000
     inbox = Inbox(course)
     before = inbox.take(None, "ana", LAB, arrived(inbox, old))

@@ -6,8 +6,9 @@ import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy import create_engine, text
 
+from hood.classroom.gradebook.service_jobs import State
 from hood.classroom.service import queue as module
-from hood.classroom.service.queue import Queue, State
+from hood.classroom.service.queue import Queue
 from hood.grader.course import other_version
 
 CELLS = [("twice_solution", "def twice(x): return x")]
