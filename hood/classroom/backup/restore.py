@@ -13,12 +13,11 @@ import gzip
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import tarfile
 import tempfile
 import zlib
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
@@ -33,6 +32,7 @@ from hood.classroom.backup import (
     ROSTER,
     TABLES,
     alone,
+    damage,
     is_table,
     places,
 )
@@ -130,14 +130,8 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
     lacking = [name for name in about["names"] if not (folder / name).exists()]
     if lacking:
         raise UserError(f"{path} lacks {', '.join(lacking)}. Nothing was changed")
-    if (folder / BOOK).exists():
-        with closing(sqlite3.connect(folder / BOOK)) as book:
-            try:
-                [found] = book.execute("PRAGMA quick_check(1)").fetchone()
-            except sqlite3.DatabaseError as error:
-                found = str(error)
-        if found != "ok":
-            raise UserError(f"{path}: its gradebook is damaged ({found}). Nothing was changed")
+    if (folder / BOOK).exists() and (why := damage(folder / BOOK)):
+        raise UserError(f"{path}: its gradebook is damaged ({why}). Nothing was changed")
     return about
 
 

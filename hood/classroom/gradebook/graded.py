@@ -22,18 +22,17 @@ from nbgrader.api import (
     SubmittedAssignment,
     SubmittedNotebook,
 )
-from sqlalchemy import create_engine, select
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import select
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
 from hood import UserError
+from hood.classroom.gradebook.database import engine_of, errors_in_words, marks_of
 from hood.classroom.gradebook.exercises import code_by_exercise
 from hood.classroom.gradebook.marks import graded_cells, handed_in, missing_marks, seconds_late
 from hood.classroom.gradebook.regrade import may_ask, requests_of, verdict_in_words
 from hood.classroom.rules.class_list import class_list
 from hood.classroom.rules.reading import deadlines
-from hood.grader.course import Course, no_gradebook
+from hood.grader.course import Course
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.run_record import RunRecord
 from hood.grader.submission.names import nfc
@@ -281,13 +280,9 @@ class Results:
         self.course, self.lab, self._student = course, lab, student
         if course.database is not None and not course.database.exists():
             raise UserError(f"there is no gradebook {course.database}: grade the lab first")
-        self._engine = create_engine(course.directory.db_url, poolclass=NullPool)
-        try:
+        self._engine = engine_of(course.directory.db_url)
+        with errors_in_words(course, ""):
             self._read_lab()
-        except DatabaseError as error:
-            if not (why := no_gradebook(error, course.directory.db_url)):
-                raise
-            raise UserError(why) from error
 
     def _read_lab(self) -> None:
         lab = self.lab
@@ -399,7 +394,8 @@ class Results:
     def _read_marks(self, session: Session, students: Sequence[str]) -> dict[str, list]:
         # The conditions on cells and notebooks let the database use its existing indexes.
         rows = session.execute(
-            select(
+            marks_of(
+                self.lab,
                 SubmittedAssignment.student_id,
                 SubmittedNotebook.id,
                 SubmittedNotebook.late_submission_penalty,
@@ -409,10 +405,6 @@ class Results:
                 Grade.extra_credit,
                 Grade.needs_manual_grade,
             )
-            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-            .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-            .where(Assignment.name == self.lab)
             .where(SubmittedAssignment.student_id.in_(students))
             .where(SubmittedNotebook.notebook_id.in_(self._notebook_names))
             .where(Grade.cell_id.in_(self._cells))

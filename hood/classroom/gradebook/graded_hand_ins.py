@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import nbformat
-from nbgrader.api import Assignment, BaseCell, Comment, Grade, SubmittedAssignment
+from nbgrader.api import BaseCell, Comment, Grade, SubmittedAssignment
 from nbgrader.api import SubmittedNotebook as Submitted
 from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, Text, inspect, select
 from sqlalchemy.orm import Session
 
+from hood.classroom.gradebook.database import submissions_of
 from hood.classroom.gradebook.graded import Graded
 from hood.grader.execution.graded_cell import read_verdicts
 
@@ -116,14 +117,8 @@ def rows(engine: Engine, lab: str, student: str = "") -> dict[str, dict[str, Row
     """Return what is known of a lab's hand-ins, by learner and name; of one learner or all."""
     if not inspect(engine).has_table(TABLE.name):
         return {}
-    query = (
-        select(SubmittedAssignment.student_id, TABLE)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .join(TABLE, TABLE.c.submission_id == SubmittedAssignment.id)
-        .where(Assignment.name == lab)
-    )
-    if student:
-        query = query.where(SubmittedAssignment.student_id == student)
+    query = submissions_of(lab, SubmittedAssignment.student_id, TABLE, student=student)
+    query = query.join(TABLE, TABLE.c.submission_id == SubmittedAssignment.id)
     found: dict[str, dict[str, Row]] = {}
     with engine.connect() as connection:
         for one in connection.execute(query):

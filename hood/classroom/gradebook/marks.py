@@ -20,6 +20,7 @@ from nbgrader.api import (
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, scoped_session
 
+from hood.classroom.gradebook.database import marks_of, submissions_of
 from hood.classroom.rules.deadline import Deadline
 
 Database = Session | scoped_session[Any]
@@ -62,24 +63,14 @@ def graded_cells(db: Database, lab: str) -> list[tuple[GradeCell | TaskCell, str
 
 def handed_in(db: Database, lab: str, student: str = "") -> set[str]:
     """Return the students whose submission is in the gradebook; of one of them, or of all."""
-    query = select(SubmittedAssignment.student_id).join(Assignment).where(Assignment.name == lab)
-    if student:
-        query = query.where(SubmittedAssignment.student_id == student)
-    return set(db.scalars(query))
+    return set(db.scalars(submissions_of(lab, SubmittedAssignment.student_id, student=student)))
 
 
 def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
     """Return the marks that are missing in a lab, of one student or of all."""
-    query = (
-        select(SubmittedAssignment.student_id, Grade.cell_id)
-        .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
-        .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .where(Assignment.name == lab)
-        .where(Grade.auto_score.is_(None), Grade.manual_score.is_(None))
-    )
-    if student:
-        query = query.where(SubmittedAssignment.student_id == student)
+    columns = SubmittedAssignment.student_id, Grade.cell_id
+    unmarked = Grade.auto_score.is_(None), Grade.manual_score.is_(None)
+    query = marks_of(lab, *columns, student=student).where(*unmarked)
     cells = {cell.id: (cell, *about) for cell, *about in graded_cells(db, lab)}
     found = []
     for who, cell_id in db.execute(query):
@@ -103,13 +94,9 @@ def averages(
     """
     cells = {cell.id: (cell, notebook) for cell, notebook, _ in graded_cells(db, lab)}
     marked = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
-    query = (
-        select(Grade.cell_id, func.avg(Grade.score))
-        .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
-        .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
-        .where(Grade.cell_id.in_(cells), marked)
-        .where(SubmittedAssignment.student_id.not_in(without))
-    )
+    of_class = SubmittedAssignment.student_id.not_in(without)
+    query = marks_of(lab, Grade.cell_id, func.avg(Grade.score))
+    query = query.where(Grade.cell_id.in_(cells), marked, of_class)
     found: dict[tuple[str, str], tuple[float, float]] = {}
     for cell_id, mean in db.execute(query.group_by(Grade.cell_id)):
         cell, notebook = cells[cell_id]
@@ -123,17 +110,11 @@ def averages(
 def _judged(db: Database, lab: str, student: str) -> set[tuple[str, str]]:
     """Return the students and notebooks that have an automatic mark."""
     query = (
-        select(SubmittedAssignment.student_id, Notebook.name)
-        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        marks_of(lab, SubmittedAssignment.student_id, Notebook.name, student=student)
         .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-        .where(Assignment.name == lab)
         .where(Grade.auto_score.is_not(None))
         .distinct()
     )
-    if student:
-        query = query.where(SubmittedAssignment.student_id == student)
     return {(who, notebook) for who, notebook in db.execute(query)}
 
 
@@ -149,15 +130,12 @@ def seconds_late(
         deadline_of: a student's deadline, as the class's own rules have it; by default the
             gradebook's due date holds, with its extensions.
     """
-    query = (
-        select(
-            SubmittedAssignment.student_id,
-            SubmittedAssignment.timestamp,
-            SubmittedAssignment.extension,
-            Assignment.duedate,
-        )
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .where(Assignment.name == lab)
+    query = submissions_of(
+        lab,
+        SubmittedAssignment.student_id,
+        SubmittedAssignment.timestamp,
+        SubmittedAssignment.extension,
+        Assignment.duedate,
     )
     found = {}
     for student, came, extension, due in db.execute(query):

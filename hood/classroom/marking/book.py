@@ -39,21 +39,19 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    create_engine,
     inspect,
     select,
 )
-from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
 from hood import UserError
+from hood.classroom.gradebook.database import engine_of, errors_in_words, writing
 from hood.classroom.gradebook.marks import graded_cells, missing_marks
 from hood.classroom.gradebook.pseudonyms import pseudonyms
 from hood.classroom.marking.answer_reader import Answer, stamp
 from hood.classroom.marking.rubric import Rubric, read_rubric
 from hood.classroom.marking.share import Share
-from hood.grader.course import Course, no_gradebook
+from hood.grader.course import Course
 from hood.grader.outline import read_outline
 from hood.untrusted import seen
 
@@ -206,10 +204,7 @@ class Book:
 
     def __init__(self, course: Course):
         self.course = course
-        url = course.directory.db_url
-        waiting = {"timeout": PATIENCE} if url.startswith("sqlite") else {}
-        self._url = url
-        self._engine = create_engine(url, poolclass=NullPool, connect_args=waiting)
+        self._engine = engine_of(course.directory.db_url, PATIENCE)
 
     def questions(self, share: Share = EVERYTHING) -> list[Question]:
         """Return the questions of all labs that somebody has handed in, in the labs' order."""
@@ -540,10 +535,7 @@ class Book:
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         """Run enclosed code in one transaction, which nobody else writes beside."""
-        with self._said_clearly(), self._engine.connect() as connection, connection.begin():
-            if self._engine.dialect.name == "sqlite":
-                # the write lock at once, so that what is read is what will be replaced
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+        with self._said_clearly(), writing(self._engine) as connection:
             GIVEN.metadata.create_all(connection)
             with Session(connection) as session:
                 yield session
@@ -554,17 +546,8 @@ class Book:
         """Turn errors of the database into a UserError that says what to do."""
         if self.course.database is not None and not self.course.database.exists():
             raise UserError("there is no gradebook yet: grade a lab first")
-        try:
+        with errors_in_words(self.course, "Nothing was recorded: try again", PATIENCE):
             yield
-        except DatabaseError as error:
-            if why := no_gradebook(error, self._url):
-                raise UserError(why) from error
-            if not isinstance(error, OperationalError):
-                raise
-            raise UserError(
-                f"the gradebook can't be used, and nothing was recorded: {error.orig}. Close what "
-                "has it open, or wait for it, and try again"
-            ) from error
 
 
 def _moment() -> str:

@@ -12,11 +12,11 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sqlalchemy import create_engine, inspect
-from sqlalchemy.pool import NullPool
+from sqlalchemy import inspect
 
 from hood import UserError
 from hood.classroom.formats.spreadsheet import write_table
+from hood.classroom.gradebook.database import engine_of
 from hood.classroom.gradebook.graded import Graded, Results
 from hood.classroom.recording.summary import MOST_LINES, RunSummary, in_lines
 from hood.classroom.recording.writer import RECORDS, GradeRecord
@@ -84,7 +84,7 @@ class Preview(RunSummary):
     def __init__(self, course: Course, lab: str):
         super().__init__(lab)
         self._course, self._results = course, Results(course, lab)
-        with create_engine(course.directory.db_url, poolclass=NullPool).connect() as connection:
+        with engine_of(course.directory.db_url).connect() as connection:
             if not inspect(connection).has_table(RECORDS.name):
                 raise UserError(f"no grade of {lab} is recorded here: there is nothing to compare")
         file = read_course_file(course.root)

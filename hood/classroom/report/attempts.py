@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sqlalchemy import create_engine, inspect, not_, select
-from sqlalchemy.pool import NullPool
+from sqlalchemy import inspect, not_, select
 
+from hood.classroom.gradebook.database import engine_of
 from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.classroom.rules.class_list import EVERYBODY, ClassList
 
@@ -43,7 +43,7 @@ def attempts_of(db_url: str, lab: str, belong: ClassList = EVERYBODY) -> dict[st
     Args:
         belong: the class; what others asked does not count, either.
     """
-    engine = create_engine(db_url, poolclass=NullPool)
+    engine = engine_of(db_url)
     if JOBS.name not in inspect(engine).get_table_names():
         return {}
     columns = (JOBS.c.exercise, JOBS.c.learner, JOBS.c.verdict)

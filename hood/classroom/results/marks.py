@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nbgrader.api import Assignment, SubmittedAssignment
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
+from hood.classroom.gradebook.database import engine_of
 from hood.classroom.gradebook.graded import Graded, Results, withheld_by
 from hood.classroom.gradebook.graded_hand_ins import Row, rows
 from hood.classroom.hand_ins.store import HandIns
@@ -114,8 +114,7 @@ class CountedMarks:
         if len(kept) < 2:
             return []
         if lab not in self._rows:
-            engine = create_engine(self.course.directory.db_url, poolclass=NullPool)
-            self._rows[lab] = rows(engine, lab)
+            self._rows[lab] = rows(engine_of(self.course.directory.db_url), lab)
         known, times = self._rows[lab].get(one.student, {}), self._times.get(one.student, {})
         names = [each.name for each in kept]
         same = [each.name for each in kept if each.at == times.get(lab)]
@@ -188,7 +187,7 @@ def times_by_student(
     )
     if student:
         query = query.where(SubmittedAssignment.student_id == student)
-    with Session(create_engine(course.directory.db_url, poolclass=NullPool)) as session:
+    with Session(engine_of(course.directory.db_url)) as session:
         for who, lab, came in session.execute(query):
             found.setdefault(who, {})[lab] = came and came.replace(tzinfo=UTC)
     return found

@@ -14,22 +14,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from nbgrader.api import Student, SubmittedAssignment
-from sqlalchemy import Connection, create_engine, insert, inspect, select, update
-from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection, insert, inspect, select, update
 
 from hood import UserError
 from hood.atomic_files import write_whole
+from hood.classroom.gradebook.database import engine_of, errors_in_words, writing
 from hood.classroom.gradebook.service_jobs import JOBS
 from hood.classroom.hand_ins.store import RECEIVED, HandIns
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.roster import roster_table
-from hood.grader.course import Course, no_gradebook, submissions
+from hood.grader.course import Course, submissions
 from hood.grader.submission.names import id_problem, nfc
 
 JOURNAL = ".renaming.json"
 STEPS = ("submitted", "autograded", "feedback")
-PATIENCE = 30.0  # seconds to wait for a gradebook that another program has locked
 
 
 def require_no_renaming(root: Path) -> None:
@@ -108,30 +106,18 @@ def _ids(course: Course) -> dict[str, str]:
     """Return the gradebook's ids by their NFC; none where there is no gradebook."""
     if not course.has_gradebook:
         return {}
-    url = course.directory.db_url
-    try:
-        with create_engine(url, poolclass=NullPool).connect() as connection:
-            return {nfc(one): one for one in connection.scalars(select(Student.id))}
-    except DatabaseError as error:
-        if why := no_gradebook(error, url):
-            raise UserError(why) from error
-        raise
+    engine = engine_of(course.directory.db_url)
+    with errors_in_words(course, "Nothing was renamed"), engine.connect() as connection:
+        return {nfc(student): student for student in connection.scalars(select(Student.id))}
 
 
 def _in_gradebook(course: Course, old: str, new: str) -> list[str]:
-    url = course.directory.db_url
-    waiting = {"timeout": PATIENCE} if url.startswith("sqlite") else {}
-    engine = create_engine(url, poolclass=NullPool, connect_args=waiting)
-    try:
-        with engine.connect() as connection, connection.begin():
-            if engine.dialect.name == "sqlite":
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            return list(_renamed(connection, old, new))
-    except OperationalError as error:
-        raise UserError(
-            f"the folders of {old} are those of {new} now, and the gradebook can't be changed: "
-            f"{error.orig}. Close what has it open, and run the same command again"
-        ) from error
+    then = f"The folders of {old} are those of {new} now: run the same command again"
+    with (
+        errors_in_words(course, then),
+        writing(engine_of(course.directory.db_url)) as connection,
+    ):
+        return list(_renamed(connection, old, new))
 
 
 def _renamed(connection: Connection, old: str, new: str) -> Iterator[str]:

@@ -30,7 +30,6 @@ from sqlalchemy import (
     Select,
     Subquery,
     cast,
-    create_engine,
     false,
     func,
     inspect,
@@ -38,8 +37,8 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.pool import NullPool
 
+from hood.classroom.gradebook.database import engine_of, writing
 from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.grader.course import find_version_here
 
@@ -47,7 +46,6 @@ LATELY = 600.0  # seconds for which used time is held against a learner
 SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
 QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
 USUAL = 1.0  # seconds that a job takes, as long as none has been measured
-WAIT_FOR_DATABASE = 30.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,7 @@ class Queue:
     """
 
     def __init__(self, db_url: str, workers: int = 1):
-        waiting = {"timeout": WAIT_FOR_DATABASE} if db_url.startswith("sqlite") else {}
-        self._engine = create_engine(db_url, poolclass=NullPool, connect_args=waiting)
+        self._engine = engine_of(db_url)
         self._workers = workers
         self._turn = threading.Lock()  # one thread of this process writes at a time
         if not inspect(self._engine).get_table_names():
@@ -259,7 +256,7 @@ class Queue:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with self._turn, self._engine.begin() as db:
+        with self._turn, writing(self._engine) as db:
             yield db
 
 

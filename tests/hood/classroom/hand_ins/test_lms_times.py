@@ -4,6 +4,11 @@ import json
 from zoneinfo import ZoneInfo
 
 import pytest
+
+from hood import UserError
+from hood.classroom.formats.tables import table_of
+from hood.classroom.hand_ins.lms import lms_names
+from hood.classroom.hand_ins.lms_times import LmsTimes, read_words
 from tests.hood.classroom.hand_ins.test_zip_collect import (
     BESIDE,
     MINE,
@@ -12,11 +17,6 @@ from tests.hood.classroom.hand_ins.test_zip_collect import (
     moodle,
     zipped,
 )
-
-from hood import UserError
-from hood.classroom.formats.tables import table_of
-from hood.classroom.hand_ins.lms import lms_names
-from hood.classroom.hand_ins.lms_times import LmsTimes, read_words
 from tests.hood.tiny import LAB, nbgrader
 
 MADRID = ZoneInfo("Europe/Madrid")

@@ -251,7 +251,7 @@ def test_a_locked_gradebook_is_told_and_changes_nothing(book, monkeypatch):
     grade, answer, shown = seen(impatient, "ana_a")
     with sqlite3.connect(book.course.database, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UserError, match=r"nothing was recorded.*locked"):
+        with pytest.raises(UserError, match=r"locked for 0\.1 s.*Nothing was recorded"):
             impatient.give(grade, shown.version, Wanted(1.0), MARTA, answer)
         other.execute("ROLLBACK")
     assert recorded(book.course, "ana_a") == (None, True, None)

@@ -9,6 +9,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy import create_engine, insert, select
 
 from hood import UserError
+from hood.classroom.gradebook import database
 from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.classroom.recording import command as grading
 from hood.classroom.report.attempts import attempts_of
@@ -159,10 +160,12 @@ def test_interrupted_anywhere_the_same_command_finishes_it(course, moved, capsys
 def test_a_gradebook_that_another_program_holds_is_said_and_the_command_finishes_later(
     course, monkeypatch
 ):
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db") as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UserError, match="database is locked. Close what has it open, and run"):
+        with pytest.raises(
+            UserError, match=r"locked for 0\.1 s.*run the same command again"
+        ):
             do(course, "ana", "ana_2")
         other.rollback()
     assert do(course, "ana", "ana_2") == 0
