@@ -176,16 +176,16 @@ def _copy_folder(
     if not source.is_dir():
         return
     target.mkdir()
-    for one in sorted(source.iterdir()):
+    for path in sorted(source.iterdir()):
         for attempt in reversed(range(ATTEMPTS)):
             try:
-                if one != source / README:
-                    _copy(one, target / one.name, left, skip)
+                if path != source / README:
+                    _copy(path, target / path.name, left, skip)
                 break
             except FileNotFoundError:
-                shutil.rmtree(target / one.name, ignore_errors=True)
+                shutil.rmtree(target / path.name, ignore_errors=True)
                 if not attempt:
-                    raise UserError(f"{one} changes all the time: try again later") from None
+                    raise UserError(f"{path} changes all the time: try again later") from None
                 time.sleep(0.05)
     shutil.copystat(source, target)
     target.chmod(target.stat().st_mode | stat.S_IRWXU)

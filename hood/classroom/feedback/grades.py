@@ -53,14 +53,18 @@ class CarefulFeedback(GenerateFeedback):
         except UserError as error:
             raise NbGraderException(str(error)) from error
         with Gradebook(self.coursedir.db_url) as gradebook:
-            self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}
+            self._entered = {
+                submission.student_id for submission in gradebook.assignment_submissions(lab)
+            }
             missing = missing_marks(gradebook.db, lab)
         self._without: list[str] = []
         self._passed_over: dict[str, str] = {}
         super().convert_notebooks()
         if said := passed_over_sentence(self._passed_over):
             self.log.warning("%s: no page of feedback is made. %s", lab, said)
-        made = {Path(one).parent.name for one in self.assignments} - self._passed_over.keys()
+        made = {
+            Path(assignment).parent.name for assignment in self.assignments
+        } - self._passed_over.keys()
         for waits, what in ((True, "not marked yet"), (False, "without a mark")):
             some = [one for one in missing if one.waits is waits and one.student in made]
             if some:
@@ -114,7 +118,7 @@ class GetGrades(nbgrader.GetGrades):
             late = seconds_late(gradebook.db, lab, deadlines(Path.cwd(), lab)).get(student, 0.0)
             dates = _dates(gradebook.find_submission(lab, student))
         unmarked = {one.cell: one for one in missing if one.notebook == name}
-        withheld = sum(one.points - one.most for one in read_verdicts(nb).values())
+        withheld = sum(verdict.points - verdict.most for verdict in read_verdicts(nb).values())
         for cell in nb.cells:
             if (is_grade(cell) or is_task(cell)) and cell.metadata.nbgrader.grade_id in unmarked:
                 cell.metadata.nbgrader.score = unmarked[cell.metadata.nbgrader.grade_id].words

@@ -91,7 +91,7 @@ class Mark:
 def render(nb: NotebookNode, about: About) -> str:
     """Return the page for a notebook that :mod:`hood.classroom.feedback.feedback` has cleaned."""
     theirs, counted = LearnerHtml(), about.told.counted
-    marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
+    marks = {mark.raw.exercise: mark for mark in counted.marks} if counted else {}
     found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
     if any(note.kind is NoteKind.UNREADABLE for note in run.notes):

@@ -309,10 +309,10 @@ class Results:
             self._handed_in, self.students = who, self._class.without_others(who)
             self.late = seconds_late(session, lab, deadlines(self.course.root, lab))
             self._lost: dict[str, set[str]] = {}
-            for one in missing_marks(session, lab, self._student):
-                if not one.waits:
-                    name = self.cell_name(one.notebook, one.cell)
-                    self._lost.setdefault(one.student, set()).add(name)
+            for mark in missing_marks(session, lab, self._student):
+                if not mark.waits:
+                    name = self.cell_name(mark.notebook, mark.cell)
+                    self._lost.setdefault(mark.student, set()).add(name)
 
     @property
     def not_entered(self) -> list[str]:
@@ -374,7 +374,7 @@ class Results:
         among = self.students if only is None else set(self.students) & set(only)
         asking = [one for one in among if any(_passes(path, may_ask) for path in self._paths(one))]
         for graded in self.read(only=asking):
-            yield from ((graded, one) for one in graded.requests())
+            yield from ((graded, request) for request in graded.requests())
 
     def withheld(self, student: str) -> dict[str, float]:
         """Return the points that the machine could not ask a learner for, by graded cell.

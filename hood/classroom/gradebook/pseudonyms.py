@@ -32,9 +32,9 @@ class Names:
         """Whether the page must not identify learners."""
         return self.key is not None
 
-    def of(self, one: Graded) -> str:
+    def of(self, graded: Graded) -> str:
         """Return how a learner is called on the page."""
-        return self.order(one.student) if self.hidden else one.name
+        return self.order(graded.student) if self.hidden else graded.name
 
     def order(self, student: str) -> str:
         """Return the sort key of a student id."""
@@ -44,20 +44,20 @@ class Names:
         word = base64.b32encode(digest[:5]).decode().lower()
         return f"learner {word[:4]}-{word[4:]}"
 
-    def problem(self, about: PartResult | Verdict, one: Graded) -> str:
+    def problem(self, about: PartResult | Verdict, graded: Graded) -> str:
         """Return what was wrong with this learner's work, in words that may be shown."""
-        return self._without_name(about.anonymous_problem, one) if self.hidden else about.problem
+        return self._without_name(about.anonymous_problem, graded) if self.hidden else about.problem
 
-    def reason(self, reason: Reason, one: Graded) -> Reason:
+    def reason(self, reason: Reason, graded: Graded) -> Reason:
         """Return why a person should look at this learner's work, in words that may be shown."""
         if not self.hidden:
             return reason
-        text = self._without_name(reason.anonymous or reason.text, one)
+        text = self._without_name(reason.anonymous or reason.text, graded)
         return Reason(reason.kind, text, reason.cell)
 
-    def _without_name(self, text: str, one: Graded) -> str:
+    def _without_name(self, text: str, graded: Graded) -> str:
         """Replace every part of the learner's name and id in a text by an ellipsis."""
-        own = {one.student, *re.findall(r"\w{3,}", f"{one.name} {one.student}")}
+        own = {graded.student, *re.findall(r"\w{3,}", f"{graded.name} {graded.student}")}
         for word in sorted(filter(None, own), key=len, reverse=True):
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", "…", text, flags=re.IGNORECASE)
         return text

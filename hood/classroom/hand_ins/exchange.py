@@ -132,11 +132,11 @@ class Collect(OfClass, ExchangeCollect):
 
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Pass over folders with a learner's name of others, where one is of the user so named."""
-        own = [one for one in records if self._owner(one) == one["username"]]
+        own = [record for record in records if self._owner(record) == record["username"]]
         if self.check_owner and own:
-            for one in records:
-                if one not in own:
-                    name = one["filename"]
+            for record in records:
+                if record not in own:
+                    name = record["filename"]
                     self.log.warning("%r was passed over: it belongs to another user", name)
             records = own
         found: list[dict[str, Any]] = super()._sort_by_timestamp(records)

@@ -66,15 +66,15 @@ class Enrolled:
         self._by_key: dict[str, set[str]] = defaultdict(set)
         self._by_name: dict[str, set[str]] = defaultdict(set)
         self._by_user: dict[str, set[str]] = defaultdict(set)
-        self._has_user = {one.id for one in students if one.lms_user_id}
-        for one in students:
-            self._by_user[one.lms_user_id or ""].add(one.id)
-            for key in filter(None, (one.id, one.email)):
-                self._by_key[nfc(key).casefold()].add(one.id)
-            first, last = one.first_name or "", one.last_name or ""
+        self._has_user = {student.id for student in students if student.lms_user_id}
+        for student in students:
+            self._by_user[student.lms_user_id or ""].add(student.id)
+            for key in filter(None, (student.id, student.email)):
+                self._by_key[nfc(key).casefold()].add(student.id)
+            first, last = student.first_name or "", student.last_name or ""
             if first and last:
                 for name in (first + last, last + first):  # languages have either order
-                    self._by_name[_squeezed(name)].add(one.id)
+                    self._by_name[_squeezed(name)].add(student.id)
         self._by_name.pop("", None)
 
     def add_table(self, table: Table) -> bool:

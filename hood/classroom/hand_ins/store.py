@@ -223,7 +223,7 @@ class HandIns:
         self._make(folder)
         today = f"{now:%Y%m%d}T"
         said, labs = "", self._received.glob(f"*/{glob.escape(learner)}")
-        came = [one for each in labs for one in each.glob(f"{today}*")]
+        came = [path for each in labs for path in each.glob(f"{today}*")]
         if sum(one.parent == folder for one in came) >= MOST_A_DAY:
             said = f"you have handed in {lab} {MOST_A_DAY} times today (by UTC), which is all"
         elif (in_all := size + sum(HandIn(one).size for one in came)) > MOST_BYTES_A_DAY:
@@ -246,7 +246,7 @@ class HandIns:
     def _alone(self, learner: str, lab: str) -> bool:
         """Return whether a learner's newest hand-in is a notebook without other files."""
         folder = self._course.folder("submitted", learner, lab)
-        return {one.name for one in folder.iterdir()} <= {f"{lab}.ipynb", TIMESTAMP, SECRET}
+        return {path.name for path in folder.iterdir()} <= {f"{lab}.ipynb", TIMESTAMP, SECRET}
 
     def _place(self, begun: Path, learner: str, lab: str) -> None:
         """Put what came into ``submitted/``, with the time that its name says, and nothing else."""

@@ -356,20 +356,20 @@ class Plan:
         folder = Path(app._format_collect_path(app.extracted_directory))
         claims: dict[str, dict[str, list[_File]]] = defaultdict(lambda: defaultdict(list))
         for who, files in self._by_learner(folder, extractor, endings).items():
-            if not any(one.notebook for one in files):
+            if not any(file.notebook for file in files):
                 self.left.append((files[0].shown, f"no file of this learner ends in {endings[0]}"))
                 continue
             unmatched: dict[str, list[str]] = defaultdict(list)
-            for one in files:
+            for file in files:
                 try:
-                    student, one.by_number = enrolled.owner(one.read, stems)
+                    student, file.by_number = enrolled.owner(file.read, stems)
                 except Unmatched as error:
-                    unmatched[str(error)].append(one.shown)
+                    unmatched[str(error)].append(file.shown)
                     continue
-                if problem := id_problem(student) or _problem_of(one.name) or _unfit(one):
-                    self.left.append((one.shown, problem))
+                if problem := id_problem(student) or _problem_of(file.name) or _unfit(file):
+                    self.left.append((file.shown, problem))
                     continue
-                claims[student][who].append(one)
+                claims[student][who].append(file)
             for why, (first, *more) in unmatched.items():
                 also = f" (and for {len(more)} more files of this learner)" if more else ""
                 self.left.append((first, f"{why}{also}"))
@@ -437,8 +437,8 @@ class Plan:
     def _choose(self, student: str, files: list[_File]) -> None:
         """Collect a learner's files; of several with one name, the only one outside an archive."""
         by_name: dict[str, list[_File]] = defaultdict(list)
-        for one in files:
-            by_name[one.name].append(one)
+        for file in files:
+            by_name[file.name].append(file)
         chosen: list[_File] = []
         for name, same in by_name.items():
             if {*map(str, PurePosixPath(name).parents)} & by_name.keys():
@@ -462,7 +462,7 @@ class Plan:
                 self.came[student] = came
 
     def _leave(self, files: Iterable[_File], why: str) -> None:
-        self.left += [(one.shown, why) for one in files]
+        self.left += [(file.shown, why) for file in files]
 
 
 def _who(read: Sequence[LmsName]) -> str:

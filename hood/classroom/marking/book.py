@@ -321,7 +321,9 @@ class Book:
 
     def waiting(self, cell_id: str) -> list[str]:
         """Return the grades of a question's answers that have no mark and no remark yet."""
-        unmarked = [one.grade for one in self.sheet(cell_id).entries if one.state == "unmarked"]
+        unmarked = [
+            entry.grade for entry in self.sheet(cell_id).entries if entry.state == "unmarked"
+        ]
         with self._reading() as session:
             return [one for one in unmarked if not self._shown(session, one, "").mark.remark]
 

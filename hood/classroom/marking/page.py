@@ -87,7 +87,7 @@ def question_page(sheet: Sheet, share: Share, rendered: Sequence[str], base: str
         "most": sheet.question.points,
         "points": rubric.points,
         "steps": rubric.steps,
-        "answers": [one._asdict() for one in sheet.entries],
+        "answers": [entry._asdict() for entry in sheet.entries],
         "share": share.words,
         "remarks": sheet.remarks,
         "longest": MAX_REMARK,

@@ -221,7 +221,7 @@ def read_save(body: bytes) -> tuple[str, Wanted]:
     if not (
         isinstance(boxes, list)
         and len(boxes) <= MAX_BOXES
-        and all(type(one) is int and 0 <= one < MAX_BOXES for one in boxes)
+        and all(type(box) is int and 0 <= box < MAX_BOXES for box in boxes)
     ):
         raise RefusedError(400, f"`boxes` are whole numbers below {MAX_BOXES}")
     return version, Wanted(score, remark.strip(), tuple(boxes))

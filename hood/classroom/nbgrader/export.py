@@ -77,8 +77,8 @@ class Export(ExportPlugin):
         deadline_of = deadlines(self._course.root, lab.name)
         late = seconds_late(db, lab.name, deadline_of)
         missing: dict[str, list[Missing]] = {}
-        for one in missing_marks(db, lab.name):
-            missing.setdefault(one.student, []).append(one)
+        for mark in missing_marks(db, lab.name):
+            missing.setdefault(mark.student, []).append(mark)
         submissions = {one.student_id: one for one in lab.submissions}
         students = {student.id: student for student in gradebook.students}
         known = spelled(students.keys())

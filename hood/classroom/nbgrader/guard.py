@@ -260,7 +260,7 @@ def _class_of(api: NbGraderAPI) -> ClassList:
 
 def _get_students(api: NbGraderAPI) -> list[dict[str, Any]]:
     belong = _class_of(api)
-    return [one for one in _nbgraders_students(api) if not belong.why_not(one["id"])]
+    return [student for student in _nbgraders_students(api) if not belong.why_not(student["id"])]
 
 
 def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> dict[str, Any] | None:

@@ -160,7 +160,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 def _is_whole(args: argparse.Namespace, root: Path, outcomes: Mapping[str, RunSummary]) -> bool:
     """Return whether every lab that was asked for has a verdict for each submission."""
     whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
-    return whole and not any(one.failures for one in outcomes.values())
+    return whole and not any(outcome.failures for outcome in outcomes.values())
 
 
 def _offer(

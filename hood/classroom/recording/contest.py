@@ -72,7 +72,7 @@ class Contest:
 
     def of(self, job: Job) -> Entry:
         """Return the entry that a job grades."""
-        return next(one for one in self.entries if one.job and one.job.id == job.id)
+        return next(entry for entry in self.entries if entry.job and entry.job.id == job.id)
 
 
 @dataclass
@@ -180,9 +180,9 @@ class Choice:
         entries, student = contest.entries, contest.student
         standing = [name for name, row in self.rows.get(student, {}).items() if row.stands]
         if standing:
-            same = [one for one in entries if one.came.name in standing]
+            same = [entry for entry in entries if entry.came.name in standing]
             return standing[0] if not same or before.is_of(same[0].submission) else ""
-        own = [one for one in entries if before.is_of(one.submission)]
+        own = [entry for entry in entries if before.is_of(entry.submission)]
         then = times_by_student(self.course, [self.lab.name], student).get(student, {})
         exact = [one for one in own if one.came.at == then.get(self.lab.name)]
         return next((one.came.name for one in exact or own), "")
@@ -211,15 +211,15 @@ class Choice:
         """
         assert self.file is not None
         student, others = contest.student, self.others(contest.student)
-        for one in contest.entries:
-            if one.came.name in earlier:
-                one.came = replace(one.came, at=earlier[one.came.name])
-        by_name = {one.came.name: one for one in contest.entries}
-        every = [one.came for one in contest.entries]
+        for entry in contest.entries:
+            if entry.came.name in earlier:
+                entry.came = replace(entry.came, at=earlier[entry.came.name])
+        by_name = {entry.came.name: entry for entry in contest.entries}
+        every = [entry.came for entry in contest.entries]
         left = [
             by_name[one.name] for one in may_count(self.file, self.lab.name, student, every, others)
         ]
-        found = (_tried(one) for one in contest.entries if one.result and one.job)
+        found = (_tried(entry) for entry in contest.entries if entry.result and entry.job)
         tried = (*self.unseen(contest), *found)
         if len(left) == 1:
             return Decision(left[0], tried)

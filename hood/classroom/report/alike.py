@@ -77,13 +77,13 @@ class Alike:
         self._sharing: dict[tuple[str, Shape], list[int]] = defaultdict(list)
         self.unread = 0  # learners whose answers took too much work
 
-    def add(self, one: Graded) -> None:
+    def add(self, graded: Graded) -> None:
         """Add one learner's answers."""
-        number, student = len(self._people), "" if self._names.hidden else one.student
-        self._people.append(Person(student, self._names.of(one), None, ()))
+        number, student = len(self._people), "" if self._names.hidden else graded.student
+        self._people.append(Person(student, self._names.of(graded), None, ()))
         try:
             with alarmed(SECONDS, MEMORY):
-                shapes = {name: shape(code) for name, code in one.run.code.items()}
+                shapes = {name: shape(code) for name, code in graded.run.code.items()}
         except TooMuchWork:
             self.unread += 1
             return

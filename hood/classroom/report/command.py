@@ -71,7 +71,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 counts.add(one)
             yield one
 
-    cells = [one.cell for one in tally.exercises]
+    cells = [exercise.cell for exercise in tally.exercises]
     write_table(out / LEARNERS, learner_rows(counted(), cells, who))
     write_table(out / EXERCISES, exercise_rows(tally))
     if counts:

@@ -126,11 +126,11 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
         with Gradebook(course.directory.db_url) as gradebook:
             entered = {student.id for student in gradebook.students}
             own = {
-                (one.student_id, lab.name)
+                (submission.student_id, lab.name)
                 for lab in gradebook.assignments
                 if lab.name in file.labs
-                for one in lab.submissions
-                if one.extension
+                for submission in lab.submissions
+                if submission.extension
             }
         for student in sorted(entered - known - left if members else ()):
             yield f"{student} is in the gradebook, and not in the roster: passed over"
@@ -142,9 +142,9 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
                 "`extensions` hold"
             )
         known |= entered
-    for one in file.extensions:
-        if one.who not in known:
-            yield f"{one.who}, who has an extension of {one.lab}, is nobody's id"
+    for extension in file.extensions:
+        if extension.who not in known:
+            yield f"{extension.who}, who has an extension of {extension.lab}, is nobody's id"
     times = times_by_student(course, list(file.labs)) if course.has_gradebook else {}
     for lab in file.labs:
         came = [of_labs[lab] for of_labs in times.values() if lab in of_labs]
@@ -201,20 +201,20 @@ def _enter(course: Course, members: dict[str, Member], left: Collection[str] = (
     """
     with Gradebook(course.directory.db_url) as gradebook:
         before = {student.id: student for student in gradebook.students}
-        for one in members.values():
-            value = {field: getattr(one, own) for field, own in FIELDS.items()}
+        for member in members.values():
+            value = {field: getattr(member, own) for field, own in FIELDS.items()}
             value = {field: text for field, text in value.items() if text}
-            known = before.get(one.id)
+            known = before.get(member.id)
             changed = [f for f, text in value.items() if known and getattr(known, f) != text]
-            if known is None and one.id in left:
-                yield f"{one.id}: left, and is not entered"
+            if known is None and member.id in left:
+                yield f"{member.id}: left, and is not entered"
             elif known is None:
-                gradebook.add_student(one.id, **value)
-                yield f"{one.id}: new"
+                gradebook.add_student(member.id, **value)
+                yield f"{member.id}: new"
             elif changed:
                 was = [f"{field} was {getattr(known, field) or 'empty'}" for field in changed]
-                gradebook.update_or_create_student(one.id, **value)
-                yield f"{one.id}: {'; '.join(was)}"
+                gradebook.update_or_create_student(member.id, **value)
+                yield f"{member.id}: {'; '.join(was)}"
         for student in before:
             if student not in members:
                 yield f"{student}: not in the roster, stays in the gradebook, and is passed over"
@@ -245,8 +245,10 @@ def _entered(course: Course) -> dict[str, Member]:
     """Return the gradebook's students, who are the class where there is no roster."""
     with Gradebook(course.directory.db_url) as gradebook:
         return {
-            one.id: Member(one.id, one.first_name or "", one.last_name or "", one.email or "")
-            for one in gradebook.students
+            student.id: Member(
+                student.id, student.first_name or "", student.last_name or "", student.email or ""
+            )
+            for student in gradebook.students
         }
 
 
@@ -264,7 +266,7 @@ def _export(course: Course, file: CourseFile, labs: list[str], to: Kind, out: Pa
     in_all = to is Kind.TOTAL or (file.total is not None and not labs)
     made = totals(course, file, students, now) if in_all else {}
     users = moodle_users(course.root, file) if to is Kind.MOODLE else None
-    named = file.export.moodle.identify or "Username", {one: one for one in students}
+    named = file.export.moodle.identify or "Username", {student: student for student in students}
     marks = ClassMarks(file, found, made, users or named)
     WRITERS[to](marks, path)
     for sentence in _said_of(marks, to, path):
@@ -281,15 +283,15 @@ def _said_of(marks: ClassMarks, to: Kind, path: Path) -> Iterator[str]:
         final = sum(total.is_final for total in marks.totals.values())
         yield f"{path}: {len(marks.totals)} totals; {final} of them are final."
         return
-    without = sum(one.score == "" for one in marks.entries)
-    so_far = sum(one.score == "" and one.in_proportion is not None for one in marks.entries)
+    without = sum(entry.score == "" for entry in marks.entries)
+    so_far = sum(entry.score == "" and entry.in_proportion is not None for entry in marks.entries)
     so_far = so_far if to is Kind.GRADESCOPE else 0
     labs = ", ".join(marks.labs)
     yield f"{path}: {len(marks.entries)} marks of {labs}; {without - so_far} without a score yet."
     if so_far:
         yield f"{so_far} with a mark still missing: the file has the points so far, and says so."
     for lab in marks.labs if to is not Kind.NBGRADER else ():
-        scaled = [one for one in marks.entries if one.lab == lab and one.is_scaled]
+        scaled = [entry for entry in marks.entries if entry.lab == lab and entry.is_scaled]
         if scaled:
             yield (
                 f"{lab}: the scores of {len(scaled)} are in proportion to the lab's "
@@ -299,7 +301,7 @@ def _said_of(marks: ClassMarks, to: Kind, path: Path) -> Iterator[str]:
             yield f"{lab}: no score for {', '.join(none)}, who could not be asked for anything."
     if to is Kind.MOODLE:
         heading, ids = marks.moodle
-        if out := [one.id for one in marks.members if not ids.get(one.id)]:
+        if out := [member.id for member in marks.members if not ids.get(member.id)]:
             yield f"Left out, without anything below {heading!r} in the roster: {', '.join(out)}."
     if to is Kind.CANVAS and marks.totals and not marks.file.export.canvas.total:
         yield (

@@ -135,9 +135,9 @@ def write_moodle(marks: ClassMarks, path: Path) -> None:
     names = [platform.items.get(lab, lab) for lab in marks.labs]
     total = [platform.total or "Total"] if marks.totals else []
     rows: list[list[Any]] = [[heading, *names, *total]]
-    for one in marks.members:
-        if user := ids.get(one.id):
-            scores = marks.scores(one.id) + ([marks.total(one.id)] if total else [])
+    for member in marks.members:
+        if user := ids.get(member.id):
+            scores = marks.scores(member.id) + ([marks.total(member.id)] if total else [])
             rows.append([user, *(NO_GRADE if score == "" else score for score in scores)])
     _write(path, rows)
 
@@ -153,10 +153,12 @@ def write_canvas(marks: ClassMarks, path: Path) -> None:
     names = [platform.items.get(lab, lab) for lab in marks.labs]
     rows: list[list[Any]] = [[*heads, *names], ["Points Possible", "", "", "", ""]]
     rows[1] += [worth[lab] for lab in marks.labs]
-    for one in marks.members:
-        name = ", ".join(filter(None, (one.last_name, one.first_name))) or one.id
-        row = [name, one.canvas, "", one.id, one.section]
-        rows.append([*row, *marks.scores(one.id), *([marks.total(one.id)] if has_total else [])])
+    for member in marks.members:
+        name = ", ".join(filter(None, (member.last_name, member.first_name))) or member.id
+        row = [name, member.canvas, "", member.id, member.section]
+        rows.append(
+            [*row, *marks.scores(member.id), *([marks.total(member.id)] if has_total else [])]
+        )
     if has_total:
         rows[0].append(platform.total)
         rows[1].append(next(iter(marks.totals.values())).out_of)
@@ -189,19 +191,19 @@ def write_total(marks: ClassMarks, path: Path) -> None:
     ``so_far`` has the total of what is in; ``total`` has it once it is final.
     """
     totals = marks.totals
-    labs = [one.lab for one in next(iter(totals.values())).labs] if totals else []
+    labs = [lab.lab for lab in next(iter(totals.values())).labs] if totals else []
     heads = ["student_id", "last_name", "first_name", "email", "section"]
     rows: list[list[Any]] = [
         [*heads, *labs, "dropped", "so_far", "total", "total_of", "final", "why"]
     ]
-    for one in marks.members:
-        total = totals[one.id]
+    for member in marks.members:
+        total = totals[member.id]
         shares = ["" if s.share is None else rounded(float(100 * s.share)) for s in total.labs]
         dropped = ", ".join(s.lab for s in total.labs if s.dropped)
         so_far = "" if total.rounded is None else total.rounded
-        who = [one.id, one.last_name, one.first_name, one.email, one.section]
+        who = [member.id, member.last_name, member.first_name, member.email, member.section]
         final = "yes" if total.is_final else "no"
-        made = [dropped, so_far, marks.total(one.id), total.out_of, final, why(total)]
+        made = [dropped, so_far, marks.total(member.id), total.out_of, final, why(total)]
         rows.append([*who, *shares, *made])
     _write(path, rows)
 

@@ -43,11 +43,11 @@ class ClassList:
 
     def passed_over(self, students: Iterable[str]) -> dict[str, str]:
         """Return which of some learners are passed over, sorted, and why."""
-        return {one: why for one in sorted(students) if (why := self.why_not(one))}
+        return {student: why for student in sorted(students) if (why := self.why_not(student))}
 
     def without_others(self, students: Iterable[str]) -> list[str]:
         """Return those of some learners who belong to the class, in the same order."""
-        return [one for one in students if not self.why_not(one)]
+        return [student for student in students if not self.why_not(student)]
 
 
 EVERYBODY = ClassList()

@@ -144,8 +144,8 @@ def _part(place: Place) -> type[Part]:
     def parts(kind: Any) -> Iterator[type[Part]]:
         if isinstance(kind, type) and issubclass(kind, Part):
             yield kind
-        for one in get_args(kind):
-            yield from parts(one)
+        for arg in get_args(kind):
+            yield from parts(arg)
 
     found: type[Part] = CourseFile
     for word in place[:-1]:

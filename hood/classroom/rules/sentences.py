@@ -103,10 +103,10 @@ def lab_sentences(
         yield HAND_INS[file.hand_in_rule(lab)]
     yield from counting_sentences(rules, points)
     yield from _feedback(rules.feedback)
-    for one in file.extensions:
-        if one.lab == lab and people:
-            why = f" ({one.why})" if one.why else ""
-            yield f"{one.who} has until {moment(one.due)}{why}."
+    for extension in file.extensions:
+        if extension.lab == lab and people:
+            why = f" ({extension.why})" if extension.why else ""
+            yield f"{extension.who} has until {moment(extension.due)}{why}."
 
 
 def due_words(rules: LabRules) -> str:

@@ -106,10 +106,10 @@ def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[C
     late = {one.name: lateness_at(file, lab, student, one.at, {}) for one in found}
     last = {late[one.name].days: one.name for one in reversed(found)}
 
-    def weight(one: Came) -> tuple[bool, bool, float]:
-        own = late[one.name]
-        replaced = last[own.days] != one.name
-        return one is not found[0], replaced, 0.0 if replaced else -own.kept
+    def weight(hand_in: Came) -> tuple[bool, bool, float]:
+        own = late[hand_in.name]
+        replaced = last[own.days] != hand_in.name
+        return hand_in is not found[0], replaced, 0.0 if replaced else -own.kept
 
     return sorted(found, key=weight)
 
@@ -135,13 +135,15 @@ def told(found: Sequence[Known], rule: HandInRule, you: bool = True) -> str:
     return f"{handed}: {_named(one)} counts; {'; '.join(others)}."
 
 
-def _named(one: Known) -> str:
-    return "the one of an unknown time" if one.at is None else f"the one of {moment(one.at)},"
+def _named(hand_in: Known) -> str:
+    return (
+        "the one of an unknown time" if hand_in.at is None else f"the one of {moment(hand_in.at)},"
+    )
 
 
-def _other(one: Known, chosen: Known, rule: HandInRule) -> str:
-    late, named = one.lateness, _named(one).removesuffix(",")
-    if not one.seen:
+def _other(hand_in: Known, chosen: Known, rule: HandInRule) -> str:
+    late, named = hand_in.lateness, _named(hand_in).removesuffix(",")
+    if not hand_in.seen:
         return f"{named} is not graded yet"
     if late.days:
         named += f" came {days(late.days)} late and"
@@ -151,8 +153,8 @@ def _other(one: Known, chosen: Known, rule: HandInRule) -> str:
         return f"{named} would have counted 0"
     if rule is HandInRule.LAST_IN_TIME:
         return f"{named} does not count: the last one in time does"
-    if one.counts is not None:
-        return f"{named} would have counted {number(one.counts)}"
+    if hand_in.counts is not None:
+        return f"{named} would have counted {number(hand_in.counts)}"
     return f"{named} was replaced by a later one"
 
 

@@ -179,7 +179,9 @@ def verdict_of(result: Result, exercise: str) -> Verdict | None:
 
 def left_out_cells(result: Result) -> bool:
     """Return whether the time of the learner's own cells was up, which may have cost an answer."""
-    notes = (RunRecord.of(json.loads(one.data)["metadata"]).notes for one in result.notebooks)
+    notes = (
+        RunRecord.of(json.loads(notebook.data)["metadata"]).notes for notebook in result.notebooks
+    )
     return any(note.kind is NoteKind.OWN_TIME for found in notes for note in found)
 
 

@@ -28,8 +28,8 @@ def check(path: Path) -> int:
     if isinstance(listed, LazyConfigValue):  # from `append` and the like
         listed = listed.get_value([])
     services = [one for one in listed if "serve" in one.get("command", [])]
-    own = [one["name"] for one in services if "--own-origin" in one["command"]]
-    closed = [] if host else [one["name"] for one in services if one["name"] not in own]
+    own = [service["name"] for service in services if "--own-origin" in service["command"]]
+    closed = [] if host else [service["name"] for service in services if service["name"] not in own]
     if host:
         print(f"The pages for marking are open: each user has a host of their own below {host}.")
     for name in own:
