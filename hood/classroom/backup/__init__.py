@@ -27,7 +27,7 @@ TABLES = (".csv", ".tsv", ".txt")  # endings of a roster; nothing runs a file wi
 README = "README.md"  # in autograded/; the project's own
 
 
-def places(course: Course, roster: str = "") -> dict[str, Path]:
+def archived_paths(course: Course, roster: str = "") -> dict[str, Path]:
     """Return where what belongs into an archive is in a course, by its name in the archive.
 
     Args:
@@ -55,7 +55,7 @@ def damage(book: Path) -> str:
     return "" if said == "ok" else str(said)
 
 
-def alone(root: Path) -> AbstractContextManager[None]:
+def lock_folder(root: Path) -> AbstractContextManager[None]:
     """Lock the course's folder against another backup or restore; it ends with the process.
 
     Raises UserError when another one holds the lock.

@@ -31,12 +31,12 @@ from hood.classroom.backup import (
     README,
     ROSTER,
     TABLES,
-    alone,
+    archived_paths,
     damage,
     is_table,
-    places,
+    lock_folder,
 )
-from hood.classroom.gradebook.run_lock import only_one
+from hood.classroom.gradebook.run_lock import lock_grades
 from hood.grader.course import RESTORING, Course, is_half_restored, open_course
 from hood.phase_paths import ROOT
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     archive; then nothing was changed.
     """
     course = open_course(root, half_restored=True)
-    with alone(course.root), only_one(course):
+    with lock_folder(course.root), lock_grades(course):
         if is_half_restored(course.root):
             _finish(course)
             print("A restore had been stopped half way. It is finished; nothing else was done.")
@@ -150,7 +150,7 @@ def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]
             f"the archive has {about['roster']!r} for a roster, and expected is the name of a "
             f"table ({', '.join(TABLES)}). Nothing was changed"
         )
-    here = places(course, about.get("roster", ""))
+    here = archived_paths(course, about.get("roster", ""))
     if strange := set(about["names"]) - set(here):
         if BOOK in strange:
             raise UserError(

@@ -32,10 +32,10 @@ from hood.classroom.backup import (
     MANIFEST,
     README,
     TABLES,
-    alone,
+    archived_paths,
     damage,
     is_table,
-    places,
+    lock_folder,
 )
 from hood.classroom.gradebook.database import engine_of, errors_in_words, writing
 from hood.classroom.hand_ins.store import RECEIVED, HandIns
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         raise UserError(f"--without-gradebook: {course.database} is a file, and belongs into it")
     if course.database and not course.database.exists():
         raise UserError("there is no gradebook yet: grade a lab first")
-    with alone(course.root), _staging(course.root) as staged:
+    with lock_folder(course.root), _staging(course.root) as staged:
         left = _stage(course, staged)
         names = sorted(one.name for one in staged.iterdir() if one.name != MANIFEST)
         with replacing(path) as fresh:
@@ -122,7 +122,7 @@ def _stage(course: Course, staged: Path) -> list[str]:
     if roster and not is_table(roster):
         left.append(f"the roster {roster}: its name has none of the endings {', '.join(TABLES)}")
         roster = ""
-    here = places(course, roster)
+    here = archived_paths(course, roster)
     # First what was graded, then what was handed in: a hand-in may be newer, and never older.
     graded = here.pop("autograded")
     if book := here.pop(BOOK, None):

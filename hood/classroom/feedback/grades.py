@@ -18,7 +18,7 @@ from hood import UserError
 from hood.classroom.feedback.page import ABOUT, About
 from hood.classroom.formats.words import duration
 from hood.classroom.gradebook.marks import missing_marks, seconds_late
-from hood.classroom.results.marks import told
+from hood.classroom.results.marks import feedback_rules
 from hood.classroom.results.term import term_words
 from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.deadline import Deadline
@@ -142,7 +142,7 @@ class GetGrades(nbgrader.GetGrades):
             score="no mark" if failed else float(where["score"]),
             most=float(where["max_score"]),
             remarks=tuple(sentence for holds, sentence in remarks if holds),
-            told=told(Path.cwd(), lab, student, now),
+            rules=feedback_rules(Path.cwd(), lab, student, now),
             term=_term(Path.cwd(), lab, student, now),
         )
         return nb, resources

@@ -34,7 +34,7 @@ TABLE = Table(
 
 
 @dataclass(frozen=True)
-class Tried:
+class HandInResult:
     """A hand-in as a run found it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Row:
+class HandInRow:
     """What the table has of a hand-in.
 
     Attributes:
@@ -68,7 +68,7 @@ class Row:
         by_person: the marks that a person gave it, by notebook and cell, if it stood once.
     """
 
-    tried: Tried
+    tried: HandInResult
     stands: bool
     by_person: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -113,22 +113,22 @@ def withheld_in(data: bytes) -> dict[str, float]:
     return {name: points for name, points in found.items() if points > 0}
 
 
-def rows(engine: Engine, lab: str, student: str = "") -> dict[str, dict[str, Row]]:
+def hand_in_rows(engine: Engine, lab: str, student: str = "") -> dict[str, dict[str, HandInRow]]:
     """Return what is known of a lab's hand-ins, by learner and name; of one learner or all."""
     if not inspect(engine).has_table(TABLE.name):
         return {}
     query = submissions_of(lab, SubmittedAssignment.student_id, TABLE, student=student)
     query = query.join(TABLE, TABLE.c.submission_id == SubmittedAssignment.id)
-    found: dict[str, dict[str, Row]] = {}
+    found: dict[str, dict[str, HandInRow]] = {}
     with engine.connect() as connection:
         for one in connection.execute(query):
             marks = json.loads(one.by_person) if one.by_person else {}
-            row = Row(Tried(**json.loads(one.tried)), bool(one.stands), marks)
+            row = HandInRow(HandInResult(**json.loads(one.tried)), bool(one.stands), marks)
             found.setdefault(one.student_id, {})[one.name] = row
     return found
 
 
-def enter(session: Session, submission: str, tried: Iterable[Tried]) -> None:
+def enter(session: Session, submission: str, tried: Iterable[HandInResult]) -> None:
     """Enter hand-ins that were graded; which one stands stays as it is."""
     for one in tried:
         at = (TABLE.c.submission_id == submission) & (TABLE.c.name == one.name)

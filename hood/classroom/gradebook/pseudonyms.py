@@ -19,7 +19,7 @@ KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Names:
+class LearnerNames:
     """Shows learners by name, or with a secret key by pseudonyms, which need it to be traced back.
 
     Student ids can be guessed, so a plain hash of them would hide nothing.
@@ -63,14 +63,14 @@ class Names:
         return text
 
 
-def pseudonyms(course: Path) -> Names:
+def pseudonyms(course: Path) -> LearnerNames:
     """Return pseudonyms made with the course's own key, a file that the first call creates.
 
     Raises:
         UserError: if the file holds no key.
         OSError: if it can't be made or read.
     """
-    return Names(
+    return LearnerNames(
         secret(
             course / KEY_FILE,
             secrets.token_hex(KEY_BYTES).encode(),

@@ -12,7 +12,7 @@ from hood import UserError
 from hood.grader.course import Course
 
 
-def only_one(course: Course) -> AbstractContextManager[None]:
+def lock_grades(course: Course) -> AbstractContextManager[None]:
     """Lock the course's ``autograded/`` folder, as :func:`locked`."""
     root = course.directory.root
     folder = Path(root, course.directory.autograded_directory)

@@ -28,7 +28,7 @@ from hood.classroom.lesson_links import lesson_url, settled_file
 from hood.classroom.rules.reading import other_id, read_course_file
 from hood.classroom.rules.schema import CourseFile
 from hood.classroom.rules.sentences import why_not_out
-from hood.classroom.rules.standing import Came, by_weight, is_late
+from hood.classroom.rules.standing import HandInTime, by_weight, is_late
 from hood.grader.course import Course
 from hood.grader.nbgrader.literal_paths import found
 from hood.grader.submission.companions import place
@@ -206,7 +206,7 @@ class Collect(OfClass, ExchangeCollect):
             for one in self._every.get(learner, ())
             if one["timestamp"] < last
         }
-        came = [Came(n, one["timestamp"].replace(tzinfo=UTC)) for n, one in older.items()]
+        came = [HandInTime(n, one["timestamp"].replace(tzinfo=UTC)) for n, one in older.items()]
         for one in by_weight(file, lab, learner, came)[: MOST - 1]:
             at, source = older[one.name]["timestamp"], older[one.name]["filename"]
             source = Path(self.inbound_path) / source

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from hood.atomic_files import read_once, replacing
 from hood.classroom.rules.schema import CourseFile
-from hood.classroom.rules.standing import Came, by_weight
+from hood.classroom.rules.standing import HandInTime, by_weight
 from hood.grader.course import Course
 from hood.grader.submission.companions import place
 from hood.grader.submission.files import (
@@ -94,9 +94,9 @@ class HandIn:
         return _time_of(self.name)
 
     @property
-    def came(self) -> Came:
+    def came(self) -> HandInTime:
         """What the rules of a class have to know of it."""
-        return Came(self.name, self.at)
+        return HandInTime(self.name, self.at)
 
     @property
     def size(self) -> int:

@@ -187,7 +187,7 @@ class StaleError(Exception):
         self.now = now
 
 
-class Place(NamedTuple):
+class AnswerLocation(NamedTuple):
     """Where an answer is: its graded notebook, its cell, and the id of the notebook's page."""
 
     path: Path
@@ -261,7 +261,7 @@ class Book:
                 for grade, student, *parts in session.execute(query)
             }
 
-    def place(self, grade_id: str) -> Place:
+    def location(self, grade_id: str) -> AnswerLocation:
         """Return where the answer of a grade is."""
         query = (
             select(
@@ -285,7 +285,7 @@ class Book:
             raise KeyError(grade_id)
         student, lab, notebook, cell, submission = found
         path = self.course.folder("autograded", student, lab) / f"{notebook}.ipynb"
-        return Place(path, cell, submission)
+        return AnswerLocation(path, cell, submission)
 
     def shown(self, grade_id: str, answer: Answer) -> Shown:
         """Return an answer's mark."""
@@ -305,7 +305,7 @@ class Book:
             StaleError: when the mark or the answer is another one than that; nothing is recorded.
             ValueError: for a mark that can't be given, with what was expected.
         """
-        path = self.place(grade_id).path
+        path = self.location(grade_id).path
         with self._writing() as session:
             now = self._shown(session, grade_id, answer.digest, lock=True)
             # the batch replaces files before it asks for the lock that is held here
@@ -335,7 +335,7 @@ class Book:
         Args:
             answers: as they are now, by the ids of their grades, read just before.
         """
-        paths = {grade: self.place(grade).path for grade in answers}
+        paths = {grade: self.location(grade).path for grade in answers}
         waiting, at, given = set(self.waiting(cell_id)), _moment(), []
         with self._writing() as session:
             for grade, answer in answers.items():

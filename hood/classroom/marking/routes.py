@@ -131,13 +131,13 @@ class Marking:
         return Reply(page.question_page(sheet, share, rendered, visitor.base, visitor.xsrf))
 
     def _read(self, grade_id: str) -> Answer:
-        place = self.book.place(grade_id)
+        place = self.book.location(grade_id)
         return self.reader.answer(place.path, place.cell)
 
     def _answer(self, visitor: Visitor, grade_id: str) -> Reply:
         answer = self._read(grade_id)
         shown = self.book.shown(grade_id, answer)
-        submission = self.book.place(grade_id).submission
+        submission = self.book.location(grade_id).submission
         notebook = visitor.formgrader and f"{visitor.formgrader}{submission}/"
         return _shown(shown, answer, notebook=notebook)
 

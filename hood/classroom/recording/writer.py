@@ -60,7 +60,7 @@ from hood.classroom.gradebook.database import (
     waiting,
     writing,
 )
-from hood.classroom.gradebook.graded_hand_ins import Row, Tried
+from hood.classroom.gradebook.graded_hand_ins import HandInResult, HandInRow
 from hood.classroom.gradebook.marks import set_maxima
 from hood.classroom.gradebook.regrade import (
     marked_as_asking,
@@ -68,7 +68,7 @@ from hood.classroom.gradebook.regrade import (
     only_asks,
     with_earlier_verdicts,
 )
-from hood.classroom.rules.standing import Came
+from hood.classroom.rules.standing import HandInTime
 from hood.grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from hood.grader.course import Course, other_version
 from hood.grader.execution.graded_cell import is_verified, split_hidden
@@ -248,19 +248,23 @@ class Writer:
                 for row in connection.execute(query)
             }
 
-    def hand_ins(self, lab: str) -> dict[str, dict[str, Row]]:
+    def hand_ins(self, lab: str) -> dict[str, dict[str, HandInRow]]:
         """Return what is known of a lab's hand-ins, by student and name."""
         with self._said_clearly():
-            return graded_hand_ins.rows(self._engine, lab)
+            return graded_hand_ins.hand_in_rows(self._engine, lab)
 
-    def note(self, lab: str, student: str, tried: Sequence[Tried]) -> None:
+    def note(self, lab: str, student: str, tried: Sequence[HandInResult]) -> None:
         """Keep what was found of a learner's hand-ins; the recorded one stays."""
         with self._said_clearly(), self._transaction() as session:
             submission = self.gradebook.find_submission(lab, student)
             graded_hand_ins.enter(session, submission.id, tried)
 
     def record(
-        self, job: Job, result: Result, came: Came | None = None, tried: Sequence[Tried] = ()
+        self,
+        job: Job,
+        result: Result,
+        came: HandInTime | None = None,
+        tried: Sequence[HandInResult] = (),
     ) -> bool:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
 
@@ -333,7 +337,7 @@ class Writer:
         return earlier if earlier and earlier.isoformat() < came else None
 
     def _write(
-        self, job: Job, result: Result, time: str | None, name: str, tried: Sequence[Tried]
+        self, job: Job, result: Result, time: str | None, name: str, tried: Sequence[HandInResult]
     ) -> Count:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:

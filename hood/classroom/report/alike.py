@@ -19,7 +19,7 @@ import nbformat
 
 from hood.classroom.gradebook.exercises import code_by_exercise
 from hood.classroom.gradebook.graded import Graded, Results
-from hood.classroom.gradebook.pseudonyms import Names
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded
@@ -68,7 +68,7 @@ class Alike:
         titles: of the exercises, by name, in the lab's order.
     """
 
-    def __init__(self, stubs: Mapping[str, str], titles: Mapping[str, str], names: Names):
+    def __init__(self, stubs: Mapping[str, str], titles: Mapping[str, str], names: LearnerNames):
         self._names, self._titles = names, titles
         shapes = {name: shape(code) for name, code in stubs.items()}
         self._stubs = {name: found.nodes for name, found in shapes.items() if found}

@@ -14,7 +14,7 @@ from rich.progress import track
 from hood.atomic_files import write_whole
 from hood.classroom.formats.spreadsheet import write_table
 from hood.classroom.gradebook.graded import Graded, Results
-from hood.classroom.gradebook.pseudonyms import Names, pseudonyms
+from hood.classroom.gradebook.pseudonyms import LearnerNames, pseudonyms
 from hood.classroom.report.alike import Alike, stubs_of
 from hood.classroom.report.counts import ClassCounts
 from hood.classroom.report.page import Links, render
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     course = open_course(root)
     results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
-    who = pseudonyms(root) if args.hide_names else Names()
+    who = pseudonyms(root) if args.hide_names else LearnerNames()
     not_entered = len(results.not_entered)
     file = read_course_file(root)
     ruled = file is not None and lab in file.labs

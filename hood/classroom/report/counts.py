@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hood.classroom.gradebook.graded import Graded
-from hood.classroom.gradebook.pseudonyms import Names
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.results.marks import CountedMarks
 from hood.classroom.rules.class_list import class_list_of
 from hood.classroom.rules.counting import Counted, Lateness
@@ -21,7 +21,7 @@ from hood.classroom.rules.sentences import (
     no_time_sentence,
     rounded,
 )
-from hood.classroom.rules.standing import told
+from hood.classroom.rules.standing import hand_ins_sentence
 
 ASKS = "Nothing but a request for a regrade is new in it, so the earlier time counts."
 COLUMNS = (
@@ -56,7 +56,7 @@ class ClassCounts:
         without: who is in the roster and has handed nothing in.
     """
 
-    def __init__(self, marks: CountedMarks, lab: str, names: Names):
+    def __init__(self, marks: CountedMarks, lab: str, names: LearnerNames):
         self._marks, self._lab, self._names = marks, lab, names
         file, root = marks.file, marks.course.root
         self.title = file.course.title
@@ -96,7 +96,7 @@ class ClassCounts:
         hand_ins = self._marks.hand_ins(self._lab, graded)
         self._several += len(hand_ins) > 1
         self._earlier += bool(hand_ins) and hand_ins[-1].seen and not hand_ins[-1].stands
-        which = told(hand_ins, self._marks.file.hand_in_rule(self._lab), you=False)
+        which = hand_ins_sentence(hand_ins, self._marks.file.hand_in_rule(self._lab), you=False)
         why = filter(None, [*counted_sentences(counted), which, ASKS if graded.asks_alone else ""])
         row += ["yes" if counted.is_final else "", " ".join(why)]
         self.rows.append(row if self._names.hidden else [graded.student, *row])

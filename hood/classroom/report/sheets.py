@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hood.classroom.gradebook.graded import Graded, GradedCell
-from hood.classroom.gradebook.pseudonyms import Names
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import Tally
 from hood.verdict import Cause, PartResult, Verdict
 
@@ -23,7 +23,7 @@ EXERCISE_COLUMNS = (
 
 
 def learner_rows(
-    learners: Iterable[Graded], cells: list[GradedCell], names: Names
+    learners: Iterable[Graded], cells: list[GradedCell], names: LearnerNames
 ) -> Iterator[Iterable[Any]]:
     """Yield the headings, then a row for each learner and exercise, one learner at a time."""
     yield LEARNER_COLUMNS if names.hidden else ("student", *LEARNER_COLUMNS)
@@ -53,7 +53,7 @@ def _status(graded: Graded, cell: GradedCell, score: float | None) -> str:
     return "right" if score >= cell.points else "partly" if score else "wrong"
 
 
-def _why(graded: Graded, cell: GradedCell, names: Names) -> tuple[str, str]:
+def _why(graded: Graded, cell: GradedCell, names: LearnerNames) -> tuple[str, str]:
     """Return the misconceptions, and the first problem that none of them explains."""
     verdict = graded.verdicts.get(cell.name)
     if verdict is None or _is_unread(graded, cell):

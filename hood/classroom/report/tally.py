@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hood.classroom.gradebook.graded import Graded, GradedCell, Reason, ReasonKind
-from hood.classroom.gradebook.pseudonyms import Names
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.grader.outline import Outline
 from hood.verdict import Cause, Status, Verdict
 
@@ -70,7 +70,7 @@ class ExerciseTally:
         named = zip(("all", "some", "nothing", "not tried"), counts, strict=True)
         return {word: count for word, count in named if count}
 
-    def add(self, graded: Graded, names: Names) -> None:
+    def add(self, graded: Graded, names: LearnerNames) -> None:
         """Add one learner."""
         score, verdict = graded.scores.get(self.name), graded.verdicts.get(self.name)
         if score is not None:
@@ -94,7 +94,7 @@ class ExerciseTally:
         else:
             self.nothing += 1
 
-    def _explain(self, verdict: Verdict, graded: Graded, names: Names) -> None:
+    def _explain(self, verdict: Verdict, graded: Graded, names: LearnerNames) -> None:
         self.lesson, self.reads = verdict.lesson or self.lesson, verdict.reads or self.reads
         parts = [part for part in verdict.parts if part.status is Status.NOT_RUN]
         self.not_run.update(f"{part.name} ({part.problem})" for part in parts)
@@ -143,7 +143,7 @@ class Tally:
     """
 
     def __init__(
-        self, cells: list[GradedCell], outline: Outline, names: Names, not_entered: int = 0
+        self, cells: list[GradedCell], outline: Outline, names: LearnerNames, not_entered: int = 0
     ):
         self._names = names
         place = {name: number for number, name in enumerate(outline.titles)}

@@ -12,7 +12,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 
 from hood import UserError
-from hood.classroom.gradebook.run_lock import only_one
+from hood.classroom.gradebook.run_lock import lock_grades
 from hood.classroom.results.exports import PLACES, WRITERS, ClassMarks, Entry, Kind
 from hood.classroom.results.marks import CountedMarks, times_by_student
 from hood.classroom.results.rename import rename
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 
 
 def _rename(course: Course, old: str, new: str) -> int:
-    with only_one(course):
+    with lock_grades(course):
         for line in rename(course, old, new):
             print(line)
     return 0

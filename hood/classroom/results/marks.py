@@ -13,14 +13,19 @@ from sqlalchemy.orm import Session
 
 from hood.classroom.gradebook.database import engine_of
 from hood.classroom.gradebook.graded import Graded, Results, withheld_by
-from hood.classroom.gradebook.graded_hand_ins import Row, rows
+from hood.classroom.gradebook.graded_hand_ins import HandInRow, hand_in_rows
 from hood.classroom.hand_ins.store import HandIns
 from hood.classroom.rules.counting import Counted, Lateness, RawMark, contested, count, lateness_of
 from hood.classroom.rules.reading import exercises_of, read_course_file
 from hood.classroom.rules.schema import CourseFile, Withheld
 from hood.classroom.rules.sentences import dates_sentence, policy_sentences
-from hood.classroom.rules.standing import Known, choosing, in_zone, lateness_at
-from hood.classroom.rules.standing import told as told_of_hand_ins
+from hood.classroom.rules.standing import (
+    KnownHandIn,
+    choosing,
+    hand_ins_sentence,
+    in_zone,
+    lateness_at,
+)
 from hood.grader.course import Course, open_course
 
 
@@ -36,7 +41,7 @@ class CountedMarks:
         self._times = times_by_student(course, list(file.labs), student)
         self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
         self._earned = self._earned_elsewhere()
-        self._rows: dict[str, dict[str, dict[str, Row]]] = {}  # of each lab's hand-ins
+        self._rows: dict[str, dict[str, dict[str, HandInRow]]] = {}  # of each lab's hand-ins
 
     def of(self, lab: str, one: Graded, withheld: Mapping[str, float] | None = None) -> Counted:
         """Return what counts of one graded submission of a lab that the file names.
@@ -99,7 +104,7 @@ class CountedMarks:
         """Return when a learner's submission of a lab came, in UTC; None where it is not known."""
         return self._times.get(student, {}).get(lab)
 
-    def hand_ins(self, lab: str, one: Graded) -> list[Known]:
+    def hand_ins(self, lab: str, one: Graded) -> list[KnownHandIn]:
         """Return what is known of all hand-ins of a learner to a lab, in the order of time.
 
         Args:
@@ -114,7 +119,7 @@ class CountedMarks:
         if len(kept) < 2:
             return []
         if lab not in self._rows:
-            self._rows[lab] = rows(engine_of(self.course.directory.db_url), lab)
+            self._rows[lab] = hand_in_rows(engine_of(self.course.directory.db_url), lab)
         known, times = self._rows[lab].get(one.student, {}), self._times.get(one.student, {})
         names = [each.name for each in kept]
         same = [each.name for each in kept if each.at == times.get(lab)]
@@ -137,11 +142,11 @@ class CountedMarks:
                 late = lateness_at(self.file, lab, one.student, at, others)
             seen = row is not None or not known or each.name < max(known)
             when = in_zone(self.file, each.at)
-            found.append(Known(when, late, each.name == stands, points, seen))
+            found.append(KnownHandIn(when, late, each.name == stands, points, seen))
         return found
 
     def _as_recorded(
-        self, lab: str, row: Row, one: Graded
+        self, lab: str, row: HandInRow, one: Graded
     ) -> tuple[Graded, Mapping[str, float], Mapping[str, float]]:
         graded, withheld = row.marks(one)
         return graded, exercises_of(self.course.root, lab) or {}, withheld
@@ -212,7 +217,7 @@ def counts_of(
 
 
 @dataclass(frozen=True)
-class Told:
+class FeedbackRules:
     """What a class's rules change of one learner's feedback on a lab.
 
     Attributes:
@@ -234,7 +239,7 @@ class Told:
     hand_ins: str = ""
 
 
-def told(root: Path, lab: str, student: str, now: datetime) -> Told:
+def feedback_rules(root: Path, lab: str, student: str, now: datetime) -> FeedbackRules:
     """Return what ``course.yml`` changes of a learner's feedback; nothing without one.
 
     Args:
@@ -245,12 +250,12 @@ def told(root: Path, lab: str, student: str, now: datetime) -> Told:
     """
     file = read_course_file(root)
     if file is None or lab not in file.labs:
-        return Told(file.course.title if file else "")
+        return FeedbackRules(file.course.title if file else "")
     marks = CountedMarks(open_course(root), file, student)
     one, counted = next(marks.read(lab, [student]), (None, None))
     found = marks.hand_ins(lab, one) if one else []
-    hand_ins = told_of_hand_ins(found, file.hand_in_rule(lab))
-    shows = {what: file.shows(what, lab, student, now) for what in Told().shows}
+    hand_ins = hand_ins_sentence(found, file.hand_in_rule(lab))
+    shows = {what: file.shows(what, lab, student, now) for what in FeedbackRules().shows}
     dates = dates_sentence(file.deadline(lab, student), marks.came(lab, student), file.zone)
     policy = tuple(policy_sentences(file, lab, counted.lateness)) if counted else ()
-    return Told(file.course.title, counted, dates, policy, shows, hand_ins)
+    return FeedbackRules(file.course.title, counted, dates, policy, shows, hand_ins)

@@ -23,7 +23,7 @@ from hood.classroom.rules.total import weights_of
 from hood.classroom.rules.total_words import total_sentences
 
 
-def told_to_learners(root: Path, file: CourseFile) -> bytes:
+def rules_for_learners(root: Path, file: CourseFile) -> bytes:
     """Return the file that :func:`utils.notebook.course.class_rules` reads, as JSON.
 
     ``about`` is sentences on the class; ``labs`` has, by name, when each is ``released`` and

@@ -21,7 +21,7 @@ Times = Mapping[str, datetime | None]
 
 
 @dataclass(frozen=True)
-class Came:
+class HandInTime:
     """A hand-in.
 
     Attributes:
@@ -34,7 +34,7 @@ class Came:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownHandIn:
     """A hand-in whose rank is known, for a sentence on it.
 
     Attributes:
@@ -70,8 +70,8 @@ def choosing(file: CourseFile | None, lab: str) -> bool:
 
 
 def may_count(
-    file: CourseFile | None, lab: str, student: str, found: Sequence[Came], others: Times
-) -> list[Came]:
+    file: CourseFile | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
+) -> list[HandInTime]:
     """Return those of a learner's hand-ins of which one counts, the last first.
 
     Of those that lateness costs the same the last one replaced the others. What counts nothing for
@@ -94,7 +94,9 @@ def may_count(
     return worth
 
 
-def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[Came]) -> list[Came]:
+def by_weight(
+    file: CourseFile | None, lab: str, student: str, found: Sequence[HandInTime]
+) -> list[HandInTime]:
     """Return hand-ins in the order in which they are worth keeping.
 
     The newest comes first, then the last one of each share that lateness leaves, then the others,
@@ -106,7 +108,7 @@ def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[C
     late = {one.name: lateness_at(file, lab, student, one.at, {}) for one in found}
     last = {late[one.name].days: one.name for one in reversed(found)}
 
-    def weight(hand_in: Came) -> tuple[bool, bool, float]:
+    def weight(hand_in: HandInTime) -> tuple[bool, bool, float]:
         own = late[hand_in.name]
         replaced = last[own.days] != hand_in.name
         return hand_in is not found[0], replaced, 0.0 if replaced else -own.kept
@@ -114,7 +116,7 @@ def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[C
     return sorted(found, key=weight)
 
 
-def told(found: Sequence[Known], rule: HandInRule, you: bool = True) -> str:
+def hand_ins_sentence(found: Sequence[KnownHandIn], rule: HandInRule, you: bool = True) -> str:
     """Return which of several hand-ins counts and what became of the others; else nothing.
 
     Args:
@@ -135,13 +137,13 @@ def told(found: Sequence[Known], rule: HandInRule, you: bool = True) -> str:
     return f"{handed}: {_named(one)} counts; {'; '.join(others)}."
 
 
-def _named(hand_in: Known) -> str:
+def _named(hand_in: KnownHandIn) -> str:
     return (
         "the one of an unknown time" if hand_in.at is None else f"the one of {moment(hand_in.at)},"
     )
 
 
-def _other(hand_in: Known, chosen: Known, rule: HandInRule) -> str:
+def _other(hand_in: KnownHandIn, chosen: KnownHandIn, rule: HandInRule) -> str:
     late, named = hand_in.lateness, _named(hand_in).removesuffix(",")
     if not hand_in.seen:
         return f"{named} is not graded yet"
@@ -158,7 +160,7 @@ def _other(hand_in: Known, chosen: Known, rule: HandInRule) -> str:
     return f"{named} was replaced by a later one"
 
 
-def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Came]) -> str:
+def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[HandInTime]) -> str:
     """Return which of several hand-ins counts before they are graded, for the learner; or nothing.
 
     It is empty where there is one, or no rules say which counts.
@@ -167,7 +169,7 @@ def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Came
         return ""
     often = TIMES.get(len(found), f"{len(found)} times")
     left = may_count(file, lab, student, found, {})
-    named = [_named(Known(in_zone(file, one.at), Lateness())) for one in reversed(left)]
+    named = [_named(KnownHandIn(in_zone(file, one.at), Lateness())) for one in reversed(left)]
     if len(named) == 1:
         return f"You handed in {often}: {named[0]} counts."
     *some, last = [one.removesuffix(",") for one in named]

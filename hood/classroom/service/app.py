@@ -42,7 +42,7 @@ from hood.classroom.service.lab_state import (
 from hood.classroom.service.login import NOT_YOURS, Login
 from hood.classroom.service.marking import marking_pages
 from hood.classroom.service.people import AskAgainError, People, Person
-from hood.classroom.service.queue import Look
+from hood.classroom.service.queue import JobProgress
 from hood.classroom.service.staff import Grading, Gradings
 from hood.grader.submission.names import id_problem, nfc
 from hood.grader.submission.released import remember_release
@@ -101,13 +101,13 @@ class Progress(BaseModel):
     card: dict[str, str] = {}
 
     @classmethod
-    def of(cls, job_id: str, look: Look) -> Self:
+    def of(cls, job_id: str, progress: JobProgress) -> Self:
         return cls(
             id=job_id,
-            state=look.state,
-            place=look.place,
-            seconds=round(look.seconds, 1),
-            card=dict(look.card),
+            state=progress.state,
+            place=progress.place,
+            seconds=round(progress.seconds, 1),
+            card=dict(progress.card),
         )
 
 
@@ -294,7 +294,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         """Tell how far a job is; with ``wait``, once it has ended or after so many seconds."""
 
         def ended() -> bool:
-            found = dispatcher.look(person, job)
+            found = dispatcher.progress(person, job)
             return found is None or found.state in ENDED
 
         if wait:
@@ -302,7 +302,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         return await asyncio.to_thread(_progress, person, job)
 
     def _progress(person: Person, job: str) -> Progress:
-        found = dispatcher.look(person, job)
+        found = dispatcher.progress(person, job)
         if found is None:
             raise HTTPException(404, "you have no job of this id")
         return Progress.of(job, found)

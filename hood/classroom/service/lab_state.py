@@ -12,7 +12,7 @@ from hood import UserError
 from hood.classroom.gradebook.graded import Graded, Request, Results
 from hood.classroom.results.marks import CountedMarks
 from hood.classroom.rules.schema import CourseFile
-from hood.classroom.rules.standing import told
+from hood.classroom.rules.standing import hand_ins_sentence
 from hood.classroom.service.inbox import Again, Inbox, Receipt, again
 from hood.grader.course import Course
 from hood.grader.submission.names import nfc
@@ -108,7 +108,7 @@ def _lab_state(
         counts = marks()
         if counts and lab in counts.file.labs:
             [(one, counted)] = counts.read(lab, [nfc(learner)])
-            said = told(counts.hand_ins(lab, one), counts.file.hand_in_rule(lab))
+            said = hand_ins_sentence(counts.hand_ins(lab, one), counts.file.hand_in_rule(lab))
             state = replace(state, hand_ins=said)
             found = counted.counts, counted.most, counted.is_final
         else:

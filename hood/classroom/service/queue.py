@@ -61,7 +61,7 @@ class QueuedJob:
 
 
 @dataclass(frozen=True)
-class Look:
+class JobProgress:
     """What its learner is told of a job.
 
     Attributes:
@@ -220,7 +220,7 @@ class Queue:
         """Store that the grader had no verdict, and what the learner is told."""
         self._end(job, State.FAILED, None, card)
 
-    def look(self, job_id: str, learner: str) -> Look | None:
+    def progress(self, job_id: str, learner: str) -> JobProgress | None:
         """Return how far a job is; None when this learner has none of this id."""
         asked = select(JOBS).where(JOBS.c.id == job_id, JOBS.c.learner == learner)
         with self._engine.connect() as db:
@@ -231,8 +231,8 @@ class Queue:
             if state is State.WAITING:
                 order = list(db.scalars(_in_order()))
                 place = order.index(job_id) if job_id in order else len(order)
-                return Look(state, place, (place // self._workers + 1) * usual)
-        return Look(state, seconds=usual, card=json.loads(row.card or "{}"))
+                return JobProgress(state, place, (place // self._workers + 1) * usual)
+        return JobProgress(state, seconds=usual, card=json.loads(row.card or "{}"))
 
     def _end(
         self, job: QueuedJob, state: State, verdict: str | None, card: Mapping[str, Any]

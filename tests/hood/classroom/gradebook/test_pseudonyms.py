@@ -7,16 +7,16 @@ import pytest
 
 from hood import UserError
 from hood.classroom.gradebook.graded import Graded, Reason, ReasonKind
-from hood.classroom.gradebook.pseudonyms import Names, pseudonyms
+from hood.classroom.gradebook.pseudonyms import LearnerNames, pseudonyms
 from hood.verdict import UNDEFINED, Cause, PartResult, Status, Verdict
 
 LUCIA = Graded("lalonso7", "Lucía Alonso", {}, {})
-KEYED = Names(b"key")
+KEYED = LearnerNames(b"key")
 
 
 def test_names_are_shown_as_they_are():
-    assert Names().of(LUCIA) == "Lucía Alonso"
-    assert Names().problem(part("raised A: Lucía", "Lucía"), LUCIA) == "raised A: Lucía"
+    assert LearnerNames().of(LUCIA) == "Lucía Alonso"
+    assert LearnerNames().problem(part("raised A: Lucía", "Lucía"), LUCIA) == "raised A: Lucía"
 
 
 def test_a_pseudonym_is_stable_and_its_own():
@@ -26,7 +26,7 @@ def test_a_pseudonym_is_stable_and_its_own():
 
 
 def test_another_key_gives_other_pseudonyms():
-    assert Names(b"other").of(LUCIA) != KEYED.of(LUCIA)
+    assert LearnerNames(b"other").of(LUCIA) != KEYED.of(LUCIA)
 
 
 def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
@@ -78,4 +78,4 @@ def test_a_reason_is_shown_without_what_the_learner_wrote():
     reason = Reason(ReasonKind.UNDEFINED, "name 'lu' is not defined: ...", "twice", "a name, ...")
     assert KEYED.reason(reason, LUCIA).text == "a name, ..."
     assert KEYED.reason(Reason(ReasonKind.STOPPED, "Alonso's kernel"), LUCIA).text == "…'s kernel"
-    assert Names().reason(reason, LUCIA) == reason
+    assert LearnerNames().reason(reason, LUCIA) == reason

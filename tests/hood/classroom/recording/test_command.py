@@ -275,7 +275,7 @@ def test_nobody_to_grade_is_said(course):
 
 def test_a_second_run_beside_the_first_is_refused(course, here):
     hand_in(course, "ann", "score 1")
-    with command.only_one(course), pytest.raises(UserError, match="another"):
+    with command.lock_grades(course), pytest.raises(UserError, match="another"):
         run(course)
     assert run(course)[0] == 0
 

@@ -163,9 +163,7 @@ def test_a_gradebook_that_another_program_holds_is_said_and_the_command_finishes
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db") as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(
-            UserError, match=r"locked for 0\.1 s.*run the same command again"
-        ):
+        with pytest.raises(UserError, match=r"locked for 0\.1 s.*run the same command again"):
             do(course, "ana", "ana_2")
         other.rollback()
     assert do(course, "ana", "ana_2") == 0

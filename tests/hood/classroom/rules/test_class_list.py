@@ -17,7 +17,7 @@ from hood.classroom.recording import command as batch
 from hood.classroom.report import command as report
 from hood.classroom.results import command
 from hood.classroom.results.exports import Kind
-from hood.classroom.results.marks import told
+from hood.classroom.results.marks import feedback_rules
 from hood.classroom.rules.class_list import ClassList, class_list, passed_over_sentence
 from hood.classroom.rules.reading import FILE
 from hood.classroom.service.lab_state import lab_states
@@ -101,7 +101,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
     assert done["success"], done
     assert "no page of feedback is made. Passed over: eve (left" in done["log"]
     assert sorted(one.name for one in (course.root / "feedback").iterdir()) == ["ana", "ben"]
-    assert told(course.root, LAB, "eve", datetime.now().astimezone()).counted is None
+    assert feedback_rules(course.root, LAB, "eve", datetime.now().astimezone()).counted is None
     page = course.folder("feedback", "eve", LAB) / f"{LAB}.html"  # made before Eve left
     page.parent.mkdir(parents=True)
     page.touch()

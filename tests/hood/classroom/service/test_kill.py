@@ -185,7 +185,7 @@ def test_a_job_is_whole_wherever_the_service_was_killed(tmp_path, step):
     for files, told in states:
         put_back(tmp_path, files)
         after = Queue(url)
-        look = after.look(first, "ana")
+        look = after.progress(first, "ana")
         if step == "done" and look.state is State.DONE:
             assert look.card == {"text": "x"}
         else:
@@ -194,6 +194,6 @@ def test_a_job_is_whole_wherever_the_service_was_killed(tmp_path, step):
             found = after.take() or after.take(long=True)
             assert (found.id, list(found.cells)) == (first, CELLS)
         if step == "put" and told:
-            assert after.look(told[0], "bo").state is State.WAITING
+            assert after.progress(told[0], "bo").state is State.WAITING
     assert len(states) > 2
     assert told
