@@ -31,10 +31,9 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import Column, MetaData, String, Table, Text, create_engine, select, text
+from sqlalchemy import Column, MetaData, String, Table, Text, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
-from sqlalchemy.pool import NullPool
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
@@ -54,6 +53,7 @@ from hood.classroom.gradebook.book_age import (
 from hood.classroom.gradebook.database import (
     PATIENCE,
     cause_of,
+    engine_of,
     errors_in_words,
     state_of,
     submissions_of,
@@ -165,8 +165,8 @@ class Writer:
 
         In SQLite each such step waits for the file. The lock ends with the connection.
         """
-        engine = create_engine(self._url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
-        with engine.connect() as connection:
+        engine = engine_of(self.course.directory.db_url, self._patience)
+        with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text(f"SELECT pg_advisory_lock({ADVISORY})"))
             yield
