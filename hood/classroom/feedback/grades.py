@@ -18,7 +18,7 @@ from hood import UserError
 from hood.classroom.feedback.page import ABOUT, About
 from hood.classroom.formats.words import duration
 from hood.classroom.gradebook.marks import missing_marks, seconds_late
-from hood.classroom.results.marks import feedback_rules
+from hood.classroom.results.counted_marks import feedback_rules
 from hood.classroom.results.term import term_words
 from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.deadline import Deadline

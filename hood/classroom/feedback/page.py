@@ -15,7 +15,7 @@ from hood.classroom.feedback.learner_html import OUTPUTS, LearnerHtml, teachers
 from hood.classroom.formats import page_style
 from hood.classroom.gradebook.exercises import Segment, is_answer, segments
 from hood.classroom.lesson_links import section_on_site
-from hood.classroom.results.marks import FeedbackRules
+from hood.classroom.results.counted_marks import FeedbackRules
 from hood.classroom.rules.counting import CountedMark, Role
 from hood.classroom.rules.sentences import (
     exercise_sentence,

@@ -26,7 +26,7 @@ from hood import UserError
 from hood.classroom.hand_ins.store import MOST, MOST_BYTES, HandIns, file_stamp
 from hood.classroom.lesson_links import lesson_url, settled_file
 from hood.classroom.rules.reading import other_id, read_course_file
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.sentences import why_not_out
 from hood.classroom.rules.standing import HandInTime, by_weight, is_late
 from hood.grader.course import Course
@@ -100,12 +100,12 @@ class Collect(OfClass, ExchangeCollect):
             in_time = [one for one in own if not self._is_late(file, one)]
             self.src_records[number] = (in_time or own)[0]
 
-    def _rules(self) -> CourseFile | None:
+    def _rules(self) -> ClassRules | None:
         """Return the rules of the class, if it has some for this lab."""
         file = read_course_file(Path(self.coursedir.root))
         return file if file and self.coursedir.assignment_id in file.labs else None
 
-    def _is_late(self, file: CourseFile, record: dict[str, Any]) -> bool:
+    def _is_late(self, file: ClassRules, record: dict[str, Any]) -> bool:
         came = record["timestamp"].replace(tzinfo=UTC)
         return is_late(file, self.coursedir.assignment_id, record["username"], came)
 
@@ -191,7 +191,7 @@ class Collect(OfClass, ExchangeCollect):
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
 
-    def _keep_older(self, store: HandIns, file: CourseFile, record: dict[str, Any]) -> None:
+    def _keep_older(self, store: HandIns, file: ClassRules, record: dict[str, Any]) -> None:
         """Keep a learner's submissions in the exchange that are older than the collected one.
 
         They are kept, too, where that one could not be collected.

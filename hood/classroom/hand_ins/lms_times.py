@@ -25,7 +25,7 @@ from hood.classroom.formats.tables import Table
 from hood.classroom.hand_ins.lms import LmsName
 from hood.classroom.rules.deadline import Deadline, Period, end
 from hood.classroom.rules.reading import FILE
-from hood.classroom.rules.schema import CourseFile, Duration, End
+from hood.classroom.rules.schema import ClassRules, Duration, End
 from hood.grader.submission.names import printable
 from hood.grader.submission.times import NO_TIME, is_twice, local
 
@@ -197,7 +197,7 @@ def read_words(said: str, language: str, zone: ZoneInfo, *, full_day: bool = Fal
     return _in_utc(moment, zone)
 
 
-def deadline_of(file: CourseFile | None, lab: str, student: str) -> Deadline:
+def deadline_of(file: ClassRules | None, lab: str, student: str) -> Deadline:
     """Return until when a learner may hand a lab in. Raises UserError where no rule says that."""
     deadline = file.deadline(lab, student) if file else None
     if deadline is None:

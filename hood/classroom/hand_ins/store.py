@@ -30,7 +30,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hood.atomic_files import read_once, replacing
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.standing import HandInTime, by_weight
 from hood.grader.course import Course
 from hood.grader.submission.companions import place
@@ -202,7 +202,7 @@ class HandIns:
     def _folder(self, learner: str, lab: str) -> Path:
         return self._received / lab / nfc(learner)
 
-    def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Taken:
+    def take(self, rules: ClassRules | None, learner: str, lab: str, arrived: Path) -> Taken:
         """Store a notebook, which is moved from ``arrived``, as a learner's newest hand-in.
 
         Raises TooManyError.
@@ -210,7 +210,7 @@ class HandIns:
         with self.at_rest():
             return self._take(rules, nfc(learner), lab, arrived)
 
-    def _take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Taken:
+    def _take(self, rules: ClassRules | None, learner: str, lab: str, arrived: Path) -> Taken:
         now = datetime.now(UTC)
         with arrived.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -279,7 +279,7 @@ class HandIns:
         return Taken(when, size, digest)
 
     def keep(
-        self, rules: CourseFile | None, learner: str, lab: str, folder: Path | None = None
+        self, rules: ClassRules | None, learner: str, lab: str, folder: Path | None = None
     ) -> HandIn | None:
         """Keep what lies in ``submitted/`` now, unless it is kept already, and return it.
 
@@ -296,7 +296,7 @@ class HandIns:
 
     def keep_other(
         self,
-        rules: CourseFile | None,
+        rules: ClassRules | None,
         learner: str,
         lab: str,
         came: datetime,
@@ -318,7 +318,7 @@ class HandIns:
         return any(os.path.lexists(folder / one) for one in (name, f"{name}{KEPT}"))
 
     def _keep(
-        self, rules: CourseFile | None, learner: str, lab: str, folder: Path | None = None
+        self, rules: ClassRules | None, learner: str, lab: str, folder: Path | None = None
     ) -> HandIn | None:
         folder = folder or self._course.folder("submitted", learner, lab)
         if why_no_folder(folder):
@@ -365,7 +365,7 @@ class HandIns:
         part.rename(path)
         return HandIn(path)
 
-    def _make_room(self, rules: CourseFile | None, learner: str, lab: str) -> None:
+    def _make_room(self, rules: ClassRules | None, learner: str, lab: str) -> None:
         """Remove what is more than is kept, and log it: first what its learner replaced."""
         found = {one.name: one for one in self.of(learner, lab)}
         if len(found) <= MOST and sum(one.size for one in found.values()) <= MOST_BYTES:

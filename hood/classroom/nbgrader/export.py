@@ -15,7 +15,7 @@ from hood import UserError
 from hood.atomic_files import why_not_written
 from hood.classroom.formats.spreadsheet import write_table
 from hood.classroom.gradebook.marks import Missing, missing_marks, seconds_late
-from hood.classroom.results.marks import counts_of
+from hood.classroom.results.counted_marks import counts_of
 from hood.classroom.rules.class_list import ClassList, class_list, passed_over_sentence
 from hood.classroom.rules.reading import deadlines, read_course_file
 from hood.classroom.rules.sentences import rounded

@@ -305,7 +305,7 @@ def _with_more(
 
     The scores beside it stay nbgrader's.
     """
-    from hood.classroom.results.marks import counts_of  # here, because it imports IPython
+    from hood.classroom.results.counted_marks import counts_of  # here, because it imports IPython
 
     graded = {one["student"]: one for one in found if one["autograded"]}
     deadline_of, counted = None, None

@@ -18,9 +18,9 @@ from hood.classroom.gradebook.graded_hand_ins import HandInResult, HandInRow, wi
 from hood.classroom.gradebook.regrade import may_ask
 from hood.classroom.hand_ins.store import HandIn, HandIns
 from hood.classroom.recording.writer import GradeRecord
-from hood.classroom.results.marks import CountedMarks, raw_marks, times_by_student
+from hood.classroom.results.counted_marks import CountedMarks, raw_marks, times_by_student
 from hood.classroom.rules.reading import exercises_of, read_course_file
-from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.sentences import moment
 from hood.classroom.rules.standing import HandInTime, Times, choosing, in_zone, may_count
 from hood.grader.batch.intake import read_submission_of
@@ -97,7 +97,7 @@ class Choice:
 
     def __init__(self, course: Course, lab: LabFiles):
         self.course, self.lab = course, lab
-        self.file: CourseFile | None = read_course_file(course.root)
+        self.file: ClassRules | None = read_course_file(course.root)
         self.store = HandIns(course)
         self.chooses = choosing(self.file, lab.name)
         rule = self.file.hand_in_rule(lab.name) if self.file and self.chooses else None

@@ -20,7 +20,7 @@ from hood.classroom.gradebook.database import engine_of
 from hood.classroom.gradebook.graded import Graded, Results
 from hood.classroom.recording.summary import MOST_LINES, RunSummary, in_lines
 from hood.classroom.recording.writer import RECORDS, GradeRecord
-from hood.classroom.results.marks import CountedMarks
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.rules.sentences import rounded
 from hood.grader.batch.job import Job, Result

@@ -20,7 +20,7 @@ from hood.classroom.report.counts import ClassCounts
 from hood.classroom.report.page import Links, render
 from hood.classroom.report.sheets import exercise_rows, learner_rows
 from hood.classroom.report.tally import Tally
-from hood.classroom.results.marks import CountedMarks
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.class_list import passed_over_sentence
 from hood.classroom.rules.reading import read_course_file
 from hood.grader.course import open_course

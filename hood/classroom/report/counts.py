@@ -9,7 +9,7 @@ from typing import Any
 
 from hood.classroom.gradebook.graded import Graded
 from hood.classroom.gradebook.pseudonyms import LearnerNames
-from hood.classroom.results.marks import CountedMarks
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.class_list import class_list_of
 from hood.classroom.rules.counting import Counted, Lateness
 from hood.classroom.rules.reading import exercises_of

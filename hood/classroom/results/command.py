@@ -13,8 +13,8 @@ from nbgrader.api import Gradebook
 
 from hood import UserError
 from hood.classroom.gradebook.run_lock import lock_grades
+from hood.classroom.results.counted_marks import CountedMarks, times_by_student
 from hood.classroom.results.exports import PLACES, WRITERS, ClassMarks, Entry, Kind
-from hood.classroom.results.marks import CountedMarks, times_by_student
 from hood.classroom.results.rename import rename
 from hood.classroom.results.term import totals
 from hood.classroom.rules.class_list import class_list_of, passed_over_sentence
@@ -25,7 +25,7 @@ from hood.classroom.rules.roster import (
     read_roster,
     roster_table,
 )
-from hood.classroom.rules.schema import CourseFile, Roster
+from hood.classroom.rules.schema import ClassRules, Roster
 from hood.classroom.rules.sentences import free_sentences, lab_sentences, no_time_sentence
 from hood.classroom.rules.total import weights_of
 from hood.classroom.rules.total_words import total_sentences
@@ -83,7 +83,7 @@ def _rename(course: Course, old: str, new: str) -> int:
     return 0
 
 
-def _check(course: Course, file: CourseFile) -> int:
+def _check(course: Course, file: ClassRules) -> int:
     about = file.course
     print(f"{about.title or course.root.name}; times are those of {about.time_zone}.")
     if about.id:
@@ -117,7 +117,7 @@ def _check(course: Course, file: CourseFile) -> int:
     return 1 if found else 0
 
 
-def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> Iterator[str]:
+def _doubtful(course: Course, file: ClassRules, members: dict[str, Member]) -> Iterator[str]:
     """Yield what may be a slip: learners that one list has and another has not."""
     known, left = set(members), set(file.left)
     if problem := other_id(course.root, file, course.directory.course_id):
@@ -160,7 +160,7 @@ def _doubtful(course: Course, file: CourseFile, members: dict[str, Member]) -> I
             yield f"{student}, who left, is nobody's id"
 
 
-def _unlikely(course: Course, file: CourseFile, members: set[str]) -> Iterator[str]:
+def _unlikely(course: Course, file: ClassRules, members: set[str]) -> Iterator[str]:
     """Yield what rules mean that nobody may have meant: for labs, the total, and Moodle."""
     worth_of_labs = worths(course.root, file)
     weights = weights_of(file, worth_of_labs)
@@ -181,7 +181,7 @@ def _unlikely(course: Course, file: CourseFile, members: set[str]) -> Iterator[s
             yield f"{student} has nothing below {heading!r} in the roster: no line for Moodle"
 
 
-def _roster(course: Course, file: CourseFile) -> int:
+def _roster(course: Course, file: ClassRules) -> int:
     if file.roster is None:
         raise UserError(f"{FILE} names no roster: give it `roster: {{file: ..., id: ...}}`")
     members = read_roster(course.root, file)
@@ -225,7 +225,7 @@ def _say_how_it_was_read(course: Course, roster: Roster) -> None:
         print(f"{note}; `encoding` in `roster` names another, such as windows-1250.")
 
 
-def entries(course: Course, file: CourseFile, labs: list[str], now: datetime) -> Iterator[Entry]:
+def entries(course: Course, file: ClassRules, labs: list[str], now: datetime) -> Iterator[Entry]:
     """Yield every learner of the class in every lab, with what counts where it was graded."""
     counted, members = CountedMarks(course, file), _entered(course)
     worth = worths(course.root, file)
@@ -252,7 +252,7 @@ def _entered(course: Course) -> dict[str, Member]:
         }
 
 
-def _export(course: Course, file: CourseFile, labs: list[str], to: Kind, out: Path | None) -> int:
+def _export(course: Course, file: ClassRules, labs: list[str], to: Kind, out: Path | None) -> int:
     if unknown := [lab for lab in labs if lab not in file.labs]:
         raise UserError(f"{FILE} has no lab {', '.join(unknown)}; it has: {', '.join(file.labs)}")
     if labs and to is Kind.TOTAL:

@@ -16,7 +16,7 @@ from hood.classroom.formats.spreadsheet import write_table
 from hood.classroom.gradebook.graded import Graded
 from hood.classroom.rules.counting import Counted, Role
 from hood.classroom.rules.roster import Member
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.sentences import counted_sentences, how, rounded
 from hood.classroom.rules.total import Total
 from hood.classroom.rules.total_words import why
@@ -94,7 +94,7 @@ class ClassMarks:
             learner.
     """
 
-    file: CourseFile
+    file: ClassRules
     entries: list[Entry]
     totals: Mapping[str, Total]
     moodle: tuple[str, Mapping[str, str]] = ("", MappingProxyType({}))

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from hood import UserError
 from hood.classroom.gradebook.graded import Results
-from hood.classroom.results.marks import CountedMarks
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.class_list import class_list_of
 from hood.classroom.rules.counting import Counted
 from hood.classroom.rules.deadline import Period
 from hood.classroom.rules.reading import worths
-from hood.classroom.rules.schema import CourseFile, TotalPolicy
+from hood.classroom.rules.schema import ClassRules, TotalPolicy
 from hood.classroom.rules.total import LabWork, Total, total_of, weights_of
 from hood.classroom.rules.total_words import term_sentences
 from hood.grader.course import Course
@@ -21,7 +21,7 @@ from hood.grader.submission.names import nfc
 
 def totals(
     course: Course,
-    file: CourseFile,
+    file: ClassRules,
     students: Collection[str],
     now: datetime,
     feedback_on: str = "",
@@ -66,7 +66,7 @@ def totals(
     return found
 
 
-def term_words(course: Course, lab: str, student: str, now: datetime, file: CourseFile) -> str:
+def term_words(course: Course, lab: str, student: str, now: datetime, file: ClassRules) -> str:
     """Return a learner's total in words, for their feedback on a lab; empty without ``total:``."""
     if file.total is None or lab not in file.labs:
         return ""
@@ -86,7 +86,7 @@ def _counted(
     }
 
 
-def _times(file: CourseFile, lab: str, student: str) -> tuple[datetime | None, datetime | None]:
+def _times(file: ClassRules, lab: str, student: str) -> tuple[datetime | None, datetime | None]:
     """Return until when a lab is in time, with its grace, and until when it counts at all.
 
     The second is None where lateness never takes all.

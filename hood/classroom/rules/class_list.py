@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.roster import read_roster
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.grader.submission.names import nfc, shown_id
 
 NAMED = 20  # learners in a sentence
@@ -63,7 +63,7 @@ def class_list(root: Path) -> ClassList:
     return class_list_of(root, file) if file else EVERYBODY
 
 
-def class_list_of(root: Path, file: CourseFile) -> ClassList:
+def class_list_of(root: Path, file: ClassRules) -> ClassList:
     """Return who belongs to a class by its rules.
 
     Raises:

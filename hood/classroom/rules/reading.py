@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from hood import UserError
 from hood.classroom.rules.deadline import Deadline
-from hood.classroom.rules.schema import CourseFile, Part, TotalPolicy
+from hood.classroom.rules.schema import ClassRules, Part, TotalPolicy
 from hood.classroom.rules.total import weights_of, worth_of
 from hood.grader.outline import read_outline, source_of
 from hood.phase_paths import lab_named
@@ -28,7 +28,7 @@ BY_LAB: set[YamlPath] = {
 }
 
 
-def read_course_file(root: Path) -> CourseFile | None:
+def read_course_file(root: Path) -> ClassRules | None:
     """Return the rules of the class in a course folder; None if it has none.
 
     Raises:
@@ -45,7 +45,7 @@ def read_course_file(root: Path) -> CourseFile | None:
     lines: dict[YamlPath, int] = {}
     try:
         value = _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
-        found = CourseFile.model_validate({} if value is None else value)
+        found = ClassRules.model_validate({} if value is None else value)
         found = _with_further_named(root, found)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -113,7 +113,7 @@ def course_id(root: Path) -> str:
     return file.course.id if file else ""
 
 
-def other_id(root: Path, file: CourseFile, used: str) -> str:
+def other_id(root: Path, file: ClassRules, used: str) -> str:
     """Return what to do where the file's id is not the one that nbgrader uses; else nothing."""
     if file.course.id in ("", used):
         return ""
@@ -147,7 +147,7 @@ def _part(place: YamlPath) -> type[Part]:
         for arg in get_args(kind):
             yield from parts(arg)
 
-    found: type[Part] = CourseFile
+    found: type[Part] = ClassRules
     for word in place[:-1]:
         if field := found.model_fields.get(str(word)):
             found = next(parts(field.annotation), found)
@@ -173,7 +173,7 @@ def exercises_of(root: Path, lab: str) -> dict[str, float] | None:
     return read_outline(root, lab).points if source_of(root, lab) else None
 
 
-def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
+def _with_further_named(root: Path, file: ClassRules) -> ClassRules:
     labs = {}
     for lab, rules in file.labs.items():
         names = read_outline(root, lab).further
@@ -185,7 +185,7 @@ def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
     return file.model_copy(update={"labs": labs})
 
 
-def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[YamlPath, str]]:
+def _unknown(root: Path, found: ClassRules) -> Iterator[tuple[YamlPath, str]]:
     """Yield what the file names and the course folder has not, with its place."""
     for lab, rules in found.labs.items():
         known = exercises_of(root, lab)
@@ -221,13 +221,13 @@ def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[YamlPath, str]]:
                 yield ("export", platform, "items", lab), f"no lab {lab!r} under `labs`"
 
 
-def worths(root: Path, file: CourseFile) -> dict[str, float]:
+def worths(root: Path, file: ClassRules) -> dict[str, float]:
     """Return what each lab of a class counts, in points."""
     return {lab: worth_of(rules, exercises_of(root, lab) or {}) for lab, rules in file.labs.items()}
 
 
 def _wrong_total(
-    root: Path, found: CourseFile, policy: TotalPolicy
+    root: Path, found: ClassRules, policy: TotalPolicy
 ) -> Iterator[tuple[YamlPath, str]]:
     """Yield what is wrong in ``total:``, with its place."""
     where, worth = ("total", "weights"), worths(root, found)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hood import UserError
 from hood.classroom.formats.tables import Table, plain, read_table
-from hood.classroom.rules.schema import CourseFile, Roster
+from hood.classroom.rules.schema import ClassRules, Roster
 from hood.grader.submission.names import id_problem
 
 
@@ -28,7 +28,7 @@ class Member:
     canvas: str = ""
 
 
-def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
+def read_roster(root: Path, file: ClassRules) -> dict[str, Member]:
     """Return the class by id, in the file's order; empty if ``course.yml`` names no roster.
 
     Raises:
@@ -81,7 +81,7 @@ def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
     return table, named
 
 
-def moodle_users(root: Path, file: CourseFile) -> tuple[str, dict[str, str]] | None:
+def moodle_users(root: Path, file: ClassRules) -> tuple[str, dict[str, str]] | None:
     """Return by which column of the roster Moodle knows its users, and what stands there, by id.
 
     It is the column that ``identify`` names, or that ``roster`` names as ``moodle`` or as ``id``.

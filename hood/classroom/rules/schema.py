@@ -320,7 +320,7 @@ class Export(Part):
     canvas: Platform = Platform()
 
 
-class CourseFile(Part):
+class ClassRules(Part):
     """The whole file. Labs stand in its order, under the names of their folders.
 
     Attributes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hood.classroom.rules.counting import Lateness, lateness_of
-from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.sentences import days, moment, number, percent
 
 MOST = 10  # hand-ins of one learner to one lab that are compared; each has to be graded
@@ -53,7 +53,7 @@ class KnownHandIn:
 
 
 def lateness_at(
-    file: CourseFile, lab: str, student: str, at: datetime | None, others: Times
+    file: ClassRules, lab: str, student: str, at: datetime | None, others: Times
 ) -> Lateness:
     """Return how late a hand-in of a time is, and what that costs.
 
@@ -64,13 +64,13 @@ def lateness_at(
     return lateness_of(file, student, {**others, lab: at}, {})[lab]
 
 
-def choosing(file: CourseFile | None, lab: str) -> bool:
+def choosing(file: ClassRules | None, lab: str) -> bool:
     """Return whether rules say which hand-in counts; without a due date the newest one does."""
     return file is not None and lab in file.labs and file.labs[lab].due is not None
 
 
 def may_count(
-    file: CourseFile | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
+    file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
 ) -> list[HandInTime]:
     """Return those of a learner's hand-ins of which one counts, the last first.
 
@@ -95,7 +95,7 @@ def may_count(
 
 
 def by_weight(
-    file: CourseFile | None, lab: str, student: str, found: Sequence[HandInTime]
+    file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime]
 ) -> list[HandInTime]:
     """Return hand-ins in the order in which they are worth keeping.
 
@@ -160,7 +160,7 @@ def _other(hand_in: KnownHandIn, chosen: KnownHandIn, rule: HandInRule) -> str:
     return f"{named} was replaced by a later one"
 
 
-def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[HandInTime]) -> str:
+def so_far(file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime]) -> str:
     """Return which of several hand-ins counts before they are graded, for the learner; or nothing.
 
     It is empty where there is one, or no rules say which counts.
@@ -178,7 +178,7 @@ def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Hand
 
 
 def would_be(
-    file: CourseFile | None,
+    file: ClassRules | None,
     lab: str,
     student: str,
     before: datetime | None,
@@ -212,12 +212,12 @@ def _share(late: Lateness) -> str:
     return f"so {percent(late.kept)} of what it earns counts" if late.kept < 1 else "at no cost"
 
 
-def is_late(file: CourseFile | None, lab: str, student: str, at: datetime) -> bool:
+def is_late(file: ClassRules | None, lab: str, student: str, at: datetime) -> bool:
     """Return whether a hand-in of a time is late; without rules for the lab none is."""
     deadline = file.deadline(lab, student) if file else None
     return deadline is not None and deadline.is_late(at)
 
 
-def in_zone(file: CourseFile | None, at: datetime | None) -> datetime | None:
+def in_zone(file: ClassRules | None, at: datetime | None) -> datetime | None:
     """Return a time as the class's clock shows it."""
     return at and at.astimezone(file.zone if file else UTC)

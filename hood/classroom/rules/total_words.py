@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.sentences import percent
 from hood.classroom.rules.total import NOUGHT, Standing, Total
 
 
-def total_sentences(file: CourseFile, weights: Mapping[str, Fraction]) -> Iterator[str]:
+def total_sentences(file: ClassRules, weights: Mapping[str, Fraction]) -> Iterator[str]:
     """Yield what the rules of the total mean, a sentence each; nothing without ``total:``.
 
     Args:

@@ -26,7 +26,7 @@ from hood.classroom.gradebook.service_jobs import ENDED, State
 from hood.classroom.hand_ins.store import TooManyError
 from hood.classroom.lesson_links import lesson_url, settled_file
 from hood.classroom.rules.reading import read_course_file
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.service.dispatcher import Dispatcher, RefusedError
 from hood.classroom.service.door import Door, ask_again
 from hood.classroom.service.home import home_page, home_routes
@@ -417,7 +417,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         """Tell how far the grading that was started last is, and what it wrote."""
         return gradings.now()
 
-    def _require(person: Person, lab: str) -> CourseFile | None:
+    def _require(person: Person, lab: str) -> ClassRules | None:
         rules = read_course_file(dispatcher.course.root)
         out = _seen_by(person, rules)
         if lab not in out:
@@ -425,7 +425,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
             raise HTTPException(404, f"no lab that is out is called {lab!r}; out: {known}")
         return rules
 
-    def _seen_by(person: Person, rules: CourseFile | None) -> list[str]:
+    def _seen_by(person: Person, rules: ClassRules | None) -> list[str]:
         now, every = datetime.now(UTC), dispatcher.labs.names()
         return [lab for lab in every if person.teaches or is_out(rules, lab, now)]
 

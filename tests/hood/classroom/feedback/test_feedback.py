@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from hood.classroom.feedback.feedback import CleanFeedback
 from hood.classroom.feedback.page import ABOUT, About
-from hood.classroom.results.marks import FeedbackRules
+from hood.classroom.results.counted_marks import FeedbackRules
 from hood.grader.execution.self_judged import NOTE
 from hood.phase_paths import ROOT
 from hood.verdict import VERDICT_MIME, PartResult, Status, Verdict

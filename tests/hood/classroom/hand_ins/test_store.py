@@ -8,14 +8,14 @@ import pytest
 
 from hood.classroom.hand_ins import store as module
 from hood.classroom.hand_ins.store import FILE_STAMP, STAMP, HandIns
-from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.service.inbox import Inbox, again
 from hood.grader.course import open_course
 from tests.hood.classroom.service.test_kill import left_by, put_back
 from tests.hood.tiny import LAB, write
 
 DUE = datetime(2026, 9, 25, 18, tzinfo=UTC)
-RULES = CourseFile.model_validate(
+RULES = ClassRules.model_validate(
     {"late": {"per_day": "10%", "last_day": 7}, "labs": {LAB: {"due": "2026-09-25 18:00"}}}
 )
 

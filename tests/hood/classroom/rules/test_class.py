@@ -24,8 +24,8 @@ from hood.classroom.gradebook import graded
 from hood.classroom.nbgrader import guard
 from hood.classroom.report import command as report
 from hood.classroom.results import command
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.results.exports import PLACES, Kind
-from hood.classroom.results.marks import CountedMarks
 from hood.classroom.rules import reading
 from hood.classroom.rules.reading import FILE, read_course_file
 from tests.hood.classroom.rules.book import LABS, hand_in, make_book
@@ -245,9 +245,9 @@ def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monk
         for folder in ("i", "j", "k"):  # handed in, and not graded yet
             (course.folder("submitted", folder, "02_two")).mkdir(parents=True, exist_ok=True)
     read, parsed = [], []
-    whole, notebook = reading.CourseFile.model_validate, graded.read_graded
+    whole, notebook = reading.ClassRules.model_validate, graded.read_graded
     monkeypatch.setattr(
-        reading.CourseFile, "model_validate", lambda value: (read.append(1), whole(value))[1]
+        reading.ClassRules, "model_validate", lambda value: (read.append(1), whole(value))[1]
     )
     monkeypatch.setattr(
         graded, "read_graded", lambda path: (parsed.append(path), notebook(path))[1]

@@ -16,8 +16,8 @@ from hood.classroom.nbgrader import guard
 from hood.classroom.recording import command as batch
 from hood.classroom.report import command as report
 from hood.classroom.results import command
+from hood.classroom.results.counted_marks import feedback_rules
 from hood.classroom.results.exports import Kind
-from hood.classroom.results.marks import feedback_rules
 from hood.classroom.rules.class_list import ClassList, class_list, passed_over_sentence
 from hood.classroom.rules.reading import FILE
 from hood.classroom.service.lab_state import lab_states

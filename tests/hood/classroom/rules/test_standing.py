@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hood.classroom.rules.counting import Lateness
-from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.standing import (
     HandInTime,
     KnownHandIn,
@@ -23,7 +23,7 @@ FIRST, LATER = datetime(2026, 9, 25, 18, 2), datetime(2026, 10, 17, 9, 30)
 def rules(rule="best", due="2026-09-25 18:00", **late):
     late = late or {"per_day": "10%", "last_day": 7}
     lab = {"due": due, "grace": "1 h"} if due else {}
-    return CourseFile.model_validate({"late": late, "hand_ins": rule, "labs": {"lab": lab}})
+    return ClassRules.model_validate({"late": late, "hand_ins": rule, "labs": {"lab": lab}})
 
 
 def came(*days):

@@ -17,7 +17,7 @@ from hood.classroom.gradebook.graded_hand_ins import HandInRow, hand_in_rows
 from hood.classroom.hand_ins.store import HandIns
 from hood.classroom.rules.counting import Counted, Lateness, RawMark, contested, count, lateness_of
 from hood.classroom.rules.reading import exercises_of, read_course_file
-from hood.classroom.rules.schema import CourseFile, Withheld
+from hood.classroom.rules.schema import ClassRules, Withheld
 from hood.classroom.rules.sentences import dates_sentence, policy_sentences
 from hood.classroom.rules.standing import (
     KnownHandIn,
@@ -36,7 +36,7 @@ class CountedMarks:
         student: whose submissions are asked for, where it is one learner alone.
     """
 
-    def __init__(self, course: Course, file: CourseFile, student: str = ""):
+    def __init__(self, course: Course, file: ClassRules, student: str = ""):
         self.course, self.file = course, file
         self._times = times_by_student(course, list(file.labs), student)
         self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
