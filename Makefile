@@ -112,7 +112,7 @@ teach: $(STAMP)
 
 # A JupyterHub with the service that gives verdicts, and learners' servers without checks, to try.
 hub: $(STAMP)
-	@$(RUN) python -m hood.classroom.service.hub
+	@$(RUN) python -m hood.authoring.sample_hub
 
 build: $(STAMP)
 	@$(RUN) python -m hood build

@@ -29,7 +29,7 @@ c.Exchange.root = str(exchange)
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
 try:
-    from hood.classroom.collecting.nbgrader_guard import guard
+    from hood.classroom.nbgrader.guard import guard
     from hood.classroom.rules.reading import course_id
     from hood.grader.course import find_version_here
 
@@ -51,12 +51,12 @@ except Exception as error:
 else:
     if of_class:
         c.CourseDirectory.course_id = of_class
-    c.ExchangeFactory.collect = "hood.classroom.collecting.exchange.Collect"
-    c.ExchangeFactory.release_assignment = "hood.classroom.collecting.exchange.ReleaseAssignment"
-    c.ExchangeFactory.release_feedback = "hood.classroom.collecting.exchange.ReleaseFeedback"
-    c.ExportApp.plugin_class = "hood.classroom.export.Export"
-    c.ZipCollectApp.extractor_plugin = "hood.classroom.collecting.zip_collect.CarefulExtractor"
-    c.ZipCollectApp.collector_plugin = "hood.classroom.collecting.zip_collect.CarefulCollector"
+    c.ExchangeFactory.collect = "hood.classroom.hand_ins.exchange.Collect"
+    c.ExchangeFactory.release_assignment = "hood.classroom.hand_ins.exchange.ReleaseAssignment"
+    c.ExchangeFactory.release_feedback = "hood.classroom.hand_ins.exchange.ReleaseFeedback"
+    c.ExportApp.plugin_class = "hood.classroom.nbgrader.export.Export"
+    c.ZipCollectApp.extractor_plugin = "hood.classroom.hand_ins.zip_collect.CarefulExtractor"
+    c.ZipCollectApp.collector_plugin = "hood.classroom.hand_ins.zip_collect.CarefulCollector"
 
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}

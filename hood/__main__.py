@@ -58,7 +58,7 @@ COMMANDS = {
         "hood.classroom.service.command",
         "give verdicts while learners work, beside JupyterHub",
     ),
-    "course": ("hood.classroom.rules.command", "the rules of a class: check, roster, export"),
+    "course": ("hood.classroom.results.command", "the rules of a class: check, roster, export"),
     "backup": ("hood.classroom.backup.save", "write what a class's results need into one file"),
     "restore": ("hood.classroom.backup.restore", "put back what `backup` has written"),
     "report": ("hood.classroom.report.command", "make a page and CSV of a graded lab"),

@@ -1,20 +1,32 @@
-"""The colours of what the engine shows in a notebook: verdicts, and a learner's progress.
+"""The colours of all that the engine shows: verdicts in a notebook, and pages.
 
 A course may give others, by their names, in `[palette]` of its `course.toml`.
 """
 
 from hood.course import course, course_folder
 
-# Each has a contrast of 4.5 or more on white and on the colour that text on it has.
+# By their role. Text has a contrast of 4.5 or more on white, on `card`, and on its own ground.
 COLOURS = {
+    "ink": "#1f2a37",
+    "muted": "#5b6675",  # of what is neither right nor wrong, and of notes
+    "rule": "#d3d9e0",
+    "card": "#fdfdfb",  # the ground that the others can be read on
+    "link": "#1f6aa5",
+    "full": "#0b7a5e",  # of a bar: all points
+    "on_full": "#ffffff",  # text on it
+    "alarm": "#c2471b",
+    "on_alarm": "#ffffff",
+    "hint": "#faebc6",  # a pale ground
     "right": "#2e7d32",
     "wrong": "#c62838",
-    "muted": "#5b6675",  # of what is neither, and of notes
-    "progress": "#0b7a5e",
-    "on_progress": "#ffffff",  # text on it
 }
 
 
 def colour(name: str) -> str:
-    """Return the colour of this name; KeyError if there is none."""
-    return course(course_folder()).palette.get(name, COLOURS[name])
+    """Return the colour of this role; KeyError if there is none."""
+    return palette()[name]
+
+
+def palette() -> dict[str, str]:
+    """Return the colours by their role: the course's own, else the engine's."""
+    return {**COLOURS, **course(course_folder()).palette}

@@ -34,7 +34,7 @@ from hood.atomic_files import write_whole
 from hood.authoring.release import holds_work
 from hood.authoring.text import Problem, refuse_if_any
 from hood.classroom.lesson_links import settled_file
-from hood.classroom.rules.for_learners import told_to_learners
+from hood.classroom.rules.for_learners import rules_for_learners
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import why_not_out
 from hood.course import FILE as COURSE
@@ -157,7 +157,7 @@ def learner_files(
     files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
     if rules:
-        files[CLASS] = told_to_learners(root, rules)
+        files[CLASS] = rules_for_learners(root, rules)
     if START_PAGE in files:
         files[START_PAGE] = with_contents(files)
     return files

@@ -13,7 +13,7 @@ from pathlib import Path
 from nbgrader.exchange.default import ExchangeCollect
 
 from hood import UserError
-from hood.classroom.rules.exports import PLACES
+from hood.classroom.results.exports import PLACES
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.grader.course import open_course
 from hood.grader.sandbox.doctor import install, machine

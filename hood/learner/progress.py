@@ -209,7 +209,7 @@ def show_next(root: Path | str = ROOT) -> None:
     words, link = next_step(progress(root), Path(root))
     button = (
         "display:inline-block;padding:8px 16px;border-radius:6px;text-decoration:none;"
-        f"font-weight:600;background:{colour('progress')};color:{colour('on_progress')}"
+        f"font-weight:600;background:{colour('full')};color:{colour('on_full')}"
     )
     page = f'<a href="{escape(link)}" style="{button}">{escape(words)}</a>'
     display({"text/html": page, "text/plain": f"{words} ({link})"}, raw=True)
@@ -284,7 +284,7 @@ def _bar(lab: LabProgress) -> str:
 
     What isn't filled is transparent, so that in a dark theme, too, the fullest stands out.
     """
-    squares, ground = [], colour("progress")
+    squares, ground = [], colour("full")
     for exercise in lab.judged:
         full = 100 if exercise.passing else 50 if exercise.begun else 0
         squares.append(

@@ -16,7 +16,8 @@ import pytest
 from playwright.sync_api import expect
 
 from hood import UserError
-from hood.classroom.service.hub.__main__ import CONFIG, find_proxy, prepare
+from hood.authoring.sample_hub import find_proxy, prepare
+from hood.classroom.service.hub import CONFIG
 from hood.grader.sandbox import doctor
 from tests.browser.conftest import COPIED, MILLISECONDS, ROOT, environment
 from tests.hood.conftest import demand_sandboxes

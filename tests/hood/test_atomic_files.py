@@ -19,9 +19,9 @@ from sqlalchemy.exc import OperationalError
 from hood import UserError, atomic_files
 from hood.__main__ import main
 from hood.atomic_files import read_once, replacing, secret, why_not_written, write_whole
-from hood.classroom.recording.command import only_one
+from hood.classroom.gradebook import pseudonyms
+from hood.classroom.gradebook.run_lock import lock_grades
 from hood.classroom.recording.writer import Writer
-from hood.classroom.report import pseudonyms
 from hood.classroom.service import people
 from hood.grader.course import open_course
 from hood.learner import copies, service
@@ -35,7 +35,7 @@ SECRETS = {
 ASK = """
 import os, sys
 from pathlib import Path
-from hood.classroom.report.pseudonyms import pseudonyms
+from hood.classroom.gradebook.pseudonyms import pseudonyms
 from hood.classroom.service.people import service_key
 exec(sys.argv[1])
 root = Path(sys.argv[2])
@@ -224,7 +224,7 @@ def test_in_a_course_that_may_not_be_written_a_sentence_says_so(readonly, monkey
     assert f"has no right to it, and {readonly} belongs to " in said
     assert said.count("\n") == 1
     course = open_course(readonly)
-    with only_one(course), pytest.raises(UserError) as refused, Writer(course):
+    with lock_grades(course), pytest.raises(UserError) as refused, Writer(course):
         pass
     assert f"{readonly}/gradebook.db can't be used: " in str(refused.value)
     assert "Recorded grades are kept" in str(refused.value)

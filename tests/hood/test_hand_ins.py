@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 import pytest
 from nbgrader.api import Gradebook
 
-from hood.classroom.collecting import hand_ins as store_module
-from hood.classroom.collecting.hand_ins import FILE_STAMP
+from hood.classroom.hand_ins import store as store_module
+from hood.classroom.hand_ins.store import FILE_STAMP
 from hood.classroom.service.inbox import Inbox
 from hood.grader.course import open_course
 from tests.hood.classroom.feedback_pages import words

@@ -28,7 +28,7 @@ c = PyFileConfigLoader("nbgrader_config.py", sys.argv[1]).load_config()
 print(c.ExchangeFactory.get("collect"), c.ExportApp.get("plugin_class"))
 """
 NBGRADER = "from nbgrader.apps.nbgraderapp import main\nmain()\n"
-OURS = "hood.classroom.collecting.exchange.Collect hood.classroom.export.Export\n"
+OURS = "hood.classroom.hand_ins.exchange.Collect hood.classroom.nbgrader.export.Export\n"
 NBGRADERS = "None None\n"
 
 

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from hood import untrusted
-from hood.classroom.recording.gradebook import read_graded
+from hood.classroom.gradebook.graded import read_graded
 from hood.grader.run_record import RunRecord, problem_of
 from hood.metadata import KEY
 from hood.verdict import MAX_CALL, Cause, Example, Status, Verdict

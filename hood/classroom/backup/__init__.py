@@ -8,15 +8,13 @@ token for anybody, and a service without one makes another.
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
-from hood import UserError
-from hood.classroom.collecting.hand_ins import RECEIVED
-from hood.classroom.report.pseudonyms import KEY_FILE
+from hood.classroom.gradebook.pseudonyms import KEY_FILE
+from hood.classroom.gradebook.run_lock import locked
+from hood.classroom.hand_ins.store import RECEIVED
 from hood.classroom.rules.reading import FILE
 from hood.grader.course import Course
 from hood.grader.submission.released import FOLDER
@@ -29,7 +27,7 @@ TABLES = (".csv", ".tsv", ".txt")  # endings of a roster; nothing runs a file wi
 README = "README.md"  # in autograded/; the project's own
 
 
-def places(course: Course, roster: str = "") -> dict[str, Path]:
+def archived_paths(course: Course, roster: str = "") -> dict[str, Path]:
     """Return where what belongs into an archive is in a course, by its name in the archive.
 
     Args:
@@ -47,18 +45,19 @@ def is_table(roster: object) -> bool:
     return isinstance(roster, str) and roster.lower().endswith(TABLES)
 
 
-@contextmanager
-def alone(root: Path) -> Iterator[None]:
+def damage(book: Path) -> str:
+    """Return what SQLite says is wrong in a gradebook's file; empty where nothing is."""
+    with closing(sqlite3.connect(book)) as database:
+        try:
+            [said] = database.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            return str(error)
+    return "" if said == "ok" else str(said)
+
+
+def lock_folder(root: Path) -> AbstractContextManager[None]:
     """Lock the course's folder against another backup or restore; it ends with the process.
 
     Raises UserError when another one holds the lock.
     """
-    held = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another backup or restore is running in {root}: wait") from None
-        yield
-    finally:
-        os.close(held)
+    return locked(root, f"another backup or restore is running in {root}: wait")

@@ -13,12 +13,11 @@ import gzip
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import tarfile
 import tempfile
 import zlib
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
@@ -32,11 +31,12 @@ from hood.classroom.backup import (
     README,
     ROSTER,
     TABLES,
-    alone,
+    archived_paths,
+    damage,
     is_table,
-    places,
+    lock_folder,
 )
-from hood.classroom.recording.command import only_one
+from hood.classroom.gradebook.run_lock import lock_grades
 from hood.grader.course import RESTORING, Course, is_half_restored, open_course
 from hood.phase_paths import ROOT
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     archive; then nothing was changed.
     """
     course = open_course(root, half_restored=True)
-    with alone(course.root), only_one(course):
+    with lock_folder(course.root), lock_grades(course):
         if is_half_restored(course.root):
             _finish(course)
             print("A restore had been stopped half way. It is finished; nothing else was done.")
@@ -130,14 +130,8 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
     lacking = [name for name in about["names"] if not (folder / name).exists()]
     if lacking:
         raise UserError(f"{path} lacks {', '.join(lacking)}. Nothing was changed")
-    if (folder / BOOK).exists():
-        with closing(sqlite3.connect(folder / BOOK)) as book:
-            try:
-                [found] = book.execute("PRAGMA quick_check(1)").fetchone()
-            except sqlite3.DatabaseError as error:
-                found = str(error)
-        if found != "ok":
-            raise UserError(f"{path}: its gradebook is damaged ({found}). Nothing was changed")
+    if (folder / BOOK).exists() and (why := damage(folder / BOOK)):
+        raise UserError(f"{path}: its gradebook is damaged ({why}). Nothing was changed")
     return about
 
 
@@ -156,7 +150,7 @@ def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]
             f"the archive has {about['roster']!r} for a roster, and expected is the name of a "
             f"table ({', '.join(TABLES)}). Nothing was changed"
         )
-    here = places(course, about.get("roster", ""))
+    here = archived_paths(course, about.get("roster", ""))
     if strange := set(about["names"]) - set(here):
         if BOOK in strange:
             raise UserError(

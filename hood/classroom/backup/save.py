@@ -22,22 +22,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nbgrader.api import Assignment, SubmittedAssignment
-from sqlalchemy import create_engine, inspect, select
-from sqlalchemy.pool import NullPool
+from sqlalchemy import inspect, select
 
 from hood import UserError
 from hood.atomic_files import replacing, why_not_written
-from hood.classroom.backup import BOOK, FORMAT, MANIFEST, README, TABLES, alone, is_table, places
-from hood.classroom.collecting.hand_ins import RECEIVED, HandIns
+from hood.classroom.backup import (
+    BOOK,
+    FORMAT,
+    MANIFEST,
+    README,
+    TABLES,
+    archived_paths,
+    damage,
+    is_table,
+    lock_folder,
+)
+from hood.classroom.gradebook.database import engine_of, errors_in_words, writing
+from hood.classroom.hand_ins.store import RECEIVED, HandIns
 from hood.classroom.recording.writer import RECORDS, put_back
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.grader.course import Course, open_course
 from hood.grader.submission.names import nfc, printable
 from hood.phase_paths import ROOT
 
-PATIENCE = 60.0  # seconds to wait for a gradebook that another program has locked
 ATTEMPTS = 20  # to read a learner's folder that is just being replaced
 STAGING = ".backup."
+NOT_WRITTEN = "No archive was written"
 # What `grade` has beside a learner's graded files while it replaces them.
 BESIDE, OLD = re.compile(r"\..+\.\w{8}(\.old)?"), re.compile(r"\.(.+)\.\w{8}\.old")
 MOST_NAMED = 5
@@ -70,7 +80,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         raise UserError(f"--without-gradebook: {course.database} is a file, and belongs into it")
     if course.database and not course.database.exists():
         raise UserError("there is no gradebook yet: grade a lab first")
-    with alone(course.root), _staging(course.root) as staged:
+    with lock_folder(course.root), _staging(course.root) as staged:
         left = _stage(course, staged)
         names = sorted(one.name for one in staged.iterdir() if one.name != MANIFEST)
         with replacing(path) as fresh:
@@ -112,11 +122,12 @@ def _stage(course: Course, staged: Path) -> list[str]:
     if roster and not is_table(roster):
         left.append(f"the roster {roster}: its name has none of the endings {', '.join(TABLES)}")
         roster = ""
-    here = places(course, roster)
+    here = archived_paths(course, roster)
     # First what was graded, then what was handed in: a hand-in may be newer, and never older.
     graded = here.pop("autograded")
     if book := here.pop(BOOK, None):
-        with _at_rest(book):
+        engine = engine_of(course.directory.db_url)
+        with errors_in_words(course, NOT_WRITTEN), writing(engine):  # so nobody else writes
             _copy_book(book, staged / BOOK)
             _copy_folder(graded, staged / "autograded", left, BESIDE)
         _settle(staged)
@@ -141,29 +152,16 @@ def _stage(course: Course, staged: Path) -> list[str]:
     return left
 
 
-@contextmanager
-def _at_rest(book: Path) -> Iterator[None]:
-    """Have nobody write to the gradebook meanwhile; who wants to waits.
-
-    Raises UserError where another program keeps it locked, or it can't be used.
-    """
+def _copy_book(book: Path, copy: Path) -> None:
     try:
-        with closing(sqlite3.connect(book, timeout=PATIENCE, isolation_level=None)) as held:
-            held.execute("BEGIN IMMEDIATE")
-            yield
-            held.execute("ROLLBACK")
+        with closing(sqlite3.connect(book)) as ours, closing(sqlite3.connect(copy)) as theirs:
+            ours.backup(theirs)
     except sqlite3.Error as error:
         why = why_not_written(error, book) or f"{book} can't be copied: {error}"
-        raise UserError(f"{why}. No archive was written") from error
-
-
-def _copy_book(book: Path, copy: Path) -> None:
-    with closing(sqlite3.connect(book)) as ours, closing(sqlite3.connect(copy)) as theirs:
-        ours.backup(theirs)
-        [found] = theirs.execute("PRAGMA quick_check(1)").fetchone()
+        raise UserError(f"{why}. {NOT_WRITTEN}") from error
     shutil.copymode(book, copy)
-    if found != "ok":
-        raise UserError(f"{book} is damaged ({found}): no archive was written")
+    if why := damage(copy):
+        raise UserError(f"{book} is damaged ({why}). {NOT_WRITTEN}")
 
 
 def _copy_folder(
@@ -178,16 +176,16 @@ def _copy_folder(
     if not source.is_dir():
         return
     target.mkdir()
-    for one in sorted(source.iterdir()):
+    for path in sorted(source.iterdir()):
         for attempt in reversed(range(ATTEMPTS)):
             try:
-                if one != source / README:
-                    _copy(one, target / one.name, left, skip)
+                if path != source / README:
+                    _copy(path, target / path.name, left, skip)
                 break
             except FileNotFoundError:
-                shutil.rmtree(target / one.name, ignore_errors=True)
+                shutil.rmtree(target / path.name, ignore_errors=True)
                 if not attempt:
-                    raise UserError(f"{one} changes all the time: try again later") from None
+                    raise UserError(f"{path} changes all the time: try again later") from None
                 time.sleep(0.05)
     shutil.copystat(source, target)
     target.chmod(target.stat().st_mode | stat.S_IRWXU)
@@ -204,7 +202,7 @@ def _settle(staged: Path) -> None:
 
 def _keys(book: Path) -> dict[tuple[str, str], str]:
     """Return the id of the job whose grades a gradebook has, by learner and lab."""
-    engine = create_engine(f"sqlite:///{book}", poolclass=NullPool)
+    engine = engine_of(f"sqlite:///{book}")
     with engine.connect() as connection:
         if not inspect(connection).has_table(RECORDS.name):
             return {}

@@ -12,9 +12,9 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.utils import is_grade, is_solution
 from traitlets import default
 
-from hood.classroom.feedback.exercises import added_by
 from hood.classroom.feedback.grades import CarefulFeedback
 from hood.classroom.feedback.page import ABOUT, About, render
+from hood.classroom.gradebook.exercises import added_by
 from hood.grader.execution.graded_cell import is_verified
 from hood.grader.submission.bounds import SECONDS, TooMuchWork, alarmed
 from hood.verdict import VERDICT_MIME

@@ -102,7 +102,7 @@ class CleanFeedback(NbGraderPreprocessor):
         shown = [o for o in cell.outputs if o.output_type != "execute_result"]
         last = next((o for o in reversed(shown) if VERDICT_MIME in o.get("data", {})), None)
         if last and not self._seen:
-            shows = {what: self._about.told.shows[what] for what in ("misconceptions", "examples")}
+            shows = {what: self._about.rules.shows[what] for what in ("misconceptions", "examples")}
             said = json.dumps(last.data[VERDICT_MIME], ensure_ascii=False)
             verdict = Verdict.from_json(json.loads(self._shorten(said))).shown(**shows)
             self._verdicts[cell.metadata.nbgrader.grade_id] = verdict
@@ -110,7 +110,7 @@ class CleanFeedback(NbGraderPreprocessor):
 
     def _keep_rubric(self, cell: NotebookNode) -> None:
         ours = cell.metadata.nbgrader
-        if self._about.told.shows["rubrics"] and ours.get("by_person"):
+        if self._about.rules.shows["rubrics"] and ours.get("by_person"):
             self._rubrics[ours.grade_id] = "\n".join(SCHEME.findall(cell.source)).strip()
 
     def _without_paths(self, output: NotebookNode) -> NotebookNode:

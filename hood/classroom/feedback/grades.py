@@ -16,13 +16,14 @@ from nbgrader.utils import is_grade, is_task
 
 from hood import UserError
 from hood.classroom.feedback.page import ABOUT, About
-from hood.classroom.recording.marks import duration, missing_marks, seconds_late
+from hood.classroom.formats.words import duration
+from hood.classroom.gradebook.marks import missing_marks, seconds_late
+from hood.classroom.results.counted_marks import feedback_rules
+from hood.classroom.results.term import term_words
 from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.deadline import Deadline
-from hood.classroom.rules.marks import told
 from hood.classroom.rules.reading import deadlines, read_course_file
 from hood.classroom.rules.sentences import dates_sentence
-from hood.classroom.rules.term import term_words
 from hood.grader.course import open_course
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.submission.names import shown_id
@@ -52,14 +53,18 @@ class CarefulFeedback(GenerateFeedback):
         except UserError as error:
             raise NbGraderException(str(error)) from error
         with Gradebook(self.coursedir.db_url) as gradebook:
-            self._entered = {one.student_id for one in gradebook.assignment_submissions(lab)}
+            self._entered = {
+                submission.student_id for submission in gradebook.assignment_submissions(lab)
+            }
             missing = missing_marks(gradebook.db, lab)
         self._without: list[str] = []
         self._passed_over: dict[str, str] = {}
         super().convert_notebooks()
         if said := passed_over_sentence(self._passed_over):
             self.log.warning("%s: no page of feedback is made. %s", lab, said)
-        made = {Path(one).parent.name for one in self.assignments} - self._passed_over.keys()
+        made = {
+            Path(assignment).parent.name for assignment in self.assignments
+        } - self._passed_over.keys()
         for waits, what in ((True, "not marked yet"), (False, "without a mark")):
             some = [one for one in missing if one.waits is waits and one.student in made]
             if some:
@@ -113,7 +118,7 @@ class GetGrades(nbgrader.GetGrades):
             late = seconds_late(gradebook.db, lab, deadlines(Path.cwd(), lab)).get(student, 0.0)
             dates = _dates(gradebook.find_submission(lab, student))
         unmarked = {one.cell: one for one in missing if one.notebook == name}
-        withheld = sum(one.points - one.most for one in read_verdicts(nb).values())
+        withheld = sum(verdict.points - verdict.most for verdict in read_verdicts(nb).values())
         for cell in nb.cells:
             if (is_grade(cell) or is_task(cell)) and cell.metadata.nbgrader.grade_id in unmarked:
                 cell.metadata.nbgrader.score = unmarked[cell.metadata.nbgrader.grade_id].words
@@ -137,7 +142,7 @@ class GetGrades(nbgrader.GetGrades):
             score="no mark" if failed else float(where["score"]),
             most=float(where["max_score"]),
             remarks=tuple(sentence for holds, sentence in remarks if holds),
-            told=told(Path.cwd(), lab, student, now),
+            rules=feedback_rules(Path.cwd(), lab, student, now),
             term=_term(Path.cwd(), lab, student, now),
         )
         return nb, resources

@@ -71,11 +71,17 @@ class LearnerHtml:
 
     def words(self, markdown: str, attachments: Mapping[str, Any]) -> Markup:
         """Return the HTML of a text cell."""
-        pictures = sum(len(data) for one in attachments.values() for data in one.values())
+        pictures = sum(
+            len(data) for attachment in attachments.values() for data in attachment.values()
+        )
         shown = markdown.count("![") * pictures
         if len(markdown) > LONGEST or not self._spend("text", len(markdown)):
             return self._text(markdown)
-        counts = [pixels(_joined(data)) for one in attachments.values() for data in one.values()]
+        counts = [
+            pixels(_joined(data))
+            for attachment in attachments.values()
+            for data in attachment.values()
+        ]
         large = max(counts, default=0) > MAX_PIXELS
         if large or not (self._spend("pictures", shown) and self._spend("pixels", sum(counts))):
             attachments = {}

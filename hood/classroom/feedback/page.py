@@ -12,11 +12,11 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_solution, is_task
 
 from hood.addresses import section_on_site
-from hood.classroom import page_style
-from hood.classroom.feedback.exercises import Segment, is_answer, segments
 from hood.classroom.feedback.learner_html import OUTPUTS, LearnerHtml, teachers
+from hood.classroom.formats import page_style
+from hood.classroom.gradebook.exercises import Segment, is_answer, segments
+from hood.classroom.results.counted_marks import FeedbackRules
 from hood.classroom.rules.counting import CountedMark, Role
-from hood.classroom.rules.marks import Told
 from hood.classroom.rules.sentences import (
     exercise_sentence,
     lateness_sentence,
@@ -43,7 +43,7 @@ class About:
         notebook: its name, by which the class's rules call exercises of a lab with several.
         score: what was earned in it, or words in place of that; ``most`` is what it is of.
         remarks: sentences on the whole, where no rules of a class say them.
-        told: what the class's rules say.
+        rules: what the class's rules say.
         term: the learner's total in words, or empty.
         verdicts: by the names of the graded cells; only those that the learner may see.
         rubrics: of answers that a person has marked, by the same names.
@@ -56,7 +56,7 @@ class About:
     score: float | str = 0.0
     most: float = 0.0
     remarks: tuple[str, ...] = ()
-    told: Told = Told()
+    rules: FeedbackRules = FeedbackRules()
     term: str = ""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     rubrics: Mapping[str, str] = field(default_factory=dict)
@@ -90,8 +90,8 @@ class Mark:
 
 def render(nb: NotebookNode, about: About) -> str:
     """Return the page for a notebook that :mod:`hood.classroom.feedback.feedback` has cleaned."""
-    theirs, counted = LearnerHtml(), about.told.counted
-    marks = {one.raw.exercise: one for one in counted.marks} if counted else {}
+    theirs, counted = LearnerHtml(), about.rules.counted
+    marks = {mark.raw.exercise: mark for mark in counted.marks} if counted else {}
     found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
     if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
@@ -118,7 +118,7 @@ def render(nb: NotebookNode, about: About) -> str:
 
 def _sum(about: About) -> tuple[str, str]:
     """Return what stands largest on the page, and what it is of."""
-    if counted := about.told.counted:
+    if counted := about.rules.counted:
         so_far = "" if counted.is_final else " so far"
         return number(counted.counts), f"of {number(counted.most)} points count{so_far}"
     if isinstance(about.score, str):
@@ -127,14 +127,14 @@ def _sum(about: About) -> tuple[str, str]:
 
 
 def _whole(about: About) -> list[str]:
-    counted = about.told.counted
+    counted = about.rules.counted
     if not counted:
         return list(about.remarks)
     _, *missing = sum_sentences(counted)
     late = lateness_sentence(counted)
-    dates = [about.told.dates] if about.told.dates else []
-    said = [late, *about.told.policy] if late else []
-    return [*missing, *dates, *said, *filter(None, [about.told.hand_ins])]
+    dates = [about.rules.dates] if about.rules.dates else []
+    said = [late, *about.rules.policy] if late else []
+    return [*missing, *dates, *said, *filter(None, [about.rules.hand_ins])]
 
 
 def _exercise(

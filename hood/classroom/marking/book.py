@@ -39,20 +39,18 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    create_engine,
     inspect,
     select,
 )
-from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
 from hood import UserError
+from hood.classroom.gradebook.database import engine_of, errors_in_words, writing
+from hood.classroom.gradebook.marks import graded_cells, missing_marks
+from hood.classroom.gradebook.pseudonyms import pseudonyms
 from hood.classroom.marking.answer_reader import Answer, stamp
 from hood.classroom.marking.share import Share
-from hood.classroom.recording.marks import graded_cells, missing_marks
-from hood.classroom.report.pseudonyms import pseudonyms
-from hood.grader.course import Course, no_gradebook
+from hood.grader.course import Course
 from hood.grader.outline import read_outline
 from hood.rubric import Rubric, read_rubric
 from hood.untrusted import seen
@@ -189,7 +187,7 @@ class StaleError(Exception):
         self.now = now
 
 
-class Place(NamedTuple):
+class AnswerLocation(NamedTuple):
     """Where an answer is: its graded notebook, its cell, and the id of the notebook's page."""
 
     path: Path
@@ -206,10 +204,7 @@ class Book:
 
     def __init__(self, course: Course):
         self.course = course
-        url = course.directory.db_url
-        waiting = {"timeout": PATIENCE} if url.startswith("sqlite") else {}
-        self._url = url
-        self._engine = create_engine(url, poolclass=NullPool, connect_args=waiting)
+        self._engine = engine_of(course.directory.db_url, PATIENCE)
 
     def questions(self, share: Share = EVERYTHING) -> list[Question]:
         """Return the questions of all labs that somebody has handed in, in the labs' order."""
@@ -266,7 +261,7 @@ class Book:
                 for grade, student, *parts in session.execute(query)
             }
 
-    def place(self, grade_id: str) -> Place:
+    def location(self, grade_id: str) -> AnswerLocation:
         """Return where the answer of a grade is."""
         query = (
             select(
@@ -290,7 +285,7 @@ class Book:
             raise KeyError(grade_id)
         student, lab, notebook, cell, submission = found
         path = self.course.folder("autograded", student, lab) / f"{notebook}.ipynb"
-        return Place(path, cell, submission)
+        return AnswerLocation(path, cell, submission)
 
     def shown(self, grade_id: str, answer: Answer) -> Shown:
         """Return an answer's mark."""
@@ -310,7 +305,7 @@ class Book:
             StaleError: when the mark or the answer is another one than that; nothing is recorded.
             ValueError: for a mark that can't be given, with what was expected.
         """
-        path = self.place(grade_id).path
+        path = self.location(grade_id).path
         with self._writing() as session:
             now = self._shown(session, grade_id, answer.digest, lock=True)
             # the batch replaces files before it asks for the lock that is held here
@@ -326,7 +321,9 @@ class Book:
 
     def waiting(self, cell_id: str) -> list[str]:
         """Return the grades of a question's answers that have no mark and no remark yet."""
-        unmarked = [one.grade for one in self.sheet(cell_id).entries if one.state == "unmarked"]
+        unmarked = [
+            entry.grade for entry in self.sheet(cell_id).entries if entry.state == "unmarked"
+        ]
         with self._reading() as session:
             return [one for one in unmarked if not self._shown(session, one, "").mark.remark]
 
@@ -338,7 +335,7 @@ class Book:
         Args:
             answers: as they are now, by the ids of their grades, read just before.
         """
-        paths = {grade: self.place(grade).path for grade in answers}
+        paths = {grade: self.location(grade).path for grade in answers}
         waiting, at, given = set(self.waiting(cell_id)), _moment(), []
         with self._writing() as session:
             for grade, answer in answers.items():
@@ -540,10 +537,7 @@ class Book:
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         """Run enclosed code in one transaction, which nobody else writes beside."""
-        with self._said_clearly(), self._engine.connect() as connection, connection.begin():
-            if self._engine.dialect.name == "sqlite":
-                # the write lock at once, so that what is read is what will be replaced
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+        with self._said_clearly(), writing(self._engine) as connection:
             GIVEN.metadata.create_all(connection)
             with Session(connection) as session:
                 yield session
@@ -554,17 +548,8 @@ class Book:
         """Turn errors of the database into a UserError that says what to do."""
         if self.course.database is not None and not self.course.database.exists():
             raise UserError("there is no gradebook yet: grade a lab first")
-        try:
+        with errors_in_words(self.course, "Nothing was recorded: try again", PATIENCE):
             yield
-        except DatabaseError as error:
-            if why := no_gradebook(error, self._url):
-                raise UserError(why) from error
-            if not isinstance(error, OperationalError):
-                raise
-            raise UserError(
-                f"the gradebook can't be used, and nothing was recorded: {error.orig}. Close what "
-                "has it open, or wait for it, and try again"
-            ) from error
 
 
 def _moment() -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from hood.classroom.formats.page_style import render
 from hood.classroom.marking.book import MAX_REMARK, Question, Sheet
 from hood.classroom.marking.share import Share
-from hood.classroom.page_style import render
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
@@ -87,7 +87,7 @@ def question_page(sheet: Sheet, share: Share, rendered: Sequence[str], base: str
         "most": sheet.question.points,
         "points": rubric.points,
         "steps": rubric.steps,
-        "answers": [one._asdict() for one in sheet.entries],
+        "answers": [entry._asdict() for entry in sheet.entries],
         "share": share.words,
         "remarks": sheet.remarks,
         "longest": MAX_REMARK,

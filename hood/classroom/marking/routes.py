@@ -131,13 +131,13 @@ class Marking:
         return Reply(page.question_page(sheet, share, rendered, visitor.base, visitor.xsrf))
 
     def _read(self, grade_id: str) -> Answer:
-        place = self.book.place(grade_id)
+        place = self.book.location(grade_id)
         return self.reader.answer(place.path, place.cell)
 
     def _answer(self, visitor: Visitor, grade_id: str) -> Reply:
         answer = self._read(grade_id)
         shown = self.book.shown(grade_id, answer)
-        submission = self.book.place(grade_id).submission
+        submission = self.book.location(grade_id).submission
         notebook = visitor.formgrader and f"{visitor.formgrader}{submission}/"
         return _shown(shown, answer, notebook=notebook)
 
@@ -221,7 +221,7 @@ def read_save(body: bytes) -> tuple[str, Wanted]:
     if not (
         isinstance(boxes, list)
         and len(boxes) <= MAX_BOXES
-        and all(type(one) is int and 0 <= one < MAX_BOXES for one in boxes)
+        and all(type(box) is int and 0 <= box < MAX_BOXES for box in boxes)
     ):
         raise RefusedError(400, f"`boxes` are whole numbers below {MAX_BOXES}")
     return version, Wanted(score, remark.strip(), tuple(boxes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import secrets
 import shlex
@@ -22,16 +21,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from hood import UserError
-from hood.classroom.collecting.hand_ins import HandIns
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.graded_hand_ins import HandInResult
+from hood.classroom.gradebook.run_lock import lock_grades
+from hood.classroom.hand_ins.store import HandIns
 from hood.classroom.recording.contest import Choice, Contest, Entry
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.recording.graded_hand_ins import Tried
 from hood.classroom.recording.preview import Preview
 from hood.classroom.recording.summary import RunProgress, RunSummary
 from hood.classroom.recording.writer import GradeRecord, Writer
+from hood.classroom.results.rename import require_no_renaming
 from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.reading import FILE, read_course_file
-from hood.classroom.rules.rename import require_no_renaming
 from hood.classroom.rules.sentences import no_time_sentence
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import Job, LabFiles, Result, Submission, failed, read_source
@@ -160,7 +160,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 def _is_whole(args: argparse.Namespace, root: Path, outcomes: Mapping[str, RunSummary]) -> bool:
     """Return whether every lab that was asked for has a verdict for each submission."""
     whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
-    return whole and not any(one.failures for one in outcomes.values())
+    return whole and not any(outcome.failures for outcome in outcomes.values())
 
 
 def _offer(
@@ -198,7 +198,7 @@ def grade_labs(
     left, runs = list(asked), {}
 
     @contextmanager
-    def told(lab: str) -> Iterator[None]:
+    def refusals_of(lab: str) -> Iterator[None]:
         """Print why the enclosed code refuses a lab; raise that where no other lab is left."""
         try:
             yield
@@ -214,7 +214,7 @@ def grade_labs(
     require_no_renaming(course.root)
     HandIns(course).finish()
     for name in asked:
-        with told(name):
+        with refusals_of(name):
             runs[name] = _Run(course, read_lab(course, name), args)
             for why in runs[name].lab.left_out:
                 console.print(escape(f"{name}: {why}"), highlight=False, soft_wrap=True)
@@ -223,7 +223,7 @@ def grade_labs(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
             "and change your files and the grades, and use the network. Each grade records this."
         )
-    with only_one(course), _interruptible() as stopped, Writer(course) as writer:
+    with lock_grades(course), _interruptible() as stopped, Writer(course) as writer:
         refuse_half_restored(course.root)
         writer.accept(args.accept_older_book, renew=not args.preview)
         for run_of_lab in runs.values():
@@ -231,7 +231,7 @@ def grade_labs(
         if not (args.regrade or args.only_new or args.preview):
             redone = []
             for name in list(left):
-                with told(name):
+                with refusals_of(name):
                     redone.append(runs[name].would_be_redone())
             if said := "; ".join(filter(None, redone)):
                 raise UserError(
@@ -240,7 +240,7 @@ def grade_labs(
                     "what redoing them would change, and records nothing"
                 )
         for name in list(left):
-            with told(name):
+            with refusals_of(name):
                 if args.preview:
                     if writer.has_other_cells(runs[name].lab):
                         raise UserError(other_cells(name))
@@ -277,7 +277,7 @@ def grade_labs(
                 jobs = iter(more)
         for name, run_of_lab in runs.items():
             if refused := run_of_lab.refused:
-                with told(name):
+                with refusals_of(name):
                     raise refused
             else:
                 run_of_lab.finish()
@@ -351,29 +351,6 @@ def _executor(
         return Cluster(args.scheduler, stopped)
     make = lasting_pool if args.keep_workers else Pool
     return make(min(args.workers, total), stopped, sandbox=not args.unsafe_no_sandbox)
-
-
-@contextmanager
-def only_one(course: Course) -> Iterator[None]:
-    """Lock the course's ``autograded/`` folder; the lock ends with the process, even if killed.
-
-    Raises UserError when another run holds the lock.
-    """
-    directory = course.directory
-    folder = os.path.join(directory.root, directory.autograded_directory)
-    os.makedirs(folder, exist_ok=True)
-    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"another `python -m hood grade` is running in {directory.root}: wait for it, "
-                "or stop it with Ctrl-C; recorded grades are kept"
-            ) from None
-        yield
-    finally:
-        os.close(held)
 
 
 class _Run:
@@ -657,7 +634,7 @@ class _Run:
             self.chosen.append(entry.job)
 
     def _say(self, contest: Contest, entry: Entry) -> None:
-        if said := self.choice.said(contest, entry):
+        if said := self.choice.sentence(contest, entry):
             self.summary.earlier[contest.student] = said
 
     def _record(
@@ -665,7 +642,7 @@ class _Run:
         job: Job,
         result: Result,
         entry: Entry | None = None,
-        tried: Sequence[Tried] = (),
+        tried: Sequence[HandInResult] = (),
     ) -> None:
         summary = self.summary
         summary.unsafe = summary.unsafe or not job.sandbox

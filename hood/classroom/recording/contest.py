@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hood import UserError
-from hood.classroom.collecting.hand_ins import HandIn, HandIns
-from hood.classroom.recording.gradebook import Graded, Results
-from hood.classroom.recording.graded_hand_ins import Row, Tried, withheld_in
-from hood.classroom.recording.regrade import may_ask
+from hood.classroom.gradebook.graded import Graded, Results
+from hood.classroom.gradebook.graded_hand_ins import HandInResult, HandInRow, withheld_in
+from hood.classroom.gradebook.regrade import may_ask
+from hood.classroom.hand_ins.store import HandIn, HandIns
 from hood.classroom.recording.writer import GradeRecord
-from hood.classroom.rules.marks import CountedMarks, raw_marks, times_by_student
+from hood.classroom.results.counted_marks import CountedMarks, raw_marks, times_by_student
 from hood.classroom.rules.reading import exercises_of, read_course_file
-from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.sentences import moment
-from hood.classroom.rules.standing import Came, Times, choosing, in_zone, may_count
+from hood.classroom.rules.standing import HandInTime, Times, choosing, in_zone, may_count
 from hood.grader.batch.intake import read_submission_of
 from hood.grader.batch.job import Job, LabFiles, Result, Submission
 from hood.grader.batch.version import changes
@@ -43,7 +43,7 @@ class Entry:
         result: what came of that; None where it is known from before.
     """
 
-    came: Came
+    came: HandInTime
     submission: Submission
     asks: bool = False
     job: Job | None = None
@@ -72,7 +72,7 @@ class Contest:
 
     def of(self, job: Job) -> Entry:
         """Return the entry that a job grades."""
-        return next(one for one in self.entries if one.job and one.job.id == job.id)
+        return next(entry for entry in self.entries if entry.job and entry.job.id == job.id)
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Decision:
     """
 
     entry: Entry
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[HandInResult, ...] = ()
 
 
 class Choice:
@@ -97,12 +97,12 @@ class Choice:
 
     def __init__(self, course: Course, lab: LabFiles):
         self.course, self.lab = course, lab
-        self.file: CourseFile | None = read_course_file(course.root)
+        self.file: ClassRules | None = read_course_file(course.root)
         self.store = HandIns(course)
         self.chooses = choosing(self.file, lab.name)
         rule = self.file.hand_in_rule(lab.name) if self.file and self.chooses else None
         self._last = rule is HandInRule.LAST
-        self.rows: dict[str, dict[str, Row]] = {}  # by learner and name
+        self.rows: dict[str, dict[str, HandInRow]] = {}  # by learner and name
         self._results: Results | None = None
         self._points: dict[str, float] = {}
 
@@ -111,7 +111,7 @@ class Choice:
         """Whether a hand-in is chosen by what it counts, which hangs on the other labs."""
         return self.chooses and self.file is not None and self.file.late.free_days > 0
 
-    def renew(self, rows: dict[str, dict[str, Row]]) -> None:
+    def renew(self, rows: dict[str, dict[str, HandInRow]]) -> None:
         """Compare with what is recorded now; ``rows`` is that of the hand-ins."""
         self.rows, self._results = rows, None
 
@@ -180,14 +180,14 @@ class Choice:
         entries, student = contest.entries, contest.student
         standing = [name for name, row in self.rows.get(student, {}).items() if row.stands]
         if standing:
-            same = [one for one in entries if one.came.name in standing]
+            same = [entry for entry in entries if entry.came.name in standing]
             return standing[0] if not same or before.is_of(same[0].submission) else ""
-        own = [one for one in entries if before.is_of(one.submission)]
+        own = [entry for entry in entries if before.is_of(entry.submission)]
         then = times_by_student(self.course, [self.lab.name], student).get(student, {})
         exact = [one for one in own if one.came.at == then.get(self.lab.name)]
         return next((one.came.name for one in exact or own), "")
 
-    def known(self, student: str, entry: Entry) -> Row | None:
+    def known(self, student: str, entry: Entry) -> HandInRow | None:
         """Return what an earlier run found of the same bytes, with the same judges; else None."""
         found = self.rows.get(student, {})
         first = [found[entry.came.name]] if entry.came.name in found else []
@@ -211,15 +211,15 @@ class Choice:
         """
         assert self.file is not None
         student, others = contest.student, self.others(contest.student)
-        for one in contest.entries:
-            if one.came.name in earlier:
-                one.came = replace(one.came, at=earlier[one.came.name])
-        by_name = {one.came.name: one for one in contest.entries}
-        every = [one.came for one in contest.entries]
+        for entry in contest.entries:
+            if entry.came.name in earlier:
+                entry.came = replace(entry.came, at=earlier[entry.came.name])
+        by_name = {entry.came.name: entry for entry in contest.entries}
+        every = [entry.came for entry in contest.entries]
         left = [
             by_name[one.name] for one in may_count(self.file, self.lab.name, student, every, others)
         ]
-        found = (_tried(one) for one in contest.entries if one.result and one.job)
+        found = (_tried(entry) for entry in contest.entries if entry.result and entry.job)
         tried = (*self.unseen(contest), *found)
         if len(left) == 1:
             return Decision(left[0], tried)
@@ -227,10 +227,10 @@ class Choice:
         best = max(left, key=lambda one: self._rank(contest, one, marks))
         return Decision(best, tried)
 
-    def unseen(self, contest: Contest) -> tuple[Tried, ...]:
+    def unseen(self, contest: Contest) -> tuple[HandInResult, ...]:
         """Return entries for the hand-ins that no earlier run has seen, graded or not."""
         seen = self.rows.get(contest.student, {})
-        return tuple(Tried(name) for name in contest.times if name not in seen)
+        return tuple(HandInResult(name) for name in contest.times if name not in seen)
 
     def _rank(self, contest: Contest, one: Entry, known: CountedMarks) -> tuple[float, int, str]:
         scores, withheld = self._marks(contest, one)
@@ -248,12 +248,12 @@ class Choice:
         if base and one.result is None and one.came.name == contest.recorded:
             return base, results.withheld(student)
         base = base or Graded(student, student, {}, {cell.name: cell for cell in results.cells})
-        row = Row(_tried(one), stands=False) if one.result else self.known(student, one)
+        row = HandInRow(_tried(one), stands=False) if one.result else self.known(student, one)
         assert row is not None
         own = self.rows.get(student, {}).get(one.came.name)
         return replace(row, by_person=own.by_person if own else {}).marks(base)
 
-    def said(self, contest: Contest, entry: Entry) -> str:
+    def sentence(self, contest: Contest, entry: Entry) -> str:
         """Return which hand-in is recorded where that is not the newest, or has changed."""
         chosen, before = entry.came.name, contest.recorded
         newest = max(contest.times, default=chosen)
@@ -271,25 +271,25 @@ class Choice:
 
 
 def _alone(student: str, found: Submission) -> Contest:
-    return Contest(student, [Entry(Came("", _time(found.timestamp)), found)], {})
+    return Contest(student, [Entry(HandInTime("", _time(found.timestamp)), found)], {})
 
 
 def _time(iso: str | None) -> datetime | None:
     return datetime.fromisoformat(iso).replace(tzinfo=UTC) if iso else None
 
 
-def _of(known: Mapping[str, Row], one: HandIn) -> datetime | None:
+def _of(known: Mapping[str, HandInRow], one: HandIn) -> datetime | None:
     """Return the time of a hand-in that counts, which of a mere request is an earlier one."""
     row = known.get(one.name)
     return _time(row.tried.came) if row and row.tried.came else one.at
 
 
-def _tried(one: Entry) -> Tried:
+def _tried(one: Entry) -> HandInResult:
     assert one.job is not None
     assert one.result is not None
     notebooks = one.result.notebooks
     at = one.came.at
-    return Tried(
+    return HandInResult(
         name=one.came.name,
         key=one.job.id,
         digest=one.submission.digest,

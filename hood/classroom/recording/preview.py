@@ -12,17 +12,17 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sqlalchemy import create_engine, inspect
-from sqlalchemy.pool import NullPool
+from sqlalchemy import inspect
 
 from hood import UserError
-from hood.classroom.recording.gradebook import Graded, Results
+from hood.classroom.formats.spreadsheet import write_table
+from hood.classroom.gradebook.database import engine_of
+from hood.classroom.gradebook.graded import Graded, Results
 from hood.classroom.recording.summary import MOST_LINES, RunSummary, in_lines
 from hood.classroom.recording.writer import RECORDS, GradeRecord
-from hood.classroom.rules.marks import CountedMarks
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.rules.sentences import rounded
-from hood.classroom.spreadsheet import write_table
 from hood.grader.batch.job import Job, Result
 from hood.grader.course import Course
 from hood.grader.execution.graded_cell import read_verdicts
@@ -84,7 +84,7 @@ class Preview(RunSummary):
     def __init__(self, course: Course, lab: str):
         super().__init__(lab)
         self._course, self._results = course, Results(course, lab)
-        with create_engine(course.directory.db_url, poolclass=NullPool).connect() as connection:
+        with engine_of(course.directory.db_url).connect() as connection:
             if not inspect(connection).has_table(RECORDS.name):
                 raise UserError(f"no grade of {lab} is recorded here: there is nothing to compare")
         file = read_course_file(course.root)
@@ -118,46 +118,46 @@ class Preview(RunSummary):
             self._changes += [c for c in changes if c.exercise == WHOLE or c.kind != "same"]
         return True
 
-    def _after(self, one: Graded, result: Result) -> Graded:
+    def _after(self, graded: Graded, result: Result) -> Graded:
         """Return a graded submission as it would be with this result."""
-        scores, verdicts = dict(one.scores), dict[str, Verdict]()
+        scores, verdicts = dict(graded.scores), dict[str, Verdict]()
         for notebook in result.notebooks:
             named = self._results.cell_name
             for cell, score in notebook.scores.items():
                 name = named(notebook.name, cell)
-                if name in one.by_person:
+                if name in graded.by_person:
                     self.by_hand += 1
                 elif name in scores:
-                    credit = one.extra.get(name, 0.0)
+                    credit = graded.extra.get(name, 0.0)
                     scores[name] = None if score is None else score + credit
             found = read_verdicts(nbformat.v4.reads(notebook.data.decode()))
             verdicts |= {named(notebook.name, cell): verdict for cell, verdict in found.items()}
-        return replace(one, scores=scores, run=replace(one.run, verdicts=verdicts))
+        return replace(graded, scores=scores, run=replace(graded.run, verdicts=verdicts))
 
-    def _points(self, one: Graded) -> Iterator[tuple[str, Score]]:
+    def _points(self, graded: Graded) -> Iterator[tuple[str, Score]]:
         """Yield what somebody has in each exercise, and in the whole lab."""
-        counted = self._counted.of(self.lab, one) if self._counted else None
+        counted = self._counted.of(self.lab, graded) if self._counted else None
         by_name = {mark.raw.exercise: mark.counts for mark in counted.marks} if counted else {}
-        for name in one.cells:
-            yield name, Score(one.scores.get(name), by_name.get(name))
-        yield WHOLE, Score(one.points, counted.counts if counted else None)
+        for name in graded.cells:
+            yield name, Score(graded.scores.get(name), by_name.get(name))
+        yield WHOLE, Score(graded.points, counted.counts if counted else None)
 
     def write(self) -> None:
         """Write ``preview.csv``: a row for each learner, and for each exercise that changes."""
         place = {name.name: number for number, name in enumerate(self._results.cells)}
         self._changes.sort(key=lambda one: (one.student, place.get(one.exercise, -1)))
-        write_table(self.path, [COLUMNS, *(one.row() for one in self._changes)])
+        write_table(self.path, [COLUMNS, *(change.row() for change in self._changes)])
         self._course.share(self.path.parent, self.path)
 
     def show(self, console: Console) -> None:
         """Print for how many learners what would change, and for whom."""
-        whole = [one for one in self._changes if one.exercise == WHOLE]
+        whole = [change for change in self._changes if change.exercise == WHOLE]
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("learners who")
         for heading in ("gain", "lose", "stay"):
             table.add_column(heading, justify="right")
         for exercise in [*(cell.name for cell in self._results.cells), WHOLE]:
-            kinds = Counter(one.kind for one in self._changes if one.exercise == exercise)
+            kinds = Counter(change.kind for change in self._changes if change.exercise == exercise)
             gain, lose = kinds["gains"], kinds["loses"]
             if gain or lose or exercise == WHOLE:
                 counts = (gain, lose, len(whole) - gain - lose)
@@ -183,9 +183,9 @@ class Preview(RunSummary):
     def _lines(self, whole: Sequence[Change]) -> Iterator[str]:
         """Yield what changes for whom, a sentence each; for many, of the first of them."""
         parts: dict[str, list[Change]] = {}
-        for one in self._changes:
-            if one.exercise != WHOLE:
-                parts.setdefault(one.student, []).append(one)
+        for change in self._changes:
+            if change.exercise != WHOLE:
+                parts.setdefault(change.student, []).append(change)
         concerned = [one for one in whole if one.student in parts]
         for one in concerned[:MOST_LINES]:
             own = ", ".join(f"`{c.exercise}` {_step(c, 0)}" for c in parts[one.student])

@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from hood.classroom.recording.marks import duration
+from hood.classroom.formats.words import duration
 from hood.classroom.rules.class_list import passed_over_sentence
 
 SECONDS_BETWEEN_LINES = 10.0

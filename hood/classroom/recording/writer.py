@@ -7,7 +7,6 @@ import glob
 import json
 import os
 import shutil
-import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,17 +31,16 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade, is_task
-from sqlalchemy import Column, MetaData, String, Table, Text, create_engine, make_url, select, text
+from sqlalchemy import Column, MetaData, String, Table, Text, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
-from sqlalchemy.pool import NullPool
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 from hood import UserError
 from hood.atomic_files import why_not_written, write_whole
-from hood.classroom.recording import graded_hand_ins
-from hood.classroom.recording.book_age import (
+from hood.classroom.gradebook import graded_hand_ins
+from hood.classroom.gradebook.book_age import (
     BOOK,
     Count,
     count_in,
@@ -52,15 +50,25 @@ from hood.classroom.recording.book_age import (
     unknown,
     write_count,
 )
-from hood.classroom.recording.graded_hand_ins import Row, Tried
-from hood.classroom.recording.marks import set_maxima
-from hood.classroom.recording.regrade import (
+from hood.classroom.gradebook.database import (
+    PATIENCE,
+    cause_of,
+    engine_of,
+    errors_in_words,
+    state_of,
+    submissions_of,
+    waiting,
+    writing,
+)
+from hood.classroom.gradebook.graded_hand_ins import HandInResult, HandInRow
+from hood.classroom.gradebook.marks import set_maxima
+from hood.classroom.gradebook.regrade import (
     marked_as_asking,
     may_ask,
     only_asks,
     with_earlier_verdicts,
 )
-from hood.classroom.rules.standing import Came
+from hood.classroom.rules.standing import HandInTime
 from hood.grader.batch.job import Job, LabFiles, NotebookResult, Result, Submission
 from hood.grader.course import Course, other_version
 from hood.grader.execution.graded_cell import is_verified, split_hidden
@@ -69,12 +77,10 @@ from hood.grader.submission.files import SECRET, TIMESTAMP
 from hood.grader.submission.names import spelled
 from hood.grader.submission.rebuild import as_recorded, is_owned
 
-PATIENCE = 60.0
 # Errors of names in one submission. Another that keeps its files from being written is not its own.
 OF_ONE = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 ATTEMPTS = 3
-# PostgreSQL's error codes, which do not depend on the language of its messages.
-DEADLOCK, LOCKED = "40P01", "55P03"
+DEADLOCK = "40P01"  # PostgreSQL's code
 ADVISORY = int.from_bytes(b"hood")  # the number of this project's lock there
 OTHER_PROGRAM = "another program"  # in place of a job's id
 RESUME = "Recorded grades are kept; run the same command again to continue"
@@ -129,7 +135,7 @@ class Writer:
         self._creates_students = course.autograde.create_student
         self._late = _late_penalties(course)
         directory = course.directory
-        self._url = _waiting(directory.db_url, patience)
+        self._url = waiting(directory.db_url, patience)
         with self._said_clearly(), self.alone():
             if other := other_version(self._url):
                 raise UserError(other)
@@ -159,8 +165,8 @@ class Writer:
 
         In SQLite each such step waits for the file. The lock ends with the connection.
         """
-        engine = create_engine(self._url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
-        with engine.connect() as connection:
+        engine = engine_of(self.course.directory.db_url, self._patience)
+        with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text(f"SELECT pg_advisory_lock({ADVISORY})"))
             yield
@@ -189,7 +195,7 @@ class Writer:
 
     def accept(self, anyway: bool, renew: bool) -> None:
         """Refuse a gradebook that is older than graded files
-        (:mod:`hood.classroom.recording.book_age`).
+        (:mod:`hood.classroom.gradebook.book_age`).
 
         Args:
             anyway: whether somebody has said that it is the one that counts.
@@ -230,13 +236,10 @@ class Writer:
             .exists()
         )
         query = (
-            select(SubmittedAssignment.student_id, *RECORDS.c)
-            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            submissions_of(lab, SubmittedAssignment.student_id, *RECORDS.c, student=student)
             .outerjoin(RECORDS, SubmittedAssignment.id == RECORDS.c.submission_id)
-            .where(Assignment.name == lab, RECORDS.c.key.is_not(None) | marked)
+            .where(RECORDS.c.key.is_not(None) | marked)
         )
-        if student:
-            query = query.where(SubmittedAssignment.student_id == student)
         with self._said_clearly(), self._engine.connect() as connection:
             return {
                 row.student_id: GradeRecord(OTHER_PROGRAM, "", {})
@@ -245,19 +248,23 @@ class Writer:
                 for row in connection.execute(query)
             }
 
-    def hand_ins(self, lab: str) -> dict[str, dict[str, Row]]:
+    def hand_ins(self, lab: str) -> dict[str, dict[str, HandInRow]]:
         """Return what is known of a lab's hand-ins, by student and name."""
         with self._said_clearly():
-            return graded_hand_ins.rows(self._engine, lab)
+            return graded_hand_ins.hand_in_rows(self._engine, lab)
 
-    def note(self, lab: str, student: str, tried: Sequence[Tried]) -> None:
+    def note(self, lab: str, student: str, tried: Sequence[HandInResult]) -> None:
         """Keep what was found of a learner's hand-ins; the recorded one stays."""
         with self._said_clearly(), self._transaction() as session:
             submission = self.gradebook.find_submission(lab, student)
             graded_hand_ins.enter(session, submission.id, tried)
 
     def record(
-        self, job: Job, result: Result, came: Came | None = None, tried: Sequence[Tried] = ()
+        self,
+        job: Job,
+        result: Result,
+        came: HandInTime | None = None,
+        tried: Sequence[HandInResult] = (),
     ) -> bool:
         """Write the graded files and the scores, in one transaction that replaces the old ones.
 
@@ -296,7 +303,7 @@ class Writer:
                     break
                 except (OperationalError, InvalidEntry) as error:
                     # PostgreSQL resolved a deadlock by ending this transaction: try again.
-                    if left == 0 or _state(_cause(error)) != DEADLOCK:
+                    if left == 0 or state_of(cause_of(error)) != DEADLOCK:
                         raise
         write_count(self.course, count)
         return True
@@ -330,7 +337,7 @@ class Writer:
         return earlier if earlier and earlier.isoformat() < came else None
 
     def _write(
-        self, job: Job, result: Result, time: str | None, name: str, tried: Sequence[Tried]
+        self, job: Job, result: Result, time: str | None, name: str, tried: Sequence[HandInResult]
     ) -> Count:
         lab, student, handed_in = job.lab.name, job.student, job.submission
         with self._transaction() as session:
@@ -382,11 +389,10 @@ class Writer:
             return 0
         late = SubmittedAssignment.timestamp > Assignment.duedate
         query = (
-            select(SubmittedNotebook, SubmittedAssignment)
-            .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
-            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            submissions_of(lab, SubmittedNotebook, SubmittedAssignment)
+            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
             .join(RECORDS, RECORDS.c.submission_id == SubmittedAssignment.id)
-            .where(Assignment.name == lab, RECORDS.c.key != "")
+            .where(RECORDS.c.key != "")
             .where(late | SubmittedNotebook.late_submission_penalty.is_not(None))
         )
         changed = set()
@@ -419,10 +425,7 @@ class Writer:
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
         """Run enclosed code in one transaction, including what nbgrader's API commits."""
-        with self._engine.connect() as connection, connection.begin():
-            if self._engine.dialect.name == "sqlite":
-                # the write lock at once: a locked database is noticed before anything is done
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+        with writing(self._engine) as connection:
             maker = sessionmaker(bind=connection, autoflush=False, expire_on_commit=False)
             self.gradebook.db = scoped_session(maker)
             try:
@@ -435,20 +438,8 @@ class Writer:
     def _said_clearly(self) -> Iterator[None]:
         """Turn errors of the database and the disk into a UserError that says what to do."""
         try:
-            yield
-        except (OperationalError, InvalidEntry) as error:
-            cause = _cause(error)
-            if not isinstance(cause, OperationalError):
-                raise
-            said = str(cause.orig).strip()
-            if _is_locked(cause):
-                said = (
-                    f"another program has kept it locked for {self._patience:g} s; close what is "
-                    "open on it"
-                )
-            why = why_not_written(error, self.course.database)
-            said = why or f"the gradebook can't be used: {said}"
-            raise UserError(f"{said}. {RESUME}") from error
+            with errors_in_words(self.course, RESUME, self._patience):
+                yield
         except OSError as error:
             if error.errno in OF_ONE:
                 raise
@@ -528,33 +519,6 @@ def replaced(
 def _write_file(course: Course, path: Path, data: bytes) -> None:
     write_whole(path, data)
     path.chmod(int(str(course.autograde.permissions), 8))
-
-
-def _waiting(db_url: str, seconds: float) -> str:
-    """Return the gradebook's address with how long to wait for what another program locks."""
-    url = make_url(db_url)
-    if url.get_backend_name() == "sqlite":
-        url = url.update_query_dict({"timeout": str(seconds)})
-    elif url.get_backend_name() == "postgresql":  # which waits for ever by itself
-        said = f"{url.query.get('options', '')} -c lock_timeout={int(seconds * 1000)}"
-        url = url.update_query_dict({"options": said.strip()})
-    return url.render_as_string(hide_password=False)
-
-
-def _cause(error: Exception) -> BaseException | None:
-    """Return the database's error, which nbgrader's API hides behind an ``InvalidEntry``."""
-    return error.__context__ if isinstance(error, InvalidEntry) else error
-
-
-def _state(error: BaseException | None) -> str:
-    """Return PostgreSQL's code of an error, or an empty string."""
-    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
-
-
-def _is_locked(error: BaseException | None) -> bool:
-    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0)
-    primary = code & 0xFF  # the rest of an extended code says where SQLite met the lock
-    return primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or _state(error) == LOCKED
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:

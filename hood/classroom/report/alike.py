@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import nbformat
 
-from hood.classroom.feedback.exercises import code_by_exercise
-from hood.classroom.recording.gradebook import Graded, Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.exercises import code_by_exercise
+from hood.classroom.gradebook.graded import Graded, Results
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded
@@ -68,7 +68,7 @@ class Alike:
         titles: of the exercises, by name, in the lab's order.
     """
 
-    def __init__(self, stubs: Mapping[str, str], titles: Mapping[str, str], names: Names):
+    def __init__(self, stubs: Mapping[str, str], titles: Mapping[str, str], names: LearnerNames):
         self._names, self._titles = names, titles
         shapes = {name: shape(code) for name, code in stubs.items()}
         self._stubs = {name: found.nodes for name, found in shapes.items() if found}
@@ -77,13 +77,13 @@ class Alike:
         self._sharing: dict[tuple[str, Shape], list[int]] = defaultdict(list)
         self.unread = 0  # learners whose answers took too much work
 
-    def add(self, one: Graded) -> None:
+    def add(self, graded: Graded) -> None:
         """Add one learner's answers."""
-        number, student = len(self._people), "" if self._names.hidden else one.student
-        self._people.append(Person(student, self._names.of(one), None, ()))
+        number, student = len(self._people), "" if self._names.hidden else graded.student
+        self._people.append(Person(student, self._names.of(graded), None, ()))
         try:
             with alarmed(SECONDS, MEMORY):
-                shapes = {name: shape(code) for name, code in one.run.code.items()}
+                shapes = {name: shape(code) for name, code in graded.run.code.items()}
         except TooMuchWork:
             self.unread += 1
             return

@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.progress import track
 
 from hood.atomic_files import write_whole
-from hood.classroom.recording.gradebook import Graded, Results
+from hood.classroom.formats.spreadsheet import write_table
+from hood.classroom.gradebook.graded import Graded, Results
+from hood.classroom.gradebook.pseudonyms import LearnerNames, pseudonyms
 from hood.classroom.report.alike import Alike, stubs_of
 from hood.classroom.report.counts import ClassCounts
 from hood.classroom.report.page import Links, render
-from hood.classroom.report.pseudonyms import Names, pseudonyms
 from hood.classroom.report.sheets import exercise_rows, learner_rows
 from hood.classroom.report.tally import Tally
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.class_list import passed_over_sentence
-from hood.classroom.rules.marks import CountedMarks
 from hood.classroom.rules.reading import read_course_file
-from hood.classroom.spreadsheet import write_table
 from hood.grader.course import open_course
 from hood.grader.outline import read_outline
 from hood.phase_paths import ROOT, lab_named
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     course = open_course(root)
     results = Results(course, lab)
     out = (args.out or root / "reports" / lab).resolve()
-    who = pseudonyms(root) if args.hide_names else Names()
+    who = pseudonyms(root) if args.hide_names else LearnerNames()
     not_entered = len(results.not_entered)
     file = read_course_file(root)
     ruled = file is not None and lab in file.labs
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
                 counts.add(one)
             yield one
 
-    cells = [one.cell for one in tally.exercises]
+    cells = [exercise.cell for exercise in tally.exercises]
     write_table(out / LEARNERS, learner_rows(counted(), cells, who))
     write_table(out / EXERCISES, exercise_rows(tally))
     if counts:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hood.classroom.recording.gradebook import Graded
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded
+from hood.classroom.gradebook.pseudonyms import LearnerNames
+from hood.classroom.results.counted_marks import CountedMarks
 from hood.classroom.rules.class_list import class_list_of
 from hood.classroom.rules.counting import Counted, Lateness
-from hood.classroom.rules.marks import CountedMarks
 from hood.classroom.rules.reading import exercises_of
 from hood.classroom.rules.roster import read_roster
 from hood.classroom.rules.sentences import (
@@ -21,7 +21,7 @@ from hood.classroom.rules.sentences import (
     no_time_sentence,
     rounded,
 )
-from hood.classroom.rules.standing import told
+from hood.classroom.rules.standing import hand_ins_sentence
 
 ASKS = "Nothing but a request for a regrade is new in it, so the earlier time counts."
 COLUMNS = (
@@ -56,7 +56,7 @@ class ClassCounts:
         without: who is in the roster and has handed nothing in.
     """
 
-    def __init__(self, marks: CountedMarks, lab: str, names: Names):
+    def __init__(self, marks: CountedMarks, lab: str, names: LearnerNames):
         self._marks, self._lab, self._names = marks, lab, names
         file, root = marks.file, marks.course.root
         self.title = file.course.title
@@ -76,12 +76,12 @@ class ClassCounts:
         }
         self.rows: list[list[Any]] = []
 
-    def add(self, one: Graded) -> None:
+    def add(self, graded: Graded) -> None:
         """Add one learner's submission."""
-        counted = self._marks.of(self._lab, one)
-        member = self._members.get(one.student)
+        counted = self._marks.of(self._lab, graded)
+        member = self._members.get(graded.student)
         section = member.section if member else ""
-        self._seen.add(one.student)
+        self._seen.add(graded.student)
         groups = [self.whole, *([self.sections[section]] if section in self.sections else [])]
         for group in groups:
             group.learners += 1
@@ -91,15 +91,15 @@ class ClassCounts:
             self._late.append(counted)
         late = counted.lateness
         self._lateness.append(late)
-        row = [self._names.of(one), section, rounded(one.points), rounded(counted.counts)]
+        row = [self._names.of(graded), section, rounded(graded.points), rounded(counted.counts)]
         row += [rounded(counted.most), late.days if late.known else "", late.free, late.kept]
-        hand_ins = self._marks.hand_ins(self._lab, one)
+        hand_ins = self._marks.hand_ins(self._lab, graded)
         self._several += len(hand_ins) > 1
         self._earlier += bool(hand_ins) and hand_ins[-1].seen and not hand_ins[-1].stands
-        which = told(hand_ins, self._marks.file.hand_in_rule(self._lab), you=False)
-        why = filter(None, [*counted_sentences(counted), which, ASKS if one.asks_alone else ""])
+        which = hand_ins_sentence(hand_ins, self._marks.file.hand_in_rule(self._lab), you=False)
+        why = filter(None, [*counted_sentences(counted), which, ASKS if graded.asks_alone else ""])
         row += ["yes" if counted.is_final else "", " ".join(why)]
-        self.rows.append(row if self._names.hidden else [one.student, *row])
+        self.rows.append(row if self._names.hidden else [graded.student, *row])
 
     @property
     def late(self) -> str:

@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from hood.classroom import page_style
+from hood.classroom.formats import page_style
 from hood.classroom.report.alike import ENOUGH, LEAST, MOST, Alike
+from hood.classroom.report.attempts import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 from hood.classroom.report.counts import ClassCounts
 from hood.classroom.report.tally import KINDS, SHOWN, ExerciseTally, Person, Tally
 from hood.classroom.report.todo import ADVICE, GROUPS, todos, worth_a_look
 from hood.classroom.rules.class_list import class_list
-from hood.classroom.service.history import AT_ONCE, MANY, NOT_YET, SOME, attempts_of
 from hood.grader.course import Course
 from hood.judge.backquotes import in_code
 
@@ -78,7 +78,9 @@ def _attempts(tally: Tally, links: Links) -> dict[str, Any]:
     """Return how many verdicts of the service each exercise took, where learners asked for any."""
     course = links.course
     found = attempts_of(course.directory.db_url, links.lab, class_list(course.root))
-    some = [(one, found[one.name]) for one in tally.exercises if one.name in found]
+    some = [
+        (exercise, found[exercise.name]) for exercise in tally.exercises if exercise.name in found
+    ]
     return {
         "attempts": some,
         "needed": list(zip((AT_ONCE, SOME, MANY, NOT_YET), SHADES, strict=True)),
@@ -89,7 +91,7 @@ def _alike(alike: Alike, links: Links) -> dict[str, Any]:
     """Return who has answers alike, each with the address of a notebook, where there is one."""
     groups = alike.groups()
     linked = [
-        (one, [(person, _notebook(links, person)) for person in one.people]) for one in groups
+        (group, [(person, _notebook(links, person)) for person in group.people]) for group in groups
     ]
     told = {"groups": linked[:SHOWN], "more": len(linked) - SHOWN, "unread": alike.unread}
     return {"alike": told | {"least": LEAST, "enough": ENOUGH, "most": MOST}}
@@ -103,7 +105,7 @@ def _context(tally: Tally, links: Links, now: datetime) -> dict[str, Any]:
     points, most = tally.counted
     to_do = list(todos(tally))
     known = links.lessons()
-    marked = [one for one in tally.exercises if one.marked]
+    marked = [exercise for exercise in tally.exercises if exercise.marked]
     return {
         "t": tally,
         "lab": links.lab,
@@ -177,9 +179,9 @@ def hardest_say(marked: Sequence[ExerciseTally]) -> str:
 def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
     """Return the most frequent misconceptions of the lab: ``(learners, name, exercise)``."""
     every = [
-        (count, name, one)
-        for one in tally.exercises
-        for name, count in one.misconceptions.items()
+        (count, name, exercise)
+        for exercise in tally.exercises
+        for name, count in exercise.misconceptions.items()
         if count >= max(2, COMMON * tally.graded)
     ]
     return sorted(every, key=lambda entry: -entry[0])[:FREQUENT]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hood.classroom.recording.gradebook import Graded, GradedCell
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded, GradedCell
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import Tally
 from hood.verdict import Cause, PartResult, Verdict
 
@@ -23,63 +23,67 @@ EXERCISE_COLUMNS = (
 
 
 def learner_rows(
-    learners: Iterable[Graded], cells: list[GradedCell], names: Names
+    learners: Iterable[Graded], cells: list[GradedCell], names: LearnerNames
 ) -> Iterator[Iterable[Any]]:
     """Yield the headings, then a row for each learner and exercise, one learner at a time."""
     yield LEARNER_COLUMNS if names.hidden else ("student", *LEARNER_COLUMNS)
-    for one in learners:
-        name, late = names.of(one), "" if one.late is None else math.ceil(one.late)
-        who = [name] if names.hidden else [one.student, name]
+    for learner in learners:
+        name, late = names.of(learner), "" if learner.late is None else math.ceil(learner.late)
+        who = [name] if names.hidden else [learner.student, name]
         for cell in cells:
-            score = one.scores.get(cell.name)
+            score = learner.scores.get(cell.name)
             points = "" if score is None else score
-            found = [_status(one, cell, score), *_why(one, cell, names), _manual(one, cell)]
+            found = [
+                _status(learner, cell, score),
+                *_why(learner, cell, names),
+                _manual(learner, cell),
+            ]
             yield [*who, cell.name, points, cell.points, *found, late]
 
 
-def _status(one: Graded, cell: GradedCell, score: float | None) -> str:
-    verdict = one.verdicts.get(cell.name)
+def _status(graded: Graded, cell: GradedCell, score: float | None) -> str:
+    verdict = graded.verdicts.get(cell.name)
     if score is None:
         newer = verdict is not None and verdict.cause is Cause.NEWER_PYTHON
-        waits = (cell.manual or newer) and cell.name not in one.lost
-        without = "could not be read" if _is_unread(one, cell) else "not graded"
+        waits = (cell.manual or newer) and cell.name not in graded.lost
+        without = "could not be read" if _is_unread(graded, cell) else "not graded"
         return "waiting" if waits else without
     if verdict:
         return verdict.status.value
     return "right" if score >= cell.points else "partly" if score else "wrong"
 
 
-def _why(one: Graded, cell: GradedCell, names: Names) -> tuple[str, str]:
+def _why(graded: Graded, cell: GradedCell, names: LearnerNames) -> tuple[str, str]:
     """Return the misconceptions, and the first problem that none of them explains."""
-    verdict = one.verdicts.get(cell.name)
-    if verdict is None or _is_unread(one, cell):
+    verdict = graded.verdicts.get(cell.name)
+    if verdict is None or _is_unread(graded, cell):
         return "", ""
     unexplained = [part for part in verdict.parts if not part.misconception]
     said: list[Verdict | PartResult] = [verdict, *unexplained]
-    problems = (names.problem(about, one) for about in said)
+    problems = (names.problem(about, graded) for about in said)
     return "; ".join(verdict.explanations), next(filter(None, problems), "")
 
 
-def _is_unread(one: Graded, cell: GradedCell) -> bool:
-    return one.unread and cell.name in one.lost
+def _is_unread(graded: Graded, cell: GradedCell) -> bool:
+    return graded.unread and cell.name in graded.lost
 
 
-def _manual(one: Graded, cell: GradedCell) -> str:
+def _manual(graded: Graded, cell: GradedCell) -> str:
     """Return the state of manual marking: "waiting", "marked", or "" for an automatic cell."""
-    if cell.name in one.waiting:
+    if cell.name in graded.waiting:
         return "waiting"
-    return "marked" if cell.manual and one.scores.get(cell.name) is not None else ""
+    return "marked" if cell.manual and graded.scores.get(cell.name) is not None else ""
 
 
 def exercise_rows(tally: Tally) -> Iterator[Iterable[Any]]:
     """Yield the headings, then a row for each exercise."""
     yield EXERCISE_COLUMNS
-    for one in tally.exercises:
-        found = one.misconceptions.most_common(1)
+    for exercise in tally.exercises:
+        found = exercise.misconceptions.most_common(1)
         yield (
-            *(one.name, one.title, one.cell.points, one.marked),
-            *(one.full, one.some, one.nothing, one.not_tried, one.waiting),
-            *("" if one.share is None else round(one.share, 3),),
+            *(exercise.name, exercise.title, exercise.cell.points, exercise.marked),
+            *(exercise.full, exercise.some, exercise.nothing, exercise.not_tried, exercise.waiting),
+            *("" if exercise.share is None else round(exercise.share, 3),),
             *(found[0] if found else ("", 0)),
-            *(one.wrong, one.unexplained),
+            *(exercise.wrong, exercise.unexplained),
         )

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hood.classroom.recording.gradebook import Graded, GradedCell, Reason, ReasonKind
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded, GradedCell, Reason, ReasonKind
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.grader.outline import Outline
 from hood.verdict import Cause, Status, Verdict
 
@@ -70,15 +70,15 @@ class ExerciseTally:
         named = zip(("all", "some", "nothing", "not tried"), counts, strict=True)
         return {word: count for word, count in named if count}
 
-    def add(self, one: Graded, names: Names) -> None:
+    def add(self, graded: Graded, names: LearnerNames) -> None:
         """Add one learner."""
-        score, verdict = one.scores.get(self.name), one.verdicts.get(self.name)
+        score, verdict = graded.scores.get(self.name), graded.verdicts.get(self.name)
         if score is not None:
-            self._mark(score, verdict, one)
+            self._mark(score, verdict, graded)
         if verdict is not None:
-            self._explain(verdict, one, names)
+            self._explain(verdict, graded, names)
 
-    def _mark(self, score: float, verdict: Verdict | None, one: Graded) -> None:
+    def _mark(self, score: float, verdict: Verdict | None, graded: Graded) -> None:
         most = min(self.cell.points, verdict.most) if verdict else self.cell.points
         if verdict and not most:
             return  # no part was judged, so the score says nothing about the learner
@@ -89,12 +89,12 @@ class ExerciseTally:
             self.full += 1
         elif score > 0:
             self.some += 1
-        elif (verdict and verdict.status is Status.NOT_ATTEMPTED) or not one.attempted:
+        elif (verdict and verdict.status is Status.NOT_ATTEMPTED) or not graded.attempted:
             self.not_tried += 1
         else:
             self.nothing += 1
 
-    def _explain(self, verdict: Verdict, one: Graded, names: Names) -> None:
+    def _explain(self, verdict: Verdict, graded: Graded, names: LearnerNames) -> None:
         self.lesson, self.reads = verdict.lesson or self.lesson, verdict.reads or self.reads
         parts = [part for part in verdict.parts if part.status is Status.NOT_RUN]
         self.not_run.update(f"{part.name} ({part.problem})" for part in parts)
@@ -105,7 +105,7 @@ class ExerciseTally:
             return
         self.wrong += 1
         texts = {
-            names.problem(part, one)
+            names.problem(part, graded)
             for part in verdict.parts
             if part.earned < part.points
             and not part.misconception
@@ -143,7 +143,7 @@ class Tally:
     """
 
     def __init__(
-        self, cells: list[GradedCell], outline: Outline, names: Names, not_entered: int = 0
+        self, cells: list[GradedCell], outline: Outline, names: LearnerNames, not_entered: int = 0
     ):
         self._names = names
         place = {name: number for number, name in enumerate(outline.titles)}
@@ -171,7 +171,7 @@ class Tally:
     @property
     def waiting(self) -> int:
         """Number of answers that a person still has to mark."""
-        return sum(one.waiting for one in self.exercises)
+        return sum(exercise.waiting for exercise in self.exercises)
 
     @property
     def outdated(self) -> int:
@@ -184,7 +184,7 @@ class Tally:
 
         They include all exercises when all are marked, and only the automatic ones until then.
         """
-        cells = [one.cell for one in self.exercises]
+        cells = [exercise.cell for exercise in self.exercises]
         if self.waiting:
             most = sum(cell.points for cell in cells if not cell.manual)
             return self.automatic, most
@@ -194,13 +194,13 @@ class Tally:
         """Return the anchor of an exercise on the page."""
         return f"exercise-{self.exercises.index(one) + 1}"
 
-    def add(self, one: Graded) -> None:
+    def add(self, graded: Graded) -> None:
         """Add one submission."""
         self.submissions += 1
-        self._attend(one)
-        self.late += bool(one.late)
-        self.penalised += one.penalty > 0
-        run = one.run
+        self._attend(graded)
+        self.late += bool(graded.late)
+        self.penalised += graded.penalty > 0
+        run = graded.run
         self.sandbox[run.sandbox] += not run.problem
         if run.graded_by:
             self.versions[run.graded_by] += 1
@@ -210,28 +210,28 @@ class Tally:
             self.graded_at = min(times), max(times)
         if run.seconds is not None:
             self.seconds += run.seconds
-            self.longest = max(self.longest, (run.seconds, self._names.of(one)))
+            self.longest = max(self.longest, (run.seconds, self._names.of(graded)))
         for exercise in self.exercises:
-            exercise.waiting += exercise.name in one.waiting
-        if one.unmarked:
-            self.unread += one.unread
+            exercise.waiting += exercise.name in graded.waiting
+        if graded.unmarked:
+            self.unread += graded.unread
             return
-        automatic = (one.scores.get(e.name) for e in self.exercises if not e.cell.manual)
+        automatic = (graded.scores.get(e.name) for e in self.exercises if not e.cell.manual)
         self.automatic.append(sum(score or 0.0 for score in automatic))
-        self.total.append(one.points)
+        self.total.append(graded.points)
         for exercise in self.exercises:
-            exercise.add(one, self._names)
+            exercise.add(graded, self._names)
 
-    def _attend(self, one: Graded) -> None:
-        reasons = one.reasons()
+    def _attend(self, graded: Graded) -> None:
+        reasons = graded.reasons()
         if not reasons:
             return
         kind = min((reason.kind for reason in reasons), key=KINDS.index)
         self.needing[kind] += 1
         listed = self.people.setdefault(kind, [])
         if len(listed) < SHOWN:
-            said = tuple(self._names.reason(reason, one) for reason in reasons)
-            marked = any(score is not None for score in one.scores.values())
-            points = one.points if marked else None
-            student = "" if self.hidden else one.student
-            listed.append(Person(student, self._names.of(one), points, said))
+            said = tuple(self._names.reason(reason, graded) for reason in reasons)
+            marked = any(score is not None for score in graded.scores.values())
+            points = graded.points if marked else None
+            student = "" if self.hidden else graded.student
+            listed.append(Person(student, self._names.of(graded), points, said))

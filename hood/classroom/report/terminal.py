@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hood.classroom.recording.gradebook import Graded
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Graded
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import ExerciseTally
 
 BAR = 20
@@ -27,7 +27,7 @@ def print_summary(
     learners = _table("Learners", "who", ">points", "", "what happened")
     for one in sorted(graded, key=lambda g: -g.points):
         for tally in tallies:
-            tally.add(one, Names())
+            tally.add(one, LearnerNames())
         scored = [name for name, score in one.scores.items() if score is not None]
         most = sum(one.cells[name].points for name in scored)
         points, bar = f"{one.points:g} of {most:g}", _bar(one.points / most if most else 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hood.classroom.recording.gradebook import ReasonKind
+from hood.classroom.gradebook.graded import ReasonKind
 from hood.classroom.report.tally import ExerciseTally, Tally
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
@@ -138,7 +138,11 @@ def _marks(tally: Tally) -> Iterator[Todo]:
         (True, "Mark the answers in words: `make teach`, then Marking", "Waiting"),
         (False, "Look again at marks by hand", "Graded anew since they were given"),
     ):
-        waiting = [one for one in tally.exercises if one.waiting and one.cell.manual is manual]
+        waiting = [
+            exercise
+            for exercise in tally.exercises
+            if exercise.waiting and exercise.cell.manual is manual
+        ]
         if waiting:
             names = ", ".join(f"{one.waiting} to `{one.name}`" for one in waiting)
             yield Todo(MARKS, do, f"{what}: {names}.", tally.anchor(waiting[0]))
@@ -146,7 +150,11 @@ def _marks(tally: Tally) -> Iterator[Todo]:
 
 def _class(tally: Tally) -> Iterator[Todo]:
     enough = max(FEW, SHARE * tally.graded)
-    firsts = [(*top, one) for one in tally.exercises for top in one.misconceptions.most_common(1)]
+    firsts = [
+        (*top, exercise)
+        for exercise in tally.exercises
+        for top in exercise.misconceptions.most_common(1)
+    ]
     common = [first for first in firsts if first[1] >= enough]
     for name, count, one in sorted(common, key=lambda first: -first[1])[:MOST]:
         where = f"lesson {one.lesson}, “{one.reads}”" if one.lesson else f"“{one.reads}”"
@@ -161,11 +169,13 @@ def _lab(tally: Tally) -> Iterator[Todo]:
         why = f"{one.unexplained} of {one.wrong} that are not right match no known misconception."
         do = f"Read a few wrong answers to `{one.name}`, and name what you find"
         yield Todo(LAB, do, why, tally.anchor(one))
-    for one in tally.exercises:
-        tried = one.marked - one.not_tried
-        if tried >= FEWEST and one.earned <= HARD * (one.cell.points * tried - one.withheld):
+    for exercise in tally.exercises:
+        tried = exercise.marked - exercise.not_tried
+        if tried >= FEWEST and exercise.earned <= HARD * (
+            exercise.cell.points * tried - exercise.withheld
+        ):
             why = "Hardly anyone solved it: is it asked clearly, is it taught?"
-            yield Todo(LAB, f"Look at `{one.name}` again", why, tally.anchor(one))
+            yield Todo(LAB, f"Look at `{exercise.name}` again", why, tally.anchor(exercise))
 
 
 def worth_a_look(one: ExerciseTally) -> bool:

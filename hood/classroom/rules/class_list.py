@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.roster import read_roster
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.grader.submission.names import nfc, shown_id
 
 NAMED = 20  # learners in a sentence
@@ -43,11 +43,11 @@ class ClassList:
 
     def passed_over(self, students: Iterable[str]) -> dict[str, str]:
         """Return which of some learners are passed over, sorted, and why."""
-        return {one: why for one in sorted(students) if (why := self.why_not(one))}
+        return {student: why for student in sorted(students) if (why := self.why_not(student))}
 
     def without_others(self, students: Iterable[str]) -> list[str]:
         """Return those of some learners who belong to the class, in the same order."""
-        return [one for one in students if not self.why_not(one)]
+        return [student for student in students if not self.why_not(student)]
 
 
 EVERYBODY = ClassList()
@@ -63,7 +63,7 @@ def class_list(root: Path) -> ClassList:
     return class_list_of(root, file) if file else EVERYBODY
 
 
-def class_list_of(root: Path, file: CourseFile) -> ClassList:
+def class_list_of(root: Path, file: ClassRules) -> ClassList:
     """Return who belongs to a class by its rules.
 
     Raises:

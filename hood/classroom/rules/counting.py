@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 
-from hood.classroom.rules.schema import CourseFile, LabRules, LatePolicy, Withheld
+from hood.classroom.rules.schema import ClassRules, LabRules, LatePolicy, Withheld
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _count_one(rules: LabRules, mark: RawMark) -> CountedMark:
 
 
 def lateness_of(
-    file: CourseFile,
+    file: ClassRules,
     student: str,
     times: Mapping[str, datetime | None],
     earned: Mapping[str, float],
@@ -165,19 +165,19 @@ def lateness_of(
 
 
 def contested(
-    file: CourseFile, student: str, times: Mapping[str, datetime | None]
+    file: ClassRules, student: str, times: Mapping[str, datetime | None]
 ) -> tuple[str, ...]:
     """Return the labs whose points decide where free days are spent; none if they cover all."""
     late = _payable(file, _without_free_days(file, student, times))
     return tuple(late) if _decide(file, late) else ()
 
 
-def _decide(file: CourseFile, late: Mapping[str, int]) -> bool:
+def _decide(file: ClassRules, late: Mapping[str, int]) -> bool:
     return sum(late.values()) > file.late.free_days > 0
 
 
 def _without_free_days(
-    file: CourseFile, student: str, times: Mapping[str, datetime | None]
+    file: ClassRules, student: str, times: Mapping[str, datetime | None]
 ) -> dict[str, Lateness]:
     found = {}
     for lab, came in times.items():
@@ -192,7 +192,7 @@ def _without_free_days(
     return found
 
 
-def _payable(file: CourseFile, found: Mapping[str, Lateness]) -> dict[str, int]:
+def _payable(file: ClassRules, found: Mapping[str, Lateness]) -> dict[str, int]:
     """Return the days of lateness in which free days can save anything, by due date of the lab."""
     if not file.late.free_days:
         return {}
@@ -205,7 +205,7 @@ def _payable(file: CourseFile, found: Mapping[str, Lateness]) -> dict[str, int]:
 
 
 def _spent(
-    file: CourseFile, days: Mapping[str, int], earned: Mapping[str, float]
+    file: ClassRules, days: Mapping[str, int], earned: Mapping[str, float]
 ) -> dict[str, int]:
     """Return how many free days each lab gets.
 

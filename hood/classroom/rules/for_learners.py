@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hood.classroom.rules.reading import exercises_of, worths
-from hood.classroom.rules.schema import CourseFile, LabRules, Withheld
+from hood.classroom.rules.schema import ClassRules, LabRules, Withheld
 from hood.classroom.rules.sentences import (
     HAND_INS,
     counting_sentences,
@@ -23,7 +23,7 @@ from hood.classroom.rules.total import weights_of
 from hood.classroom.rules.total_words import total_sentences
 
 
-def told_to_learners(root: Path, file: CourseFile) -> bytes:
+def rules_for_learners(root: Path, file: ClassRules) -> bytes:
     """Return the file that :func:`hood.learner.contents.class_rules` reads, as JSON.
 
     ``about`` is sentences on the class; ``labs`` has, by name, when each is ``released`` and
@@ -41,7 +41,7 @@ def told_to_learners(root: Path, file: CourseFile) -> bytes:
     return json.dumps(said, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-def _about(root: Path, file: CourseFile) -> Iterator[str]:
+def _about(root: Path, file: ClassRules) -> Iterator[str]:
     if title := file.course.title:
         yield title if title.endswith((".", "!", "?")) else f"{title}."
     yield f"Times are those of {file.course.time_zone}."
@@ -52,7 +52,7 @@ def _about(root: Path, file: CourseFile) -> Iterator[str]:
     yield from total_sentences(file, weights_of(file, worths(root, file)))
 
 
-def _rules(root: Path, file: CourseFile, lab: str, rules: LabRules) -> Iterator[str]:
+def _rules(root: Path, file: ClassRules, lab: str, rules: LabRules) -> Iterator[str]:
     if rules.due and rules.late is not None:
         yield late_sentence(file.policy(lab))
     if rules.due and rules.hand_ins is not None:

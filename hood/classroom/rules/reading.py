@@ -13,22 +13,22 @@ from pydantic import ValidationError
 
 from hood import UserError
 from hood.classroom.rules.deadline import Deadline
-from hood.classroom.rules.schema import CourseFile, Part, TotalPolicy
+from hood.classroom.rules.schema import ClassRules, Part, TotalPolicy
 from hood.classroom.rules.total import weights_of, worth_of
 from hood.grader.outline import read_outline, source_of
 from hood.phase_paths import lab_named
 
 FILE = "course.yml"
 ALL_FURTHER = "further"  # in `drop` and `bonus`: every exercise that a lab's text calls further
-Place = tuple[str | int, ...]
+YamlPath = tuple[str | int, ...]
 # Places with a key for each lab.
-BY_LAB: set[Place] = {
+BY_LAB: set[YamlPath] = {
     *(("labs",), ("total", "weights")),
     *(("export", one, "items") for one in ("moodle", "canvas")),
 }
 
 
-def read_course_file(root: Path) -> CourseFile | None:
+def read_course_file(root: Path) -> ClassRules | None:
     """Return the rules of the class in a course folder; None if it has none.
 
     Raises:
@@ -42,10 +42,10 @@ def read_course_file(root: Path) -> CourseFile | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} can't be read: {error}") from error
-    lines: dict[Place, int] = {}
+    lines: dict[YamlPath, int] = {}
     try:
         value = _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
-        found = CourseFile.model_validate({} if value is None else value)
+        found = ClassRules.model_validate({} if value is None else value)
         found = _with_further_named(root, found)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -68,7 +68,7 @@ class _Refused(Exception):
     """A file whose form is not that of a course file."""
 
 
-def _plain(root: Path, node: yaml.Node | None, place: Place, lines: dict[Place, int]) -> Any:
+def _plain(root: Path, node: yaml.Node | None, place: YamlPath, lines: dict[YamlPath, int]) -> Any:
     """Return a node's value, in which every scalar is the text that stands there.
 
     YAML would take a learner's id ``0123`` for the number 83, and a country ``no`` for False. In
@@ -113,11 +113,11 @@ def course_id(root: Path) -> str:
     return file.course.id if file else ""
 
 
-def other_id(root: Path, file: CourseFile, used: str) -> str:
+def other_id(root: Path, file: ClassRules, used: str) -> str:
     """Return what to do where the file's id is not the one that nbgrader uses; else nothing."""
     if file.course.id in ("", used):
         return ""
-    lines: dict[Place, int] = {}
+    lines: dict[YamlPath, int] = {}
     text = (root / FILE).read_text(encoding="utf-8")
     _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
     return (
@@ -126,28 +126,28 @@ def other_id(root: Path, file: CourseFile, used: str) -> str:
     )
 
 
-def _line(place: Place, lines: dict[Place, int]) -> int:
+def _line(place: YamlPath, lines: dict[YamlPath, int]) -> int:
     """Return the line of a place, or of the nearest one around it that stands in the file."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)
 
 
-def _path(place: Place) -> str:
+def _path(place: YamlPath) -> str:
     words = [one for one in place if isinstance(one, str)]  # the line says which of a list
     return f"{'.'.join(words)}: " if words else ""
 
 
-def _part(place: Place) -> type[Part]:
+def _part(place: YamlPath) -> type[Part]:
     """Return the part of the file in which a place is."""
 
     def parts(kind: Any) -> Iterator[type[Part]]:
         if isinstance(kind, type) and issubclass(kind, Part):
             yield kind
-        for one in get_args(kind):
-            yield from parts(one)
+        for arg in get_args(kind):
+            yield from parts(arg)
 
-    found: type[Part] = CourseFile
+    found: type[Part] = ClassRules
     for word in place[:-1]:
         if field := found.model_fields.get(str(word)):
             found = next(parts(field.annotation), found)
@@ -173,7 +173,7 @@ def exercises_of(root: Path, lab: str) -> dict[str, float] | None:
     return read_outline(root, lab).points if source_of(root, lab) else None
 
 
-def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
+def _with_further_named(root: Path, file: ClassRules) -> ClassRules:
     labs = {}
     for lab, rules in file.labs.items():
         names = read_outline(root, lab).further
@@ -185,7 +185,7 @@ def _with_further_named(root: Path, file: CourseFile) -> CourseFile:
     return file.model_copy(update={"labs": labs})
 
 
-def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
+def _unknown(root: Path, found: ClassRules) -> Iterator[tuple[YamlPath, str]]:
     """Yield what the file names and the course folder has not, with its place."""
     for lab, rules in found.labs.items():
         known = exercises_of(root, lab)
@@ -221,12 +221,14 @@ def _unknown(root: Path, found: CourseFile) -> Iterator[tuple[Place, str]]:
                 yield ("export", platform, "items", lab), f"no lab {lab!r} under `labs`"
 
 
-def worths(root: Path, file: CourseFile) -> dict[str, float]:
+def worths(root: Path, file: ClassRules) -> dict[str, float]:
     """Return what each lab of a class counts, in points."""
     return {lab: worth_of(rules, exercises_of(root, lab) or {}) for lab, rules in file.labs.items()}
 
 
-def _wrong_total(root: Path, found: CourseFile, policy: TotalPolicy) -> Iterator[tuple[Place, str]]:
+def _wrong_total(
+    root: Path, found: ClassRules, policy: TotalPolicy
+) -> Iterator[tuple[YamlPath, str]]:
     """Yield what is wrong in ``total:``, with its place."""
     where, worth = ("total", "weights"), worths(root, found)
     for lab, weight in policy.weights.items():

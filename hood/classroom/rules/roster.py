@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbgrader.api import Gradebook
-
 from hood import UserError
-from hood.classroom.rules.schema import CourseFile, Roster
-from hood.classroom.tables import Table, plain, read_table
-from hood.grader.course import Course
+from hood.classroom.formats.tables import Table, plain, read_table
+from hood.classroom.rules.schema import ClassRules, Roster
 from hood.grader.submission.names import id_problem
-
-# The fields of nbgrader's Student, and those of ours that fill them.
-FIELDS = {
-    "first_name": "first_name",
-    "last_name": "last_name",
-    "email": "email",
-    "lms_user_id": "canvas",
-}
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,7 @@ class Member:
     canvas: str = ""
 
 
-def read_roster(root: Path, file: CourseFile) -> dict[str, Member]:
+def read_roster(root: Path, file: ClassRules) -> dict[str, Member]:
     """Return the class by id, in the file's order; empty if ``course.yml`` names no roster.
 
     Raises:
@@ -93,7 +81,7 @@ def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
     return table, named
 
 
-def moodle_users(root: Path, file: CourseFile) -> tuple[str, dict[str, str]] | None:
+def moodle_users(root: Path, file: ClassRules) -> tuple[str, dict[str, str]] | None:
     """Return by which column of the roster Moodle knows its users, and what stands there, by id.
 
     It is the column that ``identify`` names, or that ``roster`` names as ``moodle`` or as ``id``.
@@ -115,31 +103,3 @@ def moodle_users(root: Path, file: CourseFile) -> tuple[str, dict[str, str]] | N
         )
     cells = {row.cells[columns["id"]]: row.cells[column] for row in table.rows}
     return asked or column, {one: cells[one] for one in read_roster(root, file)}
-
-
-def enter_roster(
-    course: Course, members: dict[str, Member], left: Collection[str] = ()
-) -> Iterator[str]:
-    """Enter the class in the gradebook, and yield what changed, a line for each learner.
-
-    Nobody is taken out: who is in the gradebook alone is named. Who left is not entered anew.
-    """
-    with Gradebook(course.directory.db_url) as gradebook:
-        before = {student.id: student for student in gradebook.students}
-        for one in members.values():
-            value = {field: getattr(one, own) for field, own in FIELDS.items()}
-            value = {field: text for field, text in value.items() if text}
-            known = before.get(one.id)
-            changed = [f for f, text in value.items() if known and getattr(known, f) != text]
-            if known is None and one.id in left:
-                yield f"{one.id}: left, and is not entered"
-            elif known is None:
-                gradebook.add_student(one.id, **value)
-                yield f"{one.id}: new"
-            elif changed:
-                was = [f"{field} was {getattr(known, field) or 'empty'}" for field in changed]
-                gradebook.update_or_create_student(one.id, **value)
-                yield f"{one.id}: {'; '.join(was)}"
-        for student in before:
-            if student not in members:
-                yield f"{student}: not in the roster, stays in the gradebook, and is passed over"

@@ -17,6 +17,7 @@ from hood.classroom.rules.deadline import Deadline, Period, begin
 MOST_DAYS = 366  # of a period
 YEARS = range(1970, 9000)  # datetime ends with 9999, and days are added to a date
 DURATION = re.compile(r"(\d+(?:\.\d+)?) *(min|h|hours?|days?)")
+ADDRESS = re.compile(r"https?://[^\s()\[\]<>\"']+")
 ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 END_OF_DAY = time(23, 59, 59)
 
@@ -320,7 +321,7 @@ class Export(Part):
     canvas: Platform = Platform()
 
 
-class CourseFile(Part):
+class ClassRules(Part):
     """The whole file. Labs stand in its order, under the names of their folders.
 
     Attributes:

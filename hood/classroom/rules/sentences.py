@@ -11,7 +11,7 @@ from hood.classroom.rules.counting import Counted, CountedMark, Lateness, Role
 from hood.classroom.rules.deadline import Deadline, Period
 from hood.classroom.rules.reading import FILE
 from hood.classroom.rules.schema import (
-    CourseFile,
+    ClassRules,
     Feedback,
     HandInRule,
     LabRules,
@@ -43,7 +43,7 @@ def day_or_moment(at: datetime) -> str:
     return moment(at) if at.time() != time() else f"{at:%-d %B %Y}"
 
 
-def why_not_out(file: CourseFile | None, lab: str, now: datetime) -> str:
+def why_not_out(file: ClassRules | None, lab: str, now: datetime) -> str:
     """Return why a lab is not for learners yet, in a sentence; empty where it is.
 
     Args:
@@ -83,7 +83,7 @@ def percent(share: float) -> str:
 
 
 def lab_sentences(
-    file: CourseFile, lab: str, points: dict[str, float], people: bool = True
+    file: ClassRules, lab: str, points: dict[str, float], people: bool = True
 ) -> Iterator[str]:
     """Yield what the rules of one lab mean, a sentence each.
 
@@ -103,10 +103,10 @@ def lab_sentences(
         yield HAND_INS[file.hand_in_rule(lab)]
     yield from counting_sentences(rules, points)
     yield from _feedback(rules.feedback)
-    for one in file.extensions:
-        if one.lab == lab and people:
-            why = f" ({one.why})" if one.why else ""
-            yield f"{one.who} has until {moment(one.due)}{why}."
+    for extension in file.extensions:
+        if extension.lab == lab and people:
+            why = f" ({extension.why})" if extension.why else ""
+            yield f"{extension.who} has until {moment(extension.due)}{why}."
 
 
 def due_words(rules: LabRules) -> str:
@@ -142,7 +142,7 @@ def _to_the_second(at: datetime, zone: ZoneInfo) -> str:
     return f"{local:%-d %B %Y, %H:%M:%S}{'' if once else f' {local:%Z}'}"
 
 
-def free_sentences(file: CourseFile) -> Iterator[str]:
+def free_sentences(file: ClassRules) -> Iterator[str]:
     """Yield what of lateness is free in the whole term, if anything is."""
     if free := file.late.free_days:
         are, save = ("is", "it saves") if free == 1 else ("are", "they save")
@@ -160,7 +160,7 @@ def late_sentence(policy: LatePolicy) -> str:
     return f"Late: {'; '.join(said)}." if said else "Coming late costs nothing."
 
 
-def policy_sentences(file: CourseFile, lab: str, lateness: Lateness) -> Iterator[str]:
+def policy_sentences(file: ClassRules, lab: str, lateness: Lateness) -> Iterator[str]:
     """Yield what a late submission costs in a lab, and what of that may still change."""
     policy = file.policy(lab)
     yield late_sentence(policy)
@@ -176,7 +176,7 @@ def policy_sentences(file: CourseFile, lab: str, lateness: Lateness) -> Iterator
         )
 
 
-def no_time_sentence(file: CourseFile | None, lab: str, without: int, of: int) -> str:
+def no_time_sentence(file: ClassRules | None, lab: str, without: int, of: int) -> str:
     """Return what holds for submissions of a lab whose time is not known; empty where none is late.
 
     Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hood.classroom.rules.counting import Lateness, lateness_of
-from hood.classroom.rules.schema import CourseFile, HandInRule
+from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.sentences import days, moment, number, percent
 
 MOST = 10  # hand-ins of one learner to one lab that are compared; each has to be graded
@@ -21,7 +21,7 @@ Times = Mapping[str, datetime | None]
 
 
 @dataclass(frozen=True)
-class Came:
+class HandInTime:
     """A hand-in.
 
     Attributes:
@@ -34,7 +34,7 @@ class Came:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownHandIn:
     """A hand-in whose rank is known, for a sentence on it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Known:
 
 
 def lateness_at(
-    file: CourseFile, lab: str, student: str, at: datetime | None, others: Times
+    file: ClassRules, lab: str, student: str, at: datetime | None, others: Times
 ) -> Lateness:
     """Return how late a hand-in of a time is, and what that costs.
 
@@ -64,14 +64,14 @@ def lateness_at(
     return lateness_of(file, student, {**others, lab: at}, {})[lab]
 
 
-def choosing(file: CourseFile | None, lab: str) -> bool:
+def choosing(file: ClassRules | None, lab: str) -> bool:
     """Return whether rules say which hand-in counts; without a due date the newest one does."""
     return file is not None and lab in file.labs and file.labs[lab].due is not None
 
 
 def may_count(
-    file: CourseFile | None, lab: str, student: str, found: Sequence[Came], others: Times
-) -> list[Came]:
+    file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
+) -> list[HandInTime]:
     """Return those of a learner's hand-ins of which one counts, the last first.
 
     Of those that lateness costs the same the last one replaced the others. What counts nothing for
@@ -94,7 +94,9 @@ def may_count(
     return worth
 
 
-def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[Came]) -> list[Came]:
+def by_weight(
+    file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime]
+) -> list[HandInTime]:
     """Return hand-ins in the order in which they are worth keeping.
 
     The newest comes first, then the last one of each share that lateness leaves, then the others,
@@ -106,15 +108,15 @@ def by_weight(file: CourseFile | None, lab: str, student: str, found: Sequence[C
     late = {one.name: lateness_at(file, lab, student, one.at, {}) for one in found}
     last = {late[one.name].days: one.name for one in reversed(found)}
 
-    def weight(one: Came) -> tuple[bool, bool, float]:
-        own = late[one.name]
-        replaced = last[own.days] != one.name
-        return one is not found[0], replaced, 0.0 if replaced else -own.kept
+    def weight(hand_in: HandInTime) -> tuple[bool, bool, float]:
+        own = late[hand_in.name]
+        replaced = last[own.days] != hand_in.name
+        return hand_in is not found[0], replaced, 0.0 if replaced else -own.kept
 
     return sorted(found, key=weight)
 
 
-def told(found: Sequence[Known], rule: HandInRule, you: bool = True) -> str:
+def hand_ins_sentence(found: Sequence[KnownHandIn], rule: HandInRule, you: bool = True) -> str:
     """Return which of several hand-ins counts and what became of the others; else nothing.
 
     Args:
@@ -135,13 +137,15 @@ def told(found: Sequence[Known], rule: HandInRule, you: bool = True) -> str:
     return f"{handed}: {_named(one)} counts; {'; '.join(others)}."
 
 
-def _named(one: Known) -> str:
-    return "the one of an unknown time" if one.at is None else f"the one of {moment(one.at)},"
+def _named(hand_in: KnownHandIn) -> str:
+    return (
+        "the one of an unknown time" if hand_in.at is None else f"the one of {moment(hand_in.at)},"
+    )
 
 
-def _other(one: Known, chosen: Known, rule: HandInRule) -> str:
-    late, named = one.lateness, _named(one).removesuffix(",")
-    if not one.seen:
+def _other(hand_in: KnownHandIn, chosen: KnownHandIn, rule: HandInRule) -> str:
+    late, named = hand_in.lateness, _named(hand_in).removesuffix(",")
+    if not hand_in.seen:
         return f"{named} is not graded yet"
     if late.days:
         named += f" came {days(late.days)} late and"
@@ -151,12 +155,12 @@ def _other(one: Known, chosen: Known, rule: HandInRule) -> str:
         return f"{named} would have counted 0"
     if rule is HandInRule.LAST_IN_TIME:
         return f"{named} does not count: the last one in time does"
-    if one.counts is not None:
-        return f"{named} would have counted {number(one.counts)}"
+    if hand_in.counts is not None:
+        return f"{named} would have counted {number(hand_in.counts)}"
     return f"{named} was replaced by a later one"
 
 
-def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Came]) -> str:
+def so_far(file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime]) -> str:
     """Return which of several hand-ins counts before they are graded, for the learner; or nothing.
 
     It is empty where there is one, or no rules say which counts.
@@ -165,7 +169,7 @@ def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Came
         return ""
     often = TIMES.get(len(found), f"{len(found)} times")
     left = may_count(file, lab, student, found, {})
-    named = [_named(Known(in_zone(file, one.at), Lateness())) for one in reversed(left)]
+    named = [_named(KnownHandIn(in_zone(file, one.at), Lateness())) for one in reversed(left)]
     if len(named) == 1:
         return f"You handed in {often}: {named[0]} counts."
     *some, last = [one.removesuffix(",") for one in named]
@@ -174,7 +178,7 @@ def so_far(file: CourseFile | None, lab: str, student: str, found: Sequence[Came
 
 
 def would_be(
-    file: CourseFile | None,
+    file: ClassRules | None,
     lab: str,
     student: str,
     before: datetime | None,
@@ -208,12 +212,12 @@ def _share(late: Lateness) -> str:
     return f"so {percent(late.kept)} of what it earns counts" if late.kept < 1 else "at no cost"
 
 
-def is_late(file: CourseFile | None, lab: str, student: str, at: datetime) -> bool:
+def is_late(file: ClassRules | None, lab: str, student: str, at: datetime) -> bool:
     """Return whether a hand-in of a time is late; without rules for the lab none is."""
     deadline = file.deadline(lab, student) if file else None
     return deadline is not None and deadline.is_late(at)
 
 
-def in_zone(file: CourseFile | None, at: datetime | None) -> datetime | None:
+def in_zone(file: ClassRules | None, at: datetime | None) -> datetime | None:
     """Return a time as the class's clock shows it."""
     return at and at.astimezone(file.zone if file else UTC)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from hood.classroom.rules.counting import Counted
-from hood.classroom.rules.schema import CourseFile, LabRules, TotalPolicy
+from hood.classroom.rules.schema import ClassRules, LabRules, TotalPolicy
 
 
 class Standing(StrEnum):
@@ -110,7 +110,7 @@ def worth_of(rules: LabRules, points: Mapping[str, float]) -> float:
     )
 
 
-def weights_of(file: CourseFile, worth: Mapping[str, float]) -> dict[str, Fraction]:
+def weights_of(file: ClassRules, worth: Mapping[str, float]) -> dict[str, Fraction]:
     """Return each lab's part of the total, 0 to 1; 0 for a lab that counts nothing.
 
     Args:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.sentences import percent
 from hood.classroom.rules.total import NOUGHT, Standing, Total
 
 
-def total_sentences(file: CourseFile, weights: Mapping[str, Fraction]) -> Iterator[str]:
+def total_sentences(file: ClassRules, weights: Mapping[str, Fraction]) -> Iterator[str]:
     """Yield what the rules of the total mean, a sentence each; nothing without ``total:``.
 
     Args:
@@ -54,11 +54,11 @@ def why(total: Total) -> str:
 
 
 def _why(total: Total) -> Iterator[str]:
-    inside = [one for one in total.labs if one.share is not None]
+    inside = [lab for lab in total.labs if lab.share is not None]
     if dropped := [one.lab for one in inside if one.dropped]:
         yield f"Dropped, because the total is highest without: {_named(dropped)}."
     for standing in Standing:
-        labs = [one.lab for one in total.labs if one.standing is standing]
+        labs = [lab.lab for lab in total.labs if lab.standing is standing]
         if not labs or standing is Standing.COUNTED:
             continue
         if standing is Standing.NOT_ASKED:

@@ -12,7 +12,7 @@ The service runs in the course's folder, under an account that learners do not h
     the pages on which those who teach mark answers in words, behind the service's login.
 :mod:`.queue`
     the jobs that wait and those that are done, in the gradebook's database.
-:mod:`.alone`
+:mod:`.single_exercise`
     one exercise as a lab of its own, a learner's cells as a submission to it, a verdict as a card.
 :mod:`.dispatcher`
     takes jobs from the queue and has them graded by the batch's workers, in their sandboxes.

@@ -23,10 +23,11 @@ from starlette.requests import ClientDisconnect
 
 from hood import UserError
 from hood.addresses import lesson_url
-from hood.classroom.collecting.hand_ins import TooManyError
+from hood.classroom.gradebook.service_jobs import ENDED, State
+from hood.classroom.hand_ins.store import TooManyError
 from hood.classroom.lesson_links import settled_file
 from hood.classroom.rules.reading import read_course_file
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.service.dispatcher import Dispatcher, RefusedError
 from hood.classroom.service.door import Door, ask_again
 from hood.classroom.service.home import home_page, home_routes
@@ -42,7 +43,7 @@ from hood.classroom.service.lab_state import (
 from hood.classroom.service.login import NOT_YOURS, Login
 from hood.classroom.service.marking import marking_pages
 from hood.classroom.service.people import AskAgainError, People, Person
-from hood.classroom.service.queue import ENDED, Look, State
+from hood.classroom.service.queue import JobProgress
 from hood.classroom.service.staff import Grading, Gradings
 from hood.grader.submission.names import id_problem, nfc
 from hood.grader.submission.released import remember_release
@@ -101,13 +102,13 @@ class Progress(BaseModel):
     card: dict[str, str] = {}
 
     @classmethod
-    def of(cls, job_id: str, look: Look) -> Self:
+    def of(cls, job_id: str, progress: JobProgress) -> Self:
         return cls(
             id=job_id,
-            state=look.state,
-            place=look.place,
-            seconds=round(look.seconds, 1),
-            card=dict(look.card),
+            state=progress.state,
+            place=progress.place,
+            seconds=round(progress.seconds, 1),
+            card=dict(progress.card),
         )
 
 
@@ -294,7 +295,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         """Tell how far a job is; with ``wait``, once it has ended or after so many seconds."""
 
         def ended() -> bool:
-            found = dispatcher.look(person, job)
+            found = dispatcher.progress(person, job)
             return found is None or found.state in ENDED
 
         if wait:
@@ -302,7 +303,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         return await asyncio.to_thread(_progress, person, job)
 
     def _progress(person: Person, job: str) -> Progress:
-        found = dispatcher.look(person, job)
+        found = dispatcher.progress(person, job)
         if found is None:
             raise HTTPException(404, "you have no job of this id")
         return Progress.of(job, found)
@@ -417,7 +418,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         """Tell how far the grading that was started last is, and what it wrote."""
         return gradings.now()
 
-    def _require(person: Person, lab: str) -> CourseFile | None:
+    def _require(person: Person, lab: str) -> ClassRules | None:
         rules = read_course_file(dispatcher.course.root)
         out = _seen_by(person, rules)
         if lab not in out:
@@ -425,7 +426,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
             raise HTTPException(404, f"no lab that is out is called {lab!r}; out: {known}")
         return rules
 
-    def _seen_by(person: Person, rules: CourseFile | None) -> list[str]:
+    def _seen_by(person: Person, rules: ClassRules | None) -> list[str]:
         now, every = datetime.now(UTC), dispatcher.labs.names()
         return [lab for lab in every if person.teaches or is_out(rules, lab, now)]
 

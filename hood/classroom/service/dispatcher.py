@@ -14,7 +14,7 @@ from hood import UserError
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.service.lab_state import is_out
 from hood.classroom.service.people import Person, service_key
-from hood.classroom.service.queue import SHORT_TURN, Look, Queue, QueuedJob
+from hood.classroom.service.queue import SHORT_TURN, JobProgress, Queue, QueuedJob
 from hood.classroom.service.single_exercise import (
     NO_VERDICT,
     Labs,
@@ -141,9 +141,9 @@ class Dispatcher:
         self._wake()
         return new
 
-    def look(self, person: Person, job_id: str) -> Look | None:
+    def progress(self, person: Person, job_id: str) -> JobProgress | None:
         """Return how far somebody's job is; None when there is none of theirs with this id."""
-        return self.queue.look(job_id, person.name)
+        return self.queue.progress(job_id, person.name)
 
     def _wake(self) -> None:
         with self._more:

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hood import UserError
+from hood.classroom.formats.page_style import render
 from hood.classroom.marking import origin, page
 from hood.classroom.marking.routes import Reply
-from hood.classroom.page_style import render
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.sentences import moment
 from hood.classroom.service.inbox import Inbox
 from hood.classroom.service.lab_state import lab_states, requests_in
@@ -26,7 +26,7 @@ from hood.grader.submission.names import id_problem, nfc
 
 def home_page(
     course: Course,
-    rules: CourseFile | None,
+    rules: ClassRules | None,
     inbox: Inbox,
     person: Person,
     labs: list[str],

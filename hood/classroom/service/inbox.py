@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from hood.atomic_files import read_once
-from hood.classroom.collecting.hand_ins import HandIns, Taken
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.hand_ins.store import HandIns, Taken
+from hood.classroom.rules.schema import ClassRules
 from hood.classroom.rules.sentences import moment
 from hood.classroom.rules.standing import in_zone, is_late, so_far, would_be
 from hood.grader.course import Course
@@ -59,7 +59,7 @@ class Inbox:
         self._store = HandIns(course)
         self.arriving, self.finish = self._store.arriving, self._store.finish
 
-    def take(self, rules: CourseFile | None, learner: str, lab: str, arrived: Path) -> Receipt:
+    def take(self, rules: ClassRules | None, learner: str, lab: str, arrived: Path) -> Receipt:
         """Store a notebook, which is moved from ``arrived``, as a learner's newest hand-in.
 
         Raises TooManyError.
@@ -74,20 +74,20 @@ class Inbox:
             said = said or f"It takes the place of the one {_on(rules, before.at)}."
         return _receipt(rules, learner, lab, taken, blank, said)
 
-    def newest(self, rules: CourseFile | None, learner: str, lab: str) -> Receipt | None:
+    def newest(self, rules: ClassRules | None, learner: str, lab: str) -> Receipt | None:
         """Return the receipt of a learner's newest submission; None without one."""
         if taken := self._store.newest(learner, lab):
             path = self._course.folder("submitted", learner, lab) / f"{lab}.ipynb"
             return _receipt(rules, learner, lab, taken, _blank(path))
         return None
 
-    def so_far(self, rules: CourseFile | None, learner: str, lab: str) -> str:
+    def so_far(self, rules: ClassRules | None, learner: str, lab: str) -> str:
         """Return which of several hand-ins counts before they are graded; else nothing."""
         came = [one.came for one in self._store.of(learner, lab)]
         return so_far(rules, lab, learner, came)
 
 
-def again(rules: CourseFile | None, learner: str, newest: Receipt, now: datetime) -> Again:
+def again(rules: ClassRules | None, learner: str, newest: Receipt, now: datetime) -> Again:
     """Return what one more hand-in than the newest one would mean at a time."""
     lab, late = newest.lab, ", late" if newest.late else ""
     means = would_be(rules, lab, learner, newest.received, now)
@@ -96,13 +96,13 @@ def again(rules: CourseFile | None, learner: str, newest: Receipt, now: datetime
 
 
 def _receipt(
-    rules: CourseFile | None, learner: str, lab: str, one: Taken, blank: int, said: str = ""
+    rules: ClassRules | None, learner: str, lab: str, one: Taken, blank: int, said: str = ""
 ) -> Receipt:
     late = is_late(rules, lab, learner, one.at)
     return Receipt(lab, one.at, one.bytes, one.sha256, late, said, blank)
 
 
-def _on(rules: CourseFile | None, at: datetime) -> str:
+def _on(rules: ClassRules | None, at: datetime) -> str:
     shown = in_zone(rules, at) or at
     return f"on {moment(shown)} ({rules.course.time_zone if rules else 'UTC'})"
 

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from hood import UserError
-from hood.classroom.recording.gradebook import Graded, Request, Results
-from hood.classroom.rules.marks import CountedMarks
-from hood.classroom.rules.schema import CourseFile
-from hood.classroom.rules.standing import told
+from hood.classroom.gradebook.graded import Graded, Request, Results
+from hood.classroom.results.counted_marks import CountedMarks
+from hood.classroom.rules.schema import ClassRules
+from hood.classroom.rules.standing import hand_ins_sentence
 from hood.classroom.service.inbox import Again, Inbox, Receipt, again
 from hood.grader.course import Course
 from hood.grader.submission.names import nfc
@@ -45,7 +45,7 @@ class LabState:
     hand_ins: str = ""
 
 
-def is_out(rules: CourseFile | None, lab: str, now: datetime) -> bool:
+def is_out(rules: ClassRules | None, lab: str, now: datetime) -> bool:
     """Return whether learners have a lab; without a ``course.yml`` they have all."""
     return rules is None or (lab in rules.labs and not rules.is_too_early(lab, now))
 
@@ -70,14 +70,14 @@ def requests_in(
         return []
 
 
-def by_clock(rules: CourseFile | None, receipt: Receipt) -> Receipt:
+def by_clock(rules: ClassRules | None, receipt: Receipt) -> Receipt:
     """Return a receipt with its time by the clocks of the class; without rules, in UTC."""
     zone = rules.zone if rules else UTC
     return replace(receipt, received=receipt.received.astimezone(zone))
 
 
 def lab_states(
-    course: Course, rules: CourseFile | None, inbox: Inbox, learner: str, labs: Collection[str]
+    course: Course, rules: ClassRules | None, inbox: Inbox, learner: str, labs: Collection[str]
 ) -> list[LabState]:
     """Return labs as a learner sees them. Marks are shown when there is a page of feedback."""
 
@@ -90,7 +90,7 @@ def lab_states(
 
 def _lab_state(
     course: Course,
-    rules: CourseFile | None,
+    rules: ClassRules | None,
     inbox: Inbox,
     learner: str,
     lab: str,
@@ -108,7 +108,7 @@ def _lab_state(
         counts = marks()
         if counts and lab in counts.file.labs:
             [(one, counted)] = counts.read(lab, [nfc(learner)])
-            said = told(counts.hand_ins(lab, one), counts.file.hand_in_rule(lab))
+            said = hand_ins_sentence(counts.hand_ins(lab, one), counts.file.hand_in_rule(lab))
             state = replace(state, hand_ins=said)
             found = counted.counts, counted.most, counted.is_final
         else:

@@ -19,27 +19,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from nbgrader.api import Gradebook
 from sqlalchemy import (
-    Boolean,
-    Column,
     ColumnElement,
     Connection,
-    Float,
-    Index,
     Integer,
-    MetaData,
     ScalarSelect,
     Select,
-    String,
     Subquery,
-    Table,
-    Text,
     cast,
-    create_engine,
     false,
     func,
     inspect,
@@ -47,48 +37,15 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.pool import NullPool
 
+from hood.classroom.gradebook.database import engine_of, writing
+from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.grader.course import find_version_here
 
 LATELY = 600.0  # seconds for which used time is held against a learner
 SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
 QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
 USUAL = 1.0  # seconds that a job takes, as long as none has been measured
-WAIT_FOR_DATABASE = 30.0  # seconds
-
-
-class State(StrEnum):
-    """How far a job is."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
-    REPLACED = "replaced"  # by a newer one of the same learner
-    FAILED = "failed"  # the grader did, not the learner
-
-
-ENDED = (State.DONE, State.REPLACED, State.FAILED)
-
-JOBS = Table(
-    "service_job",
-    MetaData(),
-    Column("id", String(32), primary_key=True),
-    Column("learner", String(255), nullable=False),
-    Column("teaches", Boolean, nullable=False),  # then the class report does not count it
-    Column("lab", String(255), nullable=False),
-    Column("exercise", String(255), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("cells", Text, nullable=False),  # JSON; empty when the job has ended
-    Column("long", Boolean, nullable=False),  # whether a short turn was not enough
-    Column("received", Float, nullable=False),  # this and the next two by `time.time`
-    Column("began", Float),
-    Column("ended", Float),
-    Column("verdict", Text),  # JSON, whole, for whoever teaches
-    Column("card", Text),  # JSON: a MIME bundle, with what the learner may see
-    Index("service_job_state", "state"),
-    Index("service_job_learner", "learner", "exercise", "received"),
-)
 
 
 @dataclass(frozen=True)
@@ -104,7 +61,7 @@ class QueuedJob:
 
 
 @dataclass(frozen=True)
-class Look:
+class JobProgress:
     """What its learner is told of a job.
 
     Attributes:
@@ -127,8 +84,7 @@ class Queue:
     """
 
     def __init__(self, db_url: str, workers: int = 1):
-        waiting = {"timeout": WAIT_FOR_DATABASE} if db_url.startswith("sqlite") else {}
-        self._engine = create_engine(db_url, poolclass=NullPool, connect_args=waiting)
+        self._engine = engine_of(db_url)
         self._workers = workers
         self._turn = threading.Lock()  # one thread of this process writes at a time
         if not inspect(self._engine).get_table_names():
@@ -264,7 +220,7 @@ class Queue:
         """Store that the grader had no verdict, and what the learner is told."""
         self._end(job, State.FAILED, None, card)
 
-    def look(self, job_id: str, learner: str) -> Look | None:
+    def progress(self, job_id: str, learner: str) -> JobProgress | None:
         """Return how far a job is; None when this learner has none of this id."""
         asked = select(JOBS).where(JOBS.c.id == job_id, JOBS.c.learner == learner)
         with self._engine.connect() as db:
@@ -275,8 +231,8 @@ class Queue:
             if state is State.WAITING:
                 order = list(db.scalars(_in_order()))
                 place = order.index(job_id) if job_id in order else len(order)
-                return Look(state, place, (place // self._workers + 1) * usual)
-        return Look(state, seconds=usual, card=json.loads(row.card or "{}"))
+                return JobProgress(state, place, (place // self._workers + 1) * usual)
+        return JobProgress(state, seconds=usual, card=json.loads(row.card or "{}"))
 
     def _end(
         self, job: QueuedJob, state: State, verdict: str | None, card: Mapping[str, Any]
@@ -300,7 +256,7 @@ class Queue:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with self._turn, self._engine.begin() as db:
+        with self._turn, writing(self._engine) as db:
             yield db
 
 

@@ -80,14 +80,14 @@ def _exercises(source: bytes) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Alone:
+class SingleExercise:
     """An exercise as a lab of its own, and the ids of its own solution cells."""
 
     lab: LabFiles
     asks: frozenset[str]
 
 
-def exercise_alone(lab: LabFiles, exercise: str, most_seconds: int | None = None) -> Alone:
+def exercise_alone(lab: LabFiles, exercise: str, most_seconds: int | None = None) -> SingleExercise:
     """Return a lab with the graded cell of an exercise and what that may rest on.
 
     That is what learners write up to there, and the lab's locked cells; of other graded cells,
@@ -103,7 +103,7 @@ def exercise_alone(lab: LabFiles, exercise: str, most_seconds: int | None = None
             config = copy.deepcopy(lab.config)
             seconds = Limits.of(read_source(data).metadata).cell_seconds
             config.Execute.max_cell_seconds = max(LEAST_SECONDS, seconds // PARTS)
-            return Alone(replace(lab, notebooks={name: alone}, config=config), asks)
+            return SingleExercise(replace(lab, notebooks={name: alone}, config=config), asks)
     raise KeyError(exercise)
 
 
@@ -179,7 +179,9 @@ def verdict_of(result: Result, exercise: str) -> Verdict | None:
 
 def left_out_cells(result: Result) -> bool:
     """Return whether the time of the learner's own cells was up, which may have cost an answer."""
-    notes = (RunRecord.of(json.loads(one.data)["metadata"]).notes for one in result.notebooks)
+    notes = (
+        RunRecord.of(json.loads(notebook.data)["metadata"]).notes for notebook in result.notebooks
+    )
     return any(note.kind is NoteKind.OWN_TIME for found in notes for note in found)
 
 

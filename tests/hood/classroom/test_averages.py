@@ -10,8 +10,8 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.server_extensions.formgrader import handlers
 
-from hood.classroom.collecting import nbgrader_guard
-from hood.classroom.recording.marks import averages
+from hood.classroom.gradebook.marks import averages
+from hood.classroom.nbgrader import guard
 from tests.hood.classroom.rules.book import hand_in, make_book
 from tests.hood.classroom.test_same_numbers import formgrader
 
@@ -22,8 +22,8 @@ CAME = datetime(2026, 10, 1)
 @pytest.fixture
 def course(tmp_path, monkeypatch):
     made = make_book(tmp_path / "course")
-    monkeypatch.setattr(NbGraderAPI, "get_assignment", nbgrader_guard._get_assignment)
-    monkeypatch.setattr(NbGraderAPI, "get_notebooks", nbgrader_guard._get_notebooks)
+    monkeypatch.setattr(NbGraderAPI, "get_assignment", guard._get_assignment)
+    monkeypatch.setattr(NbGraderAPI, "get_notebooks", guard._get_notebooks)
     return made
 
 
@@ -83,15 +83,15 @@ def test_each_notebook_of_a_lab_has_its_own_and_who_is_left_out_is_in_none(cours
 
 def test_the_pages_with_averages_say_of_what_they_are():
     folder = Path(handlers.__file__).parent / "templates"  # of the nbgrader that is installed
-    assert {path.name for path in folder.iterdir()} >= nbgrader_guard.AVERAGING
+    assert {path.name for path in folder.iterdir()} >= guard.AVERAGING
     for name in sorted(path.name for path in folder.glob("*.tpl")):
         text = (folder / name).read_text()
         assert ("Score</th>" in text and "Avg" in text or name == "gradebook_assignments.tpl") == (
-            name in nbgrader_guard.AVERAGING
+            name in guard.AVERAGING
         ), name
-        loader = DictLoader({name: f'<th class="a">Score</th>{nbgrader_guard.TABLE}'})
+        loader = DictLoader({name: f'<th class="a">Score</th>{guard.TABLE}'})
         settings = {"nbgrader_jinja2_env": Environment(loader=loader)}
         handler = SimpleNamespace(settings=settings, coursedir=SimpleNamespace(root="/nowhere"))
-        page = nbgrader_guard._render(handler, name)
-        averaging = name in nbgrader_guard.AVERAGING
-        assert (">Avg. Score</th>" in page, nbgrader_guard.AVERAGED in page) == (averaging,) * 2
+        page = guard._render(handler, name)
+        averaging = name in guard.AVERAGING
+        assert (">Avg. Score</th>" in page, guard.AVERAGED in page) == (averaging,) * 2

@@ -14,7 +14,7 @@ import pytest
 from hood import __main__ as command
 from hood.authoring.bundle import archive, learner_files
 from hood.classroom import doctor
-from hood.classroom.rules.exports import PLACES
+from hood.classroom.results.exports import PLACES
 from hood.grader.sandbox import doctor as machine
 from hood.learner.exposed_answers import first_read, i_read, open_to_others
 from hood.phase_paths import ROOT

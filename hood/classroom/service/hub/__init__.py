@@ -1,1 +1,5 @@
-"""A JupyterHub with the service: a sample of its settings, and what tries it on one machine."""
+"""The sample settings of a JupyterHub with the service, and what a hub's own settings mean."""
+
+from pathlib import Path
+
+CONFIG = Path(__file__).with_name("jupyterhub_config.py")

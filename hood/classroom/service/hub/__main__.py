@@ -1,51 +1,15 @@
-"""`make hub`: the sample JupyterHub with the service, on this machine, for a person to try.
+"""``python -m hood.classroom.service.hub check FILE``: can learners' pages act as a teacher?
 
-Learners' servers have the bundle, which is made now; all run under this account, so nothing is
-kept from anybody. Users and what they wrote stay in ``build/hub``.
-
-``python -m hood.classroom.service.hub check FILE`` says of a hub's own settings whether learners'
-pages can act with a teacher's rights.
+It says of a hub's own settings what they mean for the pages for marking.
 """
 
 from __future__ import annotations
 
-import io
-import os
-import secrets
-import shutil
-import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 from hood import UserError
-from hood.authoring.bundle import TOP, archive, learner_files
 from hood.classroom.marking.origin import SHARED
-from hood.course import ENGINE, course_folder
-
-CONFIG = Path(__file__).with_name("jupyterhub_config.py")
-PROXY = "configurable-http-proxy"
-PROXY_VERSION = "5.3.0"
-
-
-def main() -> int:
-    """Make the bundle, find or install the hub's proxy, and run the hub until it is stopped."""
-    root = course_folder()
-    folder = root / "build" / "hub"
-    proxy = find_proxy(root / ".venv" / "proxy")
-    password = secrets.token_urlsafe(6)
-    print("The hub starts, which takes some seconds. Log in at http://localhost:8000", end=" ")
-    print(f"under any name, or as teacher: password {password}")
-    environment = prepare(root, folder) | {
-        "OPEN_THE_HOOD_PASSWORD": password,
-        "OPEN_THE_HOOD_PROXY": str(proxy),
-    }
-    if os.geteuid() == 0:
-        user = environment["OPEN_THE_HOOD_USER"]
-        print(f"Root runs this hub. {user} owns {root}, and runs the service", end="")
-        print(", which is for a try alone: see TEACHING.md." if user == "root" else ".")
-    words = [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG), "--JupyterHub.log_level=WARN"]
-    return subprocess.run(words, cwd=folder, env=os.environ | environment, check=False).returncode
 
 
 def check(path: Path) -> int:
@@ -64,8 +28,8 @@ def check(path: Path) -> int:
     if isinstance(listed, LazyConfigValue):  # from `append` and the like
         listed = listed.get_value([])
     services = [one for one in listed if "serve" in one.get("command", [])]
-    own = [one["name"] for one in services if "--own-origin" in one["command"]]
-    closed = [] if host else [one["name"] for one in services if one["name"] not in own]
+    own = [service["name"] for service in services if "--own-origin" in service["command"]]
+    closed = [] if host else [service["name"] for service in services if service["name"] not in own]
     if host:
         print(f"The pages for marking are open: each user has a host of their own below {host}.")
     for name in own:
@@ -80,54 +44,13 @@ def check(path: Path) -> int:
     return 0 if host else 1
 
 
-def prepare(root: Path, folder: Path) -> dict[str, str]:
-    """Unpack the bundle into a folder, and return the variables that the sample settings read."""
-    shutil.rmtree(folder / TOP, ignore_errors=True)
-    (folder / "homes").mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(io.BytesIO(archive(learner_files(root)))) as bundle:
-        bundle.extractall(folder)
-    return {
-        "OPEN_THE_HOOD_COURSE": str(root),
-        "OPEN_THE_HOOD_PYTHON": sys.executable,
-        "OPEN_THE_HOOD_BUNDLE": str(folder / TOP),
-        "OPEN_THE_HOOD_HOMES": str(folder / "homes"),
-        # for what the hub starts in other folders
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(ENGINE), str(root)])),
-        # root can run the service as somebody else; nobody else can
-        **({"OPEN_THE_HOOD_USER": root.owner()} if os.geteuid() == 0 else {}),
-    }
-
-
-def find_proxy(folder: Path) -> Path:
-    """Return the hub's proxy: that on PATH, or one that npm installs into a folder.
-
-    Raises UserError where there is neither it nor npm.
-    """
-    program = folder / "node_modules" / ".bin" / PROXY
-    if found := shutil.which(PROXY):
-        return Path(found)
-    if not program.exists():
-        if not shutil.which("npm"):
-            raise UserError(
-                f"JupyterHub needs {PROXY}, and there is no npm to install it: `apt install npm`"
-            )
-        asked = ["npm", "install", "--silent", f"--prefix={folder}", f"{PROXY}@{PROXY_VERSION}"]
-        if subprocess.run(asked, check=False).returncode:
-            raise UserError(f"npm could not install {PROXY}: it says why above")
-    return program
-
-
 if __name__ == "__main__":
     try:
         match sys.argv[1:]:
             case ["check", path]:
                 sys.exit(check(Path(path)))
-            case []:
-                sys.exit(main())
             case _:
-                raise UserError("expected nothing, or: check FILE, a hub's jupyterhub_config.py")
+                raise UserError("expected: check FILE, a hub's jupyterhub_config.py")
     except UserError as error:
-        print(f"make hub: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)

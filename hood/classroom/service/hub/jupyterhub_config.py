@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 
-def told(name: str, what: str) -> str:
+def setting(name: str, what: str) -> str:
     """Return a variable without which this file can't be used. Raises SystemExit, with a sentence.
 
     Args:
@@ -32,7 +32,7 @@ def account() -> dict[str, str]:
     """
     if os.geteuid() != 0:
         return {}  # the hub's account, which can become no other
-    user = told(
+    user = setting(
         "OPEN_THE_HOOD_USER",
         "the account that runs the service, because root runs this hub: one of its own, which owns "
         f"{COURSE} and which no learner can use",
@@ -46,9 +46,11 @@ def account() -> dict[str, str]:
     return {"user": user}
 
 
-COURSE = Path(told("OPEN_THE_HOOD_COURSE", "the project's folder, with checks and grades"))
+COURSE = Path(setting("OPEN_THE_HOOD_COURSE", "the project's folder, with checks and grades"))
 # of the course's own environment: the hub's may have other packages, and other versions
-PYTHON = told("OPEN_THE_HOOD_PYTHON", f"the course's own Python, such as {COURSE}/.venv/bin/python")
+PYTHON = setting(
+    "OPEN_THE_HOOD_PYTHON", f"the course's own Python, such as {COURSE}/.venv/bin/python"
+)
 NAME = os.environ.get("OPEN_THE_HOOD_NAME", "open-the-hood")  # another one for each course
 PORT = os.environ.get("OPEN_THE_HOOD_PORT", "8765")
 # The service, as learners' servers reach it: past the hub's proxy, or by its address on the hub
@@ -87,8 +89,10 @@ c.Spawner.environment = {"OPEN_THE_HOOD_SERVICE": SERVICE}
 c.JupyterHub.load_groups = {TEACHERS: {"users": ["teacher"]}}
 
 # For a try on one machine
-BUNDLE = Path(told("OPEN_THE_HOOD_BUNDLE", "the archive of `bundle`, unpacked; it has no checks"))
-HOMES = Path(told("OPEN_THE_HOOD_HOMES", "a folder for users' files and the hub's own"))
+BUNDLE = Path(
+    setting("OPEN_THE_HOOD_BUNDLE", "the archive of `bundle`, unpacked; it has no checks")
+)
+HOMES = Path(setting("OPEN_THE_HOOD_HOMES", "a folder for users' files and the hub's own"))
 SINGLEUSER = [sys.executable, "-m", "jupyterhub.singleuser"]
 
 
@@ -140,7 +144,7 @@ c.Spawner.cmd = SINGLEUSER
 # what requests succeed would push the password out of the terminal
 c.Spawner.args = ["--ServerApp.log_level=WARN"] + ["--allow-root"] * (os.geteuid() == 0)
 c.JupyterHub.authenticator_class = "dummy"
-c.DummyAuthenticator.password = told("OPEN_THE_HOOD_PASSWORD", "what everybody logs in with")
+c.DummyAuthenticator.password = setting("OPEN_THE_HOOD_PASSWORD", "what everybody logs in with")
 c.Authenticator.allow_all = True
 c.JupyterHub.bind_url = os.environ.get("OPEN_THE_HOOD_BIND", "http://127.0.0.1:8000")
 c.ConfigurableHTTPProxy.command = os.environ.get("OPEN_THE_HOOD_PROXY", "configurable-http-proxy")

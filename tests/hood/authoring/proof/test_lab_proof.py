@@ -15,7 +15,7 @@ import pytest
 
 from hood.authoring import demo
 from hood.authoring.proof.sample_class import Learner, load_lab, make_class
-from hood.classroom.recording.gradebook import read_class
+from hood.classroom.gradebook.graded import read_class
 from hood.grader import course as commands
 from hood.grader.course import open_course
 from hood.phase_paths import ROOT

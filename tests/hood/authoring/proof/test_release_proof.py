@@ -6,7 +6,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from hood.authoring import demo
-from hood.classroom.recording.gradebook import read_class
+from hood.classroom.gradebook.graded import read_class
 from hood.grader.course import open_course
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.submission.notebook import read_submission

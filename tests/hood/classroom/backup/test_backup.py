@@ -16,6 +16,7 @@ from nbgrader.api import Gradebook
 from hood import UserError
 from hood.classroom.backup import restore as restoring
 from hood.classroom.backup import save
+from hood.classroom.gradebook import database
 from hood.classroom.recording import command
 from hood.classroom.recording.writer import Writer
 from hood.grader.course import RESTORING, open_course
@@ -243,7 +244,7 @@ def test_a_backup_says_why_there_is_none(course, monkeypatch):
     path.unlink()
     with pytest.raises(UserError, match="is a file, and belongs into it"):
         backup(course, without=True)
-    monkeypatch.setattr(save, "PATIENCE", 0.1)
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db", isolation_level=None) as locked:
         locked.execute("BEGIN IMMEDIATE")
         with pytest.raises(UserError, match=r"locked.*No archive was written"):

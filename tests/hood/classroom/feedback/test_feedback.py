@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from hood.classroom.feedback.feedback import CleanFeedback
 from hood.classroom.feedback.page import ABOUT, About
-from hood.classroom.rules.marks import Told
+from hood.classroom.results.counted_marks import FeedbackRules
 from hood.grader.execution.self_judged import NOTE
 from hood.phase_paths import ROOT
 from hood.verdict import VERDICT_MIME, PartResult, Status, Verdict
@@ -105,8 +105,8 @@ def test_a_rubric_is_gone_but_where_the_class_shows_it_beside_a_mark(shown, by_p
     settings |= {"grade_id": "why", "by_person": by_person}
     source = "Why?\n=== BEGIN MARK SCHEME ===\nbecause\n=== END MARK SCHEME ==="
     nb = new_notebook(cells=[new_markdown_cell(source, metadata={"nbgrader": settings})])
-    told = Told(shows={"misconceptions": True, "examples": True, "rubrics": shown})
-    nb, resources = CleanFeedback().preprocess(nb, {"nbgrader": {ABOUT: About(told=told)}})
+    rules = FeedbackRules(shows={"misconceptions": True, "examples": True, "rubrics": shown})
+    nb, resources = CleanFeedback().preprocess(nb, {"nbgrader": {ABOUT: About(rules=rules)}})
     assert nb.cells[0].source == "Why?"
     assert resources["nbgrader"][ABOUT].rubrics == rubrics
 

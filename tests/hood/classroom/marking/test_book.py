@@ -43,7 +43,7 @@ def grade_of(book, student):
 def seen(book, student):
     """What a marker has on the screen: the answer (of whose text a digest is all that counts)."""
     grade = grade_of(book, student)
-    path = book.place(grade).path
+    path = book.location(grade).path
     answer = Answer(digest=str(hash(path.read_text())), stamp=stamp(path))
     return grade, answer, book.shown(grade, answer)
 
@@ -163,7 +163,7 @@ def test_a_mark_for_an_answer_that_was_replaced_meanwhile_is_refused(book):
 def test_a_regrade_of_the_same_answer_that_replaced_the_file_is_no_conflict(book):
     grade, _, shown = seen(book, "ana_a")
     hand_in(book.course, "ana_a", CLASS["ana_a"])
-    path = book.place(grade).path
+    path = book.location(grade).path
     same = Answer(digest=seen(book, "ana_a")[1].digest, stamp=stamp(path))
     version = shown.mark.version(same.digest)
     book.give(grade, version, Wanted(3.0), MARTA, same)
@@ -178,7 +178,7 @@ def test_a_mark_survives_and_is_flagged_when_its_answer_has_changed(
     first = give(book, "ana_a", 2.0, "So so.", (1,))
     regraded(book.course, "ana_a", later or CLASS["ana_a"])
     digest = "of other words" if later else answer.digest
-    new = Answer(digest=digest, stamp=stamp(book.place(grade).path))
+    new = Answer(digest=digest, stamp=stamp(book.location(grade).path))
     shown = book.shown(grade, new)
     assert (shown.mark.state, shown.mark.score, shown.by) == ("again", 2.0, "marta")
     assert shown.since == since
@@ -251,7 +251,7 @@ def test_a_locked_gradebook_is_told_and_changes_nothing(book, monkeypatch):
     grade, answer, shown = seen(impatient, "ana_a")
     with sqlite3.connect(book.course.database, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UserError, match=r"nothing was recorded.*locked"):
+        with pytest.raises(UserError, match=r"locked for 0\.1 s.*Nothing was recorded"):
             impatient.give(grade, shown.version, Wanted(1.0), MARTA, answer)
         other.execute("ROLLBACK")
     assert recorded(book.course, "ana_a") == (None, True, None)

@@ -25,7 +25,7 @@ def test_a_mark_survives_a_regrade_and_says_whether_its_answer_has_changed(tmp_p
     [question] = book.questions()
     assert question.states == {"unmarked": 1}
     [entry] = book.sheet(question.id).entries
-    place = book.place(entry.grade)
+    place = book.location(entry.grade)
     answer = reader.answer(place.path, place.cell)
     assert "Words." in answer.html
     shown = book.shown(entry.grade, answer)

@@ -16,8 +16,8 @@ from rich.console import Console
 from sqlalchemy import text
 
 from hood import UserError
+from hood.classroom.gradebook.graded import Results, read_class
 from hood.classroom.recording import command
-from hood.classroom.recording.gradebook import Results, read_class
 from hood.classroom.recording.summary import RunProgress, RunSummary
 from hood.classroom.recording.writer import Writer
 from hood.grader.submission.names import id_problem, look_alikes
@@ -275,7 +275,7 @@ def test_nobody_to_grade_is_said(course):
 
 def test_a_second_run_beside_the_first_is_refused(course, here):
     hand_in(course, "ann", "score 1")
-    with command.only_one(course), pytest.raises(UserError, match="another"):
+    with command.lock_grades(course), pytest.raises(UserError, match="another"):
         run(course)
     assert run(course)[0] == 0
 

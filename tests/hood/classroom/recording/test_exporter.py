@@ -13,9 +13,9 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
 from hood import UserError
+from hood.classroom.gradebook.run_lock import lock_grades
 from hood.classroom.recording import command
 from hood.classroom.recording import writer as module
-from hood.classroom.recording.command import only_one
 from hood.classroom.recording.writer import Writer
 from hood.grader.course import open_course
 from tests.hood.classroom.recording.running import everything, marks, run
@@ -74,7 +74,7 @@ def fails(course, request, monkeypatch):
     elif request.param == "Ctrl-C":
         monkeypatch.setattr(command, "_executor", lambda *_: Interrupted())
     elif request.param == "another run":
-        with only_one(course):
+        with lock_grades(course):
             yield
             return
     elif request.param == "locked":

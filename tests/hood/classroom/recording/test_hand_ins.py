@@ -10,12 +10,12 @@ import pytest
 from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 
-from hood.classroom.collecting.hand_ins import STAMP, HandIn, HandIns
+from hood.classroom.gradebook import graded_hand_ins
+from hood.classroom.hand_ins.store import STAMP, HandIn, HandIns
 from hood.classroom.recording import contest as contest_module
-from hood.classroom.recording import graded_hand_ins
 from hood.classroom.recording.writer import Writer
 from hood.classroom.report import command as report
-from hood.classroom.rules.marks import counts_of
+from hood.classroom.results.counted_marks import counts_of
 from hood.grader.batch.grading import grade
 from hood.grader.batch.job import given_up
 from hood.grader.submission.notebook import MAX_BYTES

@@ -8,10 +8,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 
-from hood.classroom.feedback.exercises import added_by, is_answer
 from hood.classroom.feedback.page import EARLIER, About, render
-from hood.classroom.recording.gradebook import ReasonKind, read_class
-from hood.classroom.recording.regrade import only_asks
+from hood.classroom.gradebook.exercises import added_by, is_answer
+from hood.classroom.gradebook.graded import ReasonKind, read_class
+from hood.classroom.gradebook.regrade import only_asks
 from hood.classroom.recording.writer import Writer
 from hood.grader.batch.grading import grade
 from hood.grader.submission.rebuild import (

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from hood.classroom.recording.gradebook import Graded, GradedNotebook, Results
+from hood.classroom.gradebook.graded import Graded, GradedNotebook, Results
+from hood.classroom.gradebook.pseudonyms import LearnerNames, pseudonyms
 from hood.classroom.report import alike
 from hood.classroom.report.alike import ENOUGH, LEAST, LONGEST, Alike, shape, stubs_of
-from hood.classroom.report.pseudonyms import Names, pseudonyms
 from hood.grader.course import open_course
 from tests.hood.classroom.report.made_up import LAB, TITLES, Made, make_course
 from tests.hood.classroom.report.test_page import Elements, page_of
@@ -42,7 +42,7 @@ def graded(student, **code):
 
 def found(*learners, stubs=None):
     """Return whose answers to what are alike."""
-    seen = Alike(stubs or {}, TITLES, Names())
+    seen = Alike(stubs or {}, TITLES, LearnerNames())
     for one in learners:
         seen.add(one)
     return [({p.name for p in one.people}, one.exercises) for one in seen.groups()]
@@ -193,7 +193,7 @@ def test_what_takes_too_much_work_is_left_out_and_said(monkeypatch):
 
     monkeypatch.setattr(alike, "SECONDS", 0.2)
     monkeypatch.setattr(alike, "shape", endless)
-    seen = Alike({}, TITLES, Names())
+    seen = Alike({}, TITLES, LearnerNames())
     for one in (graded("eve", twice="endless"), graded("ana", twice=long()), *others(20)):
         seen.add(one)
     seen.add(graded("ben", twice=long()))

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from hood.classroom.recording.gradebook import GradedCell
-from hood.classroom.recording.marks import duration
+from hood.classroom.formats.words import duration
+from hood.classroom.gradebook.graded import GradedCell
 from hood.classroom.report import command
 from hood.classroom.report.page import Links, bins, hardest_say, scores_say
 from hood.classroom.report.tally import ExerciseTally

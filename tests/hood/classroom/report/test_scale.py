@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 from rich.console import Console
 
-from hood.classroom.recording import gradebook
+from hood.classroom.gradebook import graded
 from hood.classroom.report import command
 from tests.hood.classroom.report.made_up import LAB, crowd, make_course
 
@@ -27,14 +27,14 @@ def peak(course):
 
 def test_each_notebook_is_read_once(tmp_path, monkeypatch):
     course = make_course(tmp_path / "course", crowd(60))
-    opened, read = [], gradebook.read_graded
-    monkeypatch.setattr(gradebook, "read_graded", lambda path: opened.append(path) or read(path))
+    opened, read = [], graded.read_graded
+    monkeypatch.setattr(graded, "read_graded", lambda path: opened.append(path) or read(path))
     peak(course)
     assert len(opened) == len(set(opened)) == 60
 
 
 def test_memory_does_not_grow_with_the_class(tmp_path, monkeypatch):
-    monkeypatch.setattr(gradebook, "AT_ONCE", 50)
+    monkeypatch.setattr(graded, "AT_ONCE", 50)
     few, many = (make_course(tmp_path / str(n), crowd(n, padding=20_000)) for n in (60, 360))
     peak(few)  # the first call imports modules and fills caches
     more = peak(many) - peak(few)

@@ -4,10 +4,10 @@ import csv
 
 import pytest
 
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.formats.spreadsheet import safe, write_table
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.sheets import learner_rows
-from hood.classroom.spreadsheet import safe, write_table
 from hood.grader.course import open_course
 from tests.hood.classroom.report.made_up import LAB, POINTS, Made, make_course, verdict
 
@@ -41,7 +41,7 @@ def test_a_row_for_each_learner_and_exercise(tmp_path):
         Made("ada", verdicts={"twice": wrong, "softmax": odd}),
         Made("bob", manual={"why": 2}),
     ]
-    found = rows(tmp_path, learners, Names())
+    found = rows(tmp_path, learners, LearnerNames())
     assert len(found) == 8
     by = {(row["student"], row["exercise"]): row for row in found}
     assert by["ada", "twice"] == {
@@ -59,15 +59,15 @@ def test_what_could_not_be_read_waits_for_nobody_and_was_not_left_out_by_the_lea
     stub = verdict("twice", 0.0, problem="not attempted yet", status="not attempted")
     unread = Made("ada", verdicts={"twice": stub}, scores=dict.fromkeys(POINTS))
     unread.metadata = {"notes": [{"kind": "unreadable"}]}
-    found = rows(tmp_path, [unread], Names())
+    found = rows(tmp_path, [unread], LearnerNames())
     shown = {(row["points"], row["status"], row["problem"], row["manual"]) for row in found}
     assert shown == {("", "could not be read", "", "")}
 
 
 def test_formulas_of_learners_are_disarmed(tmp_path):
     odd = verdict("twice", 0.0, problem="@SUM(A1)", misconceptions=None)
-    [row, *_] = rows(tmp_path, [Made("=cmd", "=1+1", "", {"twice": odd})], Names())
+    [row, *_] = rows(tmp_path, [Made("=cmd", "=1+1", "", {"twice": odd})], LearnerNames())
     assert row["student"] == "'=cmd"
     assert row["learner"] == "'=1+1"
-    found = rows(tmp_path / "b", [Made("ada", verdicts={"twice": odd})], Names())
+    found = rows(tmp_path / "b", [Made("ada", verdicts={"twice": odd})], LearnerNames())
     assert {r["problem"] for r in found} == {"", "'@SUM(A1)"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import Tally
 from hood.grader.course import open_course
 from hood.grader.outline import Outline
@@ -24,7 +24,7 @@ def counted(tmp_path_factory):
     read = Results(
         open_course(make_course(tmp_path_factory.mktemp("tally") / "course", crowd(60))), LAB
     )
-    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    tally = Tally(read.cells, Outline("A lab", TITLES), LearnerNames())
     every = list(read.read())
     for one in every:
         tally.add(one)
@@ -71,7 +71,7 @@ def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
     ]
     learners.append(Made("no part", verdicts={"softmax": softmax(0, 5)}))
     read = Results(open_course(make_course(tmp_path / "course", learners)), LAB)
-    tally = Tally(read.cells, Outline("A lab", TITLES), Names())
+    tally = Tally(read.cells, Outline("A lab", TITLES), LearnerNames())
     for one in read.read():
         tally.add(one)
     exercise = next(one for one in tally.exercises if one.name == "softmax")

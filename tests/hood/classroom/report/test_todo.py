@@ -2,8 +2,8 @@
 
 import pytest
 
-from hood.classroom.recording.gradebook import Results
-from hood.classroom.report.pseudonyms import Names
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.classroom.report.tally import Tally
 from hood.classroom.report.todo import CLASS, LAB, MARKS, todos
 from hood.grader.course import open_course
@@ -18,7 +18,7 @@ def told(tmp_path):
 
     def tell(learners):
         read = Results(open_course(make_course(tmp_path / "course", learners)), made_up.LAB)
-        tally = Tally(read.cells, Outline("A lab", made_up.TITLES), Names())
+        tally = Tally(read.cells, Outline("A lab", made_up.TITLES), LearnerNames())
         for one in read.read():
             tally.add(one)
         return [(task.group, task.do, task.why) for task in todos(tally)]

@@ -17,7 +17,7 @@ from tests.hood.tiny import write
 CONFIG = """
 c = get_config()
 c.CourseDirectory.root = {root!r}
-c.ExportApp.plugin_class = "hood.classroom.export.Export"
+c.ExportApp.plugin_class = "hood.classroom.nbgrader.export.Export"
 c.GenerateFeedback.exporter_class = "hood.classroom.feedback.exporter.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "hood.classroom.feedback.grades.GetGrades",

@@ -20,12 +20,13 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.apps.exportapp import ExportApp
 from nbgrader.server_extensions.formgrader import handlers
 
-from hood.classroom.collecting import nbgrader_guard
-from hood.classroom.recording import gradebook
+from hood.classroom.gradebook import graded
+from hood.classroom.nbgrader import guard
 from hood.classroom.report import command as report
-from hood.classroom.rules import command, reading
-from hood.classroom.rules.exports import PLACES, Kind
-from hood.classroom.rules.marks import CountedMarks
+from hood.classroom.results import command
+from hood.classroom.results.counted_marks import CountedMarks
+from hood.classroom.results.exports import PLACES, Kind
+from hood.classroom.rules import reading
 from hood.classroom.rules.reading import FILE, read_course_file
 from tests.hood.classroom.rules.book import LABS, hand_in, make_book
 from tests.hood.classroom.test_same_numbers import formgrader
@@ -244,15 +245,15 @@ def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monk
         for folder in ("i", "j", "k"):  # handed in, and not graded yet
             (course.folder("submitted", folder, "02_two")).mkdir(parents=True, exist_ok=True)
     read, parsed = [], []
-    whole, notebook = reading.CourseFile.model_validate, gradebook.read_graded
+    whole, notebook = reading.ClassRules.model_validate, graded.read_graded
     monkeypatch.setattr(
-        reading.CourseFile, "model_validate", lambda value: (read.append(1), whole(value))[1]
+        reading.ClassRules, "model_validate", lambda value: (read.append(1), whole(value))[1]
     )
     monkeypatch.setattr(
-        gradebook, "read_graded", lambda path: (parsed.append(path), notebook(path))[1]
+        graded, "read_graded", lambda path: (parsed.append(path), notebook(path))[1]
     )
-    monkeypatch.setattr(NbGraderAPI, "get_submission", nbgrader_guard._get_submission)
-    monkeypatch.setattr(NbGraderAPI, "get_submissions", nbgrader_guard._get_submissions)
+    monkeypatch.setattr(NbGraderAPI, "get_submission", guard._get_submission)
+    monkeypatch.setattr(NbGraderAPI, "get_submissions", guard._get_submissions)
 
     def shown():
         listed = formgrader(course).get_submissions("02_two")
@@ -339,15 +340,15 @@ def test_a_mark_that_is_only_tried_out_decides_on_free_days_as_if_it_stood(tmp_p
 
 
 def test_formgraders_pages_say_which_numbers_they_show(course, tmp_path):
-    template = f'<thead><th class="text-center">Score</th></thead>{nbgrader_guard.TABLE}'
+    template = f'<thead><th class="text-center">Score</th></thead>{guard.TABLE}'
     settings = {"nbgrader_jinja2_env": Environment(loader=DictLoader({"list": template}))}
     for root, changed in ((course.root, True), (tmp_path, False)):
         handler = SimpleNamespace(settings=settings, coursedir=SimpleNamespace(root=str(root)))
-        shown = nbgrader_guard._render(handler, "list")
-        assert ("Score, as earned</th>" in shown, nbgrader_guard.EARNED in shown) == (changed,) * 2
+        shown = guard._render(handler, "list")
+        assert ("Score, as earned</th>" in shown, guard.EARNED in shown) == (changed,) * 2
         assert (shown == template) is not changed
     templates = Path(handlers.__file__).parent / "templates"  # of the nbgrader that is installed
-    assert nbgrader_guard.TABLE in (templates / "base.tpl").read_text()
+    assert guard.TABLE in (templates / "base.tpl").read_text()
     assert "Score</th>" in (templates / "manage_submissions.tpl").read_text()
 
 

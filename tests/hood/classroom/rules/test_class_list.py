@@ -11,14 +11,14 @@ from nbgrader.apps.api import NbGraderAPI
 from rich.console import Console
 
 from hood import UserError
-from hood.classroom.collecting import nbgrader_guard
+from hood.classroom.gradebook.graded import Results
+from hood.classroom.nbgrader import guard
 from hood.classroom.recording import command as batch
-from hood.classroom.recording.gradebook import Results
 from hood.classroom.report import command as report
-from hood.classroom.rules import command
+from hood.classroom.results import command
+from hood.classroom.results.counted_marks import feedback_rules
+from hood.classroom.results.exports import Kind
 from hood.classroom.rules.class_list import ClassList, class_list, passed_over_sentence
-from hood.classroom.rules.exports import Kind
-from hood.classroom.rules.marks import told
 from hood.classroom.rules.reading import FILE
 from hood.classroom.service.lab_state import lab_states
 from tests.hood.classroom.recording.running import count, run
@@ -101,7 +101,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
     assert done["success"], done
     assert "no page of feedback is made. Passed over: eve (left" in done["log"]
     assert sorted(one.name for one in (course.root / "feedback").iterdir()) == ["ana", "ben"]
-    assert told(course.root, LAB, "eve", datetime.now().astimezone()).counted is None
+    assert feedback_rules(course.root, LAB, "eve", datetime.now().astimezone()).counted is None
     page = course.folder("feedback", "eve", LAB) / f"{LAB}.html"  # made before Eve left
     page.parent.mkdir(parents=True)
     page.touch()
@@ -110,9 +110,9 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
     assert state.points is None
 
     for name in ("get_submission", "get_submissions", "get_students", "get_assignment"):
-        monkeypatch.setattr(NbGraderAPI, name, getattr(nbgrader_guard, f"_{name}"))
-    monkeypatch.setattr(NbGraderAPI, "get_notebooks", nbgrader_guard._get_notebooks)
-    monkeypatch.setattr(NbGraderAPI, "get_submitted_students", nbgrader_guard._submitted_students)
+        monkeypatch.setattr(NbGraderAPI, name, getattr(guard, f"_{name}"))
+    monkeypatch.setattr(NbGraderAPI, "get_notebooks", guard._get_notebooks)
+    monkeypatch.setattr(NbGraderAPI, "get_submitted_students", guard._submitted_students)
     api = formgrader(course)
     assert {one["student"] for one in api.get_submissions(LAB)} == {"ana", "ben"}
     assert {one["id"] for one in api.get_students()} == {"ana", "ben"}
@@ -123,7 +123,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
 
 
 def test_nothing_is_deleted_and_a_line_less_brings_all_back(course, monkeypatch):
-    monkeypatch.setattr(NbGraderAPI, "get_assignment", nbgrader_guard._get_assignment)
+    monkeypatch.setattr(NbGraderAPI, "get_assignment", guard._get_assignment)
     book = (course.root / "gradebook.db").read_bytes()
     (course.root / FILE).write_text(WHO_LEFT)
     exports(course, Kind.NBGRADER)

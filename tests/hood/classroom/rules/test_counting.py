@@ -9,7 +9,7 @@ import pytest
 
 from hood.classroom.rules.counting import Lateness, RawMark, contested, count, lateness_of
 from hood.classroom.rules.deadline import Period
-from hood.classroom.rules.schema import CourseFile, LabRules
+from hood.classroom.rules.schema import ClassRules, LabRules
 from hood.classroom.rules.sentences import counted_sentences
 
 FOUR, SIX = RawMark("four", 4.0, 3.0), RawMark("six", 6.0, 3.0)
@@ -56,7 +56,7 @@ def test_a_missing_mark_is_no_0_unless_it_does_not_count():
 
 
 def late(seconds, free_days=0, grace="0 min", **policy):
-    file = CourseFile.model_validate(
+    file = ClassRules.model_validate(
         {
             "late": {"free_days": free_days, **policy},
             "labs": {"lab": {"due": "2026-10-02 12:00", "grace": grace}},
@@ -100,7 +100,7 @@ TERM = {
 
 def spent(days, earned, **changes):
     """The free days that labs get, by name, and what is kept of each."""
-    file = CourseFile.model_validate(TERM | changes)
+    file = ClassRules.model_validate(TERM | changes)
     times = {
         lab: file.deadline(lab, "ana").after(Period(late)) if lab != "never" else DUE
         for lab, late in days.items()
@@ -121,7 +121,7 @@ def test_free_days_are_spent_where_they_save_most_points():
 
 def test_free_days_cover_all_where_they_are_enough_whatever_was_earned():
     assert spent({"a": 1, "b": 1}, {}) == {"a": (1, 1), "b": (1, 1)}
-    file = CourseFile.model_validate(TERM)
+    file = ClassRules.model_validate(TERM)
     times = {lab: file.deadline(lab, "ana").after(Period(1)) for lab in "ab"}
     assert contested(file, "ana", times) == ()
     times["a"] += timedelta(1)
@@ -148,7 +148,7 @@ def test_no_free_day_is_spent_on_what_costs_nothing_or_is_lost():
 
 
 def test_an_extension_moves_what_is_late():
-    file = CourseFile.model_validate(
+    file = ClassRules.model_validate(
         TERM | {"extensions": [{"who": "ana", "lab": "a", "due": "2026-10-03 12:00"}]}
     )
     times = {"a": DUE + timedelta(2)}
@@ -163,7 +163,7 @@ def test_no_way_to_spend_the_free_days_saves_more(seeds):
         labs = "abcd"[: chance.randint(1, 4)]
         rules = {lab: _drawn_lab(chance, 7 * week) for week, lab in enumerate(labs)}
         budget = chance.randint(0, 6)
-        file = CourseFile.model_validate({"late": {"free_days": budget}, "labs": rules})
+        file = ClassRules.model_validate({"late": {"free_days": budget}, "labs": rules})
         late = {lab: chance.choice([0, 1, 1, 2, 3, 4, 6]) for lab in labs}
         earned = {lab: chance.choice([0, 1.5, 4, 4, 10]) for lab in labs if chance.random() < 0.9}
         times = {lab: file.deadline(lab, "ana").after(Period(late[lab])) for lab in labs}
@@ -215,7 +215,7 @@ def _first_come(late, left):
 
 
 def test_a_time_that_is_unknown_counts_as_in_time_and_says_that_it_is_unknown():
-    file = CourseFile.model_validate(
+    file = ClassRules.model_validate(
         {"late": {"per_day": 1}, "labs": {"lab": {"due": "2026-10-02"}}}
     )
     assert lateness_of(file, "ana", {"lab": None}, {}) == {"lab": Lateness(known=False)}

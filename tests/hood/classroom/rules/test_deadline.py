@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hood.classroom.rules.counting import lateness_of
 from hood.classroom.rules.deadline import Deadline, Period, begin, end
-from hood.classroom.rules.schema import CourseFile
+from hood.classroom.rules.schema import ClassRules
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 ZONES = [  # clocks change by night and at midnight, by an hour and by half of one, and never
@@ -27,7 +27,7 @@ def at(clock, zone="Europe/Madrid", fold=0):
 def file_of(due, zone="Europe/Madrid", grace="0 min"):
     rules = {"due": due, "grace": grace, "feedback": {"examples": "after due"}}
     policy = {"per_day": "10%", "last_day": 7}
-    return CourseFile.model_validate(
+    return ClassRules.model_validate(
         {"course": {"time_zone": zone}, "late": policy, "labs": {"lab": rules}}
     )
 
@@ -88,7 +88,7 @@ def test_a_due_time_that_comes_twice_is_the_second_and_a_release_the_first():
     file = file_of("2026-10-25 02:30")
     late = [days(file, at(f"2026-10-25 02:{m}", fold=fold)) for fold in (0, 1) for m in (30, 31)]
     assert late == [0, 0, 0, 1]
-    opened = CourseFile.model_validate(
+    opened = ClassRules.model_validate(
         {
             "course": {"time_zone": "Europe/Madrid"},
             "labs": {"lab": {"release": "2026-10-25 02:30"}},

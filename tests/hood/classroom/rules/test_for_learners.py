@@ -8,7 +8,7 @@ import pytest
 from hood import UserError
 from hood.audience import BUILD
 from hood.authoring.bundle import START_PAGE, learner_files, left_out
-from hood.classroom.rules.for_learners import told_to_learners
+from hood.classroom.rules.for_learners import rules_for_learners
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.learner import contents as course
 from hood.phase_paths import ROOT, choose
@@ -28,7 +28,7 @@ extensions: [{who: s07, lab: "01", due: 2026-10-06, why: unwell}]
 def told(tmp_path):
     root = make_book(tmp_path / "course").root
     (root / FILE).write_text(RULES)
-    return told_to_learners(root, read_course_file(root))
+    return rules_for_learners(root, read_course_file(root))
 
 
 def test_the_data_says_dates_and_what_counts_and_names_nobody(tmp_path):
@@ -63,7 +63,7 @@ def test_the_data_says_dates_and_what_counts_and_names_nobody(tmp_path):
 def test_how_the_total_is_made_is_told_too(tmp_path):
     root = make_book(tmp_path / "course").root
     (root / FILE).write_text(RULES + "left: [s08]\ntotal: {weights: {01: 1, 02: 1, 03: 2}}\n")
-    data = told_to_learners(root, read_course_file(root))
+    data = rules_for_learners(root, read_course_file(root))
     about = json.loads(data)["about"]
     weights = "Each lab has a weight: 01_one 25 %, 02_two 25 %, 03_three 50 %. "
     assert any(weights in said for said in about)

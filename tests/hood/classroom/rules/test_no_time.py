@@ -8,7 +8,7 @@ import pytest
 
 from hood.classroom.recording import command as grading
 from hood.classroom.report import command as report
-from hood.classroom.rules import command
+from hood.classroom.results import command
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import no_time_sentence
 from tests.hood.classroom.recording.running import run

@@ -8,9 +8,9 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.exchange.default import ExchangeError
 
 from hood import UserError
-from hood.classroom.collecting import nbgrader_guard
-from hood.classroom.collecting.exchange import Collect, ReleaseAssignment, ReleaseFeedback
-from hood.classroom.rules import command
+from hood.classroom.hand_ins.exchange import Collect, ReleaseAssignment, ReleaseFeedback
+from hood.classroom.nbgrader import guard
+from hood.classroom.results import command
 from hood.classroom.rules.reading import FILE, course_id, read_course_file
 from hood.classroom.rules.roster import read_roster
 from hood.grader.course import open_course
@@ -241,12 +241,12 @@ def test_a_lab_that_is_not_out_is_generated_and_that_is_said(
 ):
     (course.root / FILE).write_text("labs: {01: {}, 02: {release: 2999-01-01}}")
     done = []
-    monkeypatch.setattr(nbgrader_guard, "_start_generating", done.append)
+    monkeypatch.setattr(guard, "_start_generating", done.append)
     course.directory.assignment_id = lab
     step = GenerateAssignment(coursedir=course.directory, config=course.config)
     step.log.propagate = True
     caplog.set_level("WARNING", logger=step.log.name)  # which another test may have set higher
-    nbgrader_guard._generate(step)
+    guard._generate(step)
     assert done == [step]
     assert said in caplog.text
     assert bool(said) == ("course.yml" in caplog.text)

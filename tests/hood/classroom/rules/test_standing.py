@@ -5,8 +5,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hood.classroom.rules.counting import Lateness
-from hood.classroom.rules.schema import CourseFile, HandInRule
-from hood.classroom.rules.standing import Came, Known, by_weight, may_count, so_far, told, would_be
+from hood.classroom.rules.schema import ClassRules, HandInRule
+from hood.classroom.rules.standing import (
+    HandInTime,
+    KnownHandIn,
+    by_weight,
+    hand_ins_sentence,
+    may_count,
+    so_far,
+    would_be,
+)
 
 DUE = datetime(2026, 9, 25, 18, tzinfo=UTC)
 FIRST, LATER = datetime(2026, 9, 25, 18, 2), datetime(2026, 10, 17, 9, 30)
@@ -15,13 +23,13 @@ FIRST, LATER = datetime(2026, 9, 25, 18, 2), datetime(2026, 10, 17, 9, 30)
 def rules(rule="best", due="2026-09-25 18:00", **late):
     late = late or {"per_day": "10%", "last_day": 7}
     lab = {"due": due, "grace": "1 h"} if due else {}
-    return CourseFile.model_validate({"late": late, "hand_ins": rule, "labs": {"lab": lab}})
+    return ClassRules.model_validate({"late": late, "hand_ins": rule, "labs": {"lab": lab}})
 
 
 def came(*days):
     """Hand-ins that came so many days after the due date; None for an unknown time."""
     return [
-        Came(f"{number:03}", None if day is None else DUE + timedelta(days=day))
+        HandInTime(f"{number:03}", None if day is None else DUE + timedelta(days=day))
         for number, day in enumerate(days)
     ]
 
@@ -64,7 +72,7 @@ def test_what_may_count_is_kept_longest():
 
 
 def known(at, days=0, kept=1.0, *, stands=False, counts=None, free=0, seen=True):
-    return Known(at, Lateness(days, free, kept), stands, counts, seen)
+    return KnownHandIn(at, Lateness(days, free, kept), stands, counts, seen)
 
 
 IN_TIME = "the one of 25 September 2026, 18:02"
@@ -116,13 +124,15 @@ LATE = "the one of 17 October 2026, 09:30"
     ],
 )
 def test_what_is_said_once_it_is_graded(found, rule, sentence):
-    assert told(found, HandInRule(rule)) == sentence
-    assert told(found, HandInRule(rule), you=False) == sentence.replace("You handed", "Handed")
+    assert hand_ins_sentence(found, HandInRule(rule)) == sentence
+    assert hand_ins_sentence(found, HandInRule(rule), you=False) == sentence.replace(
+        "You handed", "Handed"
+    )
 
 
 def test_of_many_the_last_ones_are_named():
     found = [known(FIRST + timedelta(hours=k)) for k in range(8)]
-    said = told([*found, known(LATER, stands=True)], HandInRule.BEST)
+    said = hand_ins_sentence([*found, known(LATER, stands=True)], HandInRule.BEST)
     assert said.startswith(f"You handed in 9 times: {LATE}, counts; the one of 25 September")
     assert said.count("was replaced by it") == 4
     assert said.endswith("; 4 others do not count.")

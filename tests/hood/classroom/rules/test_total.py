@@ -11,7 +11,7 @@ import pytest
 from hood import UserError
 from hood.classroom.rules.counting import Counted, Lateness
 from hood.classroom.rules.reading import FILE, read_course_file, worths
-from hood.classroom.rules.schema import CourseFile, TotalPolicy
+from hood.classroom.rules.schema import ClassRules, TotalPolicy
 from hood.classroom.rules.total import LabWork, Standing, lowest, total_of, weights_of, worth_of
 from hood.classroom.rules.total_words import term_sentences, total_sentences
 from tests.hood.classroom.rules.book import make_book
@@ -177,7 +177,7 @@ def test_a_lab_that_counts_nothing_can_have_no_weight(course):
 
 
 def test_what_a_lab_counts_is_what_counting_says():
-    rules = CourseFile.model_validate(
+    rules = ClassRules.model_validate(
         {"labs": {"a": {"drop": "x", "bonus": "y", "points": {"z": 3, "none": 5}}}}
     ).labs["a"]
     assert worth_of(rules, {"x": 1.0, "y": 2.0, "z": 4.0, "none": 0.0, "other": 6.0}) == 9

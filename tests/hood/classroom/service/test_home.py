@@ -6,8 +6,8 @@ import nbformat
 import pytest
 from starlette.testclient import TestClient
 
+from hood.classroom.gradebook.graded import Graded, Request
 from hood.classroom.marking.page import POLICY
-from hood.classroom.recording.gradebook import Graded, Request
 from hood.classroom.service import home
 from hood.classroom.service.app import make_app
 from hood.classroom.service.dispatcher import Dispatcher

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from hood import UserError
-from hood.classroom.service.hub.__main__ import CONFIG, check
+from hood.classroom.service.hub import CONFIG
+from hood.classroom.service.hub.__main__ import check
 from hood.phase_paths import ROOT
 
 READ = """

@@ -4,8 +4,8 @@ import secrets
 
 import pytest
 
-from hood.classroom.collecting import hand_ins as store_module
-from hood.classroom.collecting.hand_ins import TooManyError
+from hood.classroom.hand_ins import store as store_module
+from hood.classroom.hand_ins.store import TooManyError
 from hood.classroom.service.inbox import Inbox
 from tests.hood.classroom.recording.small import make_small
 from tests.hood.tiny import LAB

@@ -17,11 +17,12 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from hood.classroom.collecting import hand_ins as store_module
-from hood.classroom.collecting.hand_ins import STALE, STAMP, HandIns
+from hood.classroom.gradebook.service_jobs import State
+from hood.classroom.hand_ins import store as store_module
+from hood.classroom.hand_ins.store import STALE, STAMP, HandIns
 from hood.classroom.recording import command
 from hood.classroom.service.inbox import Inbox
-from hood.classroom.service.queue import Queue, State
+from hood.classroom.service.queue import Queue
 from hood.grader.course import open_course
 from tests.hood.classroom.recording.running import run
 from tests.hood.classroom.recording.small import HW, Here, answered, make_small
@@ -89,7 +90,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
     course, monkeypatch
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
-    modules = ("collecting/hand_ins.py", "hood/atomic_files.py", "shutil.py")
+    modules = ("hand_ins/store.py", "hood/atomic_files.py", "shutil.py")
     old, new = b"old" * 1000, b"new" * 1000
     inbox = Inbox(course)
     before = inbox.take(None, "ana", LAB, arrived(inbox, old))
@@ -184,7 +185,7 @@ def test_a_job_is_whole_wherever_the_service_was_killed(tmp_path, step):
     for files, told in states:
         put_back(tmp_path, files)
         after = Queue(url)
-        look = after.look(first, "ana")
+        look = after.progress(first, "ana")
         if step == "done" and look.state is State.DONE:
             assert look.card == {"text": "x"}
         else:
@@ -193,6 +194,6 @@ def test_a_job_is_whole_wherever_the_service_was_killed(tmp_path, step):
             found = after.take() or after.take(long=True)
             assert (found.id, list(found.cells)) == (first, CELLS)
         if step == "put" and told:
-            assert after.look(told[0], "bo").state is State.WAITING
+            assert after.progress(told[0], "bo").state is State.WAITING
     assert len(states) > 2
     assert told

@@ -6,8 +6,9 @@ import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy import create_engine, text
 
+from hood.classroom.gradebook.service_jobs import State
 from hood.classroom.service import queue as module
-from hood.classroom.service.queue import Queue, State
+from hood.classroom.service.queue import Queue
 from hood.grader.course import other_version
 
 CELLS = [("twice_solution", "def twice(x): return x")]
@@ -43,19 +44,19 @@ def test_first_come_first_served_among_those_who_asked_for_as_much(queue):
 
 def test_a_newer_check_takes_the_place_of_one_that_waits(queue):
     first, second = put(queue, "ana"), put(queue, "ana", "row_sums")
-    assert queue.look(first, "ana").state is State.REPLACED
+    assert queue.progress(first, "ana").state is State.REPLACED
     assert queue.take().id == second
     assert queue.take() is None
 
 
 def test_what_was_replaced_is_not_kept_for_long(queue, monkeypatch):
     others, first, second = put(queue, "bo"), put(queue, "ana"), put(queue, "ana")
-    assert queue.look(first, "ana").state is State.REPLACED
+    assert queue.progress(first, "ana").state is State.REPLACED
     now = module.time.time
     monkeypatch.setattr(module.time, "time", lambda: now() + module.LATELY + 1)
     third = put(queue, "ana")
     assert [one["id"] for one in queue.of("ana")] == [third, second]
-    assert queue.look(others, "bo").state is State.WAITING
+    assert queue.progress(others, "bo").state is State.WAITING
 
 
 def test_of_one_learners_checks_one_runs_at_a_time(queue):
@@ -79,7 +80,7 @@ def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
 def test_a_job_that_needs_more_than_a_short_turn_waits_for_a_long_one(queue):
     asked = put(queue, "slow")
     queue.again(queue.take())
-    assert queue.look(asked, "slow").state is State.WAITING
+    assert queue.progress(asked, "slow").state is State.WAITING
     assert queue.take() is None  # the workers of short turns are for others
     job = queue.take(long=True)
     assert (job.id, job.long, job.cells) == (asked, True, CELLS)
@@ -125,19 +126,19 @@ def test_a_newer_job_comes_in_place_of_one_that_waits_for_a_long_turn(queue):
     job = queue.take()
     second = put(queue, "slow")
     queue.again(job)
-    assert queue.look(first, "slow").state is State.REPLACED
+    assert queue.progress(first, "slow").state is State.REPLACED
     assert queue.take(long=True).id == second
 
 
 def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
     for learner in ("ana", "bo", "cy", "di"):
         last = put(queue, learner)
-    look = queue.look(last, "di")
+    look = queue.progress(last, "di")
     assert (look.state, look.place, look.seconds) == (State.WAITING, 3, module.USUAL)
-    assert queue.look(last, "ana") is None
+    assert queue.progress(last, "ana") is None
     check = queue.take()
     end(queue, check)
-    assert queue.look(check.id, "ana").card == {"text/plain": "card"}
+    assert queue.progress(check.id, "ana").card == {"text/plain": "card"}
     [past] = queue.of("ana")
     assert (past["exercise"], past["earned"], past["most"]) == ("twice", 1.0, 2.0)
 
@@ -146,7 +147,7 @@ def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
     first = put(queue, "ana")
     queue.take()
     again = Queue(url)
-    assert again.look(first, "ana").state is State.WAITING
+    assert again.progress(first, "ana").state is State.WAITING
     assert again.take().cells == CELLS
 
 
@@ -158,7 +159,7 @@ def test_however_many_wait_who_has_none_waiting_finds_a_place(queue, url):
     ]
     with create_engine(url).begin() as db:
         db.execute(module.JOBS.insert(), class_of)
-    look = queue.look(put(queue, "ana"), "ana")
+    look = queue.progress(put(queue, "ana"), "ana")
     assert (look.state, look.place) == (State.WAITING, len(class_of))
     assert put(queue, "eve7")  # in place of the one that waits
     assert queue.load()["waiting"] == len(class_of) + 1

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from hood.classroom.recording.gradebook import Graded, GradedNotebook, ReasonKind
+from hood.classroom.gradebook.graded import Graded, GradedNotebook, ReasonKind
 from hood.grader.batch import grading as module
 from hood.grader.batch import version as versions
 from hood.grader.batch.grading import grade
@@ -132,7 +132,7 @@ def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp
     )
     others = (
         "hood/authoring/lint.py",
-        "hood/classroom/collecting/zip_collect.py",
+        "hood/classroom/hand_ins/zip_collect.py",
         "utils/views/strip.py",
         "utils/__pycache__/guess.pyc",
         "utils/.cache/guess",

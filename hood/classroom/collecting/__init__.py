@@ -1,1 +1,0 @@
-"""What learners hand in, by each way in."""

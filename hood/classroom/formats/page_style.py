@@ -1,0 +1,34 @@
+"""The look of the pages that are one file: the class report, and each learner's feedback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from hood.classroom.formats.words import as_sentence, duration, percent
+from hood.judge.backquotes import in_code
+from hood.palette import palette
+from hood.verdict import in_points
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(folder: Path, template: str, **about: Any) -> str:
+    """Return a page made from a template that extends ``base.html.j2``.
+
+    Args:
+        folder: of the template; what it includes may lie beside it.
+        about: what the template shows. Everything is escaped.
+    """
+    environment = Environment(
+        loader=FileSystemLoader([folder, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = {"code": in_code, "sentence": as_sentence, "duration": duration}
+    environment.filters |= filters | {"in_points": in_points, "percent": percent}
+    return environment.get_template(template).render(**about, palette=palette())

@@ -1,0 +1,26 @@
+"""Numbers and sentences as a page or a terminal shows them."""
+
+from __future__ import annotations
+
+
+def as_sentence(text: str) -> str:
+    """Return the text with a capital first letter and a full stop."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+
+
+def percent(value: float) -> str:
+    """Return a share as a whole percentage."""
+    return f"{value:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 1 h``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} days {minutes % 1440 // 60} h"

@@ -1,0 +1,355 @@
+"""Make nbgrader as careful as the grader with submissions and with files that it has not made.
+
+For what :func:`guard` replaces, nbgrader has no setting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from jupyter_server.base.handlers import JupyterHandler
+from nbconvert.exporters import HTMLExporter
+from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.apps.zipcollectapp import ZipCollectApp
+from nbgrader.converters import Autograde, GenerateAssignment, base
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
+
+from hood import UserError
+from hood.atomic_files import why_not_written
+from hood.classroom.formats.words import duration
+from hood.classroom.gradebook.marks import averages, handed_in, seconds_late
+from hood.classroom.hand_ins.store import HandIns
+from hood.classroom.hand_ins.zip_collect import CarefulCollector
+from hood.classroom.rules.class_list import EVERYBODY, ClassList, class_list
+from hood.classroom.rules.reading import FILE, deadlines, read_course_file
+from hood.classroom.rules.sentences import sum_sentences, why_not_out
+from hood.grader.course import Course, submissions
+from hood.grader.nbgrader.gathered_log import watch_commands
+from hood.grader.nbgrader.literal_paths import find_literal_paths
+from hood.grader.submission.files import read_timestamp
+from hood.grader.submission.names import lab_problem, nfc, printable, spelled
+from hood.grader.submission.released import remember_release
+
+_format_path = CourseDirectory.format_path
+_start_generating, _remove_tree = GenerateAssignment.start, base.rmtree
+_process_extracted = ZipCollectApp.process_extracted_files
+_nbgraders_submission, _nbgraders_submissions = (
+    NbGraderAPI.get_submission,
+    NbGraderAPI.get_submissions,
+)
+_nbgraders_students = NbGraderAPI.get_students
+_nbgraders_assignment, _nbgraders_notebooks = NbGraderAPI.get_assignment, NbGraderAPI.get_notebooks
+_nbgraders_grade_cell = SaveCells._create_grade_cell
+FORMGRADER = "nbgrader.server_extensions.formgrader"
+TABLE = '<table class="table table-hover">'
+EARNED = (
+    "<p>Scores on this page are points as they were earned. What counts in this class, by "
+    f"<code>{FILE}</code>, stands behind the time of each submission, in the report and on "
+    "feedback.</p>"
+)
+AVERAGING = {"gradebook_assignments.tpl", "gradebook_notebooks.tpl"}
+AVERAGED = (
+    "<p>Averages are of the marks that there are: what is not marked yet, or could not be read, is "
+    "part of neither number.</p>"
+)
+
+
+def guard() -> None:
+    """Replace nbgrader's functions in this process. Calling it again changes nothing.
+
+    - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
+      would wait for it, or end the whole command.
+    - Formgrader lists the submissions that ``python -m hood grade`` finds: by names in NFC, and
+      also where no file has the name of a notebook. ``autograde`` looks for none, since the batch
+      does (:mod:`hood.classroom.recording.exporter`).
+    - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
+      removes the whole folder, before it generates and when that fails. A lab that the class does
+      not have, or not yet, is said before.
+      One that nbgrader can't work with is refused by its name.
+    - ``zip_collect`` keeps what it replaces, and ends with a list of what it has not collected.
+    - Formgrader's list of submissions shows which came late, also where that costs nothing, and
+      what counts where the class has a ``course.yml``. There, all its lists say that other numbers
+      are points as they were earned.
+    - Formgrader's lists, counts and averages are those of the class, without who is passed over
+      (:mod:`hood.classroom.rules.class_list`).
+    - Formgrader's averages are of the marks that there are; for nbgrader a missing one is 0. A page
+      that shows averages says so.
+    - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
+      its points (:func:`hood.classroom.gradebook.marks.set_maxima`).
+    - A course, or an exchange, in a folder such as ``ML [2026]`` is found
+      (:mod:`hood.grader.nbgrader.literal_paths`).
+    - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
+      else. So no page of a learner can act as the user who opens it.
+    - Formgrader's pages of submissions load no script from elsewhere for formulas.
+    - Its commands for a class say what they have to say at its end
+      (:mod:`hood.grader.nbgrader.gathered_log`).
+    - Where a file can't be written, its converters log that in a sentence and not in a traceback.
+    """
+    watch_commands()
+    base.traceback = SimpleNamespace(format_exc=_format_exc)
+    find_literal_paths()
+    CourseDirectory.get_existing_timestamp = _existing_timestamp
+    NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
+    NbGraderAPI.get_submitted_students = _submitted_students
+    Autograde.init_notebooks = lambda converter: None
+    CourseDirectory.format_path = _found_path
+    GenerateAssignment.start = _generate
+    ZipCollectApp.process_extracted_files = _collect_and_say
+    SaveCells._create_grade_cell = _save_grade_cell
+    NbGraderAPI.get_submission = _get_submission
+    NbGraderAPI.get_submissions = _get_submissions
+    NbGraderAPI.get_students = _get_students
+    NbGraderAPI.get_assignment = _get_assignment
+    NbGraderAPI.get_notebooks = _get_notebooks
+    if f"{FORMGRADER}.handlers" in sys.modules:  # only in Jupyter's server
+        handler = sys.modules[f"{FORMGRADER}.handlers"].SubmissionFilesHandler
+        handler.content_security_policy = property(_apart)
+        base_handler = sys.modules[f"{FORMGRADER}.base"].BaseHandler
+        base_handler.exporter, base_handler.render = property(_exporter), _render
+
+
+def _found_path(
+    course: CourseDirectory,
+    nbgrader_step: str,
+    student_id: str,
+    assignment_id: str,
+    escape: bool = False,
+) -> str:
+    """Return nbgrader's path; of a submission, as its names are written on the disk."""
+    path: str = _format_path(course, nbgrader_step, student_id, assignment_id, escape)
+    if (student_id + assignment_id).isascii() or escape or os.path.lexists(path):
+        return path
+    if nbgrader_step != course.submitted_directory:
+        return path
+    found = submissions(course, assignment_id, [glob.escape(student_id)])
+    return str(found.get(nfc(student_id), [path])[0])
+
+
+def _submitted_students(api: NbGraderAPI, assignment: str) -> set[str]:
+    """Return who has handed in a folder, by id as the gradebook has it."""
+    found = submissions(api.coursedir, assignment)
+    students = {student for student, folders in found.items() if any(map(Path.is_dir, folders))}
+    students = set(_class_of(api).without_others(students))
+    if all(map(str.isascii, students)):
+        return students
+    with Gradebook(api.coursedir.db_url, api.coursedir.course_id) as gradebook:
+        known = spelled({one.id for one in gradebook.students})
+    return {known.get(student, student) for student in students}
+
+
+def _format_exc() -> str:
+    return why_not_written(sys.exception()) or traceback.format_exc()
+
+
+def _existing_timestamp(course: CourseDirectory, folder: str) -> datetime | None:
+    time, notes = read_timestamp(Path(folder))
+    for note in notes:
+        course.log.warning("%s: %s", folder, note.message)
+    return time
+
+
+def _submitted_timestamp(api: NbGraderAPI, assignment: str, student: str) -> datetime | None:
+    course = api.coursedir
+    folder = course.format_path(course.submitted_directory, student, assignment)
+    return _existing_timestamp(course, folder)
+
+
+def _generate(step: GenerateAssignment) -> None:
+    base.rmtree = partial(_remove_made, step)
+    try:
+        if problem := lab_problem(step.coursedir.assignment_id):
+            raise UserError(problem)
+        file = read_course_file(Path(step.coursedir.root))
+        if why := why_not_out(file, step.coursedir.assignment_id, datetime.now(UTC)):
+            step.log.warning("%s", why)
+        _start_generating(step)
+        course = Course(Path(step.coursedir.root), step.config, step.coursedir)
+        remember_release(course, step.coursedir.assignment_id)
+    except (OSError, UserError) as error:  # OSError where the release can't be removed
+        why = str(error) if isinstance(error, UserError) else why_not_written(error)
+        if not why:
+            raise
+        step.log.error("%s", why)
+        raise NbGraderException(why) from error
+    finally:
+        base.rmtree = _remove_tree
+
+
+def _remove_made(step: GenerateAssignment, release: str) -> None:
+    """Remove from a released lab the files that it has from ``source/``, and name the others."""
+    source, ignore = Path(step.notebooks[0]).parent, step.coursedir.ignore
+    kept = []
+    for folder, _, names in os.walk(release):
+        for name in names:
+            inside = Path(folder, name).relative_to(release)
+            if os.path.lexists(source / inside):
+                Path(folder, name).unlink()
+            elif not any(fnmatch(part, one) for part in inside.parts for one in ignore):
+                kept.append(printable(str(inside)))
+    if kept:
+        named = ", ".join(sorted(kept))
+        step.log.warning("%s: kept, as they don't come from source/: %s", release, named)
+
+
+def _collect_and_say(app: ZipCollectApp) -> None:
+    collector = app.collector_plugin_inst
+    if not isinstance(collector, CarefulCollector):
+        _process_extracted(app)
+        return
+    try:
+        collector.prepare()
+    except UserError as error:
+        app.fail(str(error))
+    if app.force:  # what lies there gives way
+        course, lab = (
+            Course(Path(app.coursedir.root), app.config, app.coursedir),
+            app.coursedir.assignment_id,
+        )
+        store, file = HandIns(course), read_course_file(course.root)
+        for learner, folders in submissions(app.coursedir, lab).items():
+            for folder in folders:
+                store.keep(file, learner, lab, folder)
+    try:
+        _process_extracted(app)
+    finally:  # nbgrader ends the command where a folder of submitted/ is not empty
+        collector.say_what_is_left()
+
+
+def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
+    _nbgraders_grade_cell(step, cell)
+    where = cell.metadata.nbgrader.grade_id, step.notebook_id, step.assignment_id
+    with contextlib.suppress(MissingEntry):
+        before = step.gradebook.find_source_cell(*where)
+        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # of its points, too
+            most = step.gradebook.find_grade_cell(*where).max_score
+            step.new_grade_cells[where[0]]["max_score"] = most
+
+
+def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
+    found = _nbgraders_submission(api, assignment, student, **known)
+    in_list = bool(known)  # `get_submissions` asks for each, and all get what is added at once
+    return found if in_list or not found else _with_more(api, assignment, [found])[0]
+
+
+def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
+    belong, every = _class_of(api), _nbgraders_submissions(api, assignment)
+    return _with_more(api, assignment, [one for one in every if not belong.why_not(one["student"])])
+
+
+def _class_of(api: NbGraderAPI) -> ClassList:
+    try:
+        return class_list(Path(api.coursedir.root))
+    except UserError as error:  # the lists are shown; every command says it, and ends
+        api.log.warning("%s", error)
+        return EVERYBODY
+
+
+def _get_students(api: NbGraderAPI) -> list[dict[str, Any]]:
+    belong = _class_of(api)
+    return [student for student in _nbgraders_students(api) if not belong.why_not(student["id"])]
+
+
+def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = _nbgraders_assignment(api, assignment, **known)
+    if found:
+        _average([found], api, assignment)
+    return found
+
+
+def _get_notebooks(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _nbgraders_notebooks(api, assignment)
+    _average(found, api, assignment, each=True)
+    return found
+
+
+def _average(
+    shown: list[dict[str, Any]], api: NbGraderAPI, assignment: str, *, each: bool = False
+) -> None:
+    """Put the averages of marks, and what they are of, in the place of nbgrader's.
+
+    Args:
+        shown: a lab, or each of its notebooks.
+    """
+    belong = _class_of(api)
+    with api.gradebook as gradebook:
+        if not (who := handed_in(gradebook.db, assignment)):
+            return
+        every = averages(gradebook.db, assignment, belong.passed_over(who)).items()
+    for one in shown:
+        own = [(key, value) for key, value in every if not each or key[0] == one["name"]]
+        for kind in ("code", "written", "task", ""):
+            those = [value for key, value in own if kind in ("", key[1])]
+            name = f"{kind}_score".removeprefix("_")
+            one[f"average_{name}"] = sum(earned for earned, _ in those)
+            one[f"max_{name}"] = sum(most for _, most in those)
+
+
+def _with_more(
+    api: NbGraderAPI, assignment: str, found: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Write behind each graded submission's time by how much it came late, and what counts of it.
+
+    The scores beside it stay nbgrader's.
+    """
+    from hood.classroom.results.counted_marks import counts_of  # here, because it imports IPython
+
+    graded = {one["student"]: one for one in found if one["autograded"]}
+    deadline_of, counted = None, None
+    try:
+        deadline_of = deadlines(Path(api.coursedir.root), assignment)
+        if graded and deadline_of:
+            course = Course(Path(api.coursedir.root), api.config, api.coursedir)
+            counted = counts_of(course, assignment, graded)
+    except UserError as error:  # the lists are shown; every command says it, and ends
+        api.log.warning("%s", error)
+    with api.gradebook as gradebook:
+        late = seconds_late(gradebook.db, assignment, deadline_of)
+    for student, one in graded.items():
+        said = [f"late: {duration(late[student])}"] if late.get(student) else []
+        if what := (counted or {}).get(student):
+            said.append(next(sum_sentences(what)).removesuffix("."))
+        if said:
+            one["timestamp"] = one["timestamp"] or ""  # for None its script shows nothing else
+            one["display_timestamp"] = (
+                f"{one['display_timestamp'] or 'no time'} ({'; '.join(said)})"
+            )
+    return found
+
+
+def _render(handler: Any, name: str, **about: Any) -> str:
+    """Return one of formgrader's pages; in a class with rules of its own it names its numbers."""
+    page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**about)
+    if "Score</th>" in page and (Path(handler.coursedir.root) / FILE).exists():
+        page = page.replace("Score</th>", "Score, as earned</th>").replace(TABLE, EARNED + TABLE, 1)
+    if name in AVERAGING:
+        page = page.replace(">Score", ">Avg. Score").replace(TABLE, AVERAGED + TABLE, 1)
+    return page
+
+
+def _apart(handler: JupyterHandler) -> str:
+    whole: Any = JupyterHandler.content_security_policy  # the property, not what it gives
+    policy = whole.fget(handler)
+    return f"{policy}; sandbox allow-scripts"
+
+
+def _exporter(handler: JupyterHandler) -> HTMLExporter:
+    exporter: HTMLExporter = handler.settings["nbgrader_exporter"]
+    if not exporter.extra_loaders:
+        from hood.grader.cleaning.formulas import without_script
+
+        without_script(exporter)
+    return exporter
