@@ -14,8 +14,8 @@ from setuptools.config.pyprojecttoml import apply_configuration
 from hood.authoring.bundle import learner_files
 from hood.phase_paths import ROOT
 
-# Of the text of notebooks and of answers the format is their author's.
-UNFORMATTED = re.compile(r"phases/|tests/phases/bank_")
+# Of the text of notebooks the format is their author's.
+UNFORMATTED = re.compile(r"phases/")
 UNTIDY = "import os\nx=1\n"
 
 

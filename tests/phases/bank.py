@@ -3,7 +3,10 @@
 ``answers/NN/<exercise>.toml`` has the form of the files beside the checks
 (:mod:`hood.judge.checks.answers`). An answer is a whole solution cell, and ``edits`` change the
 text of the lab's own. What a wrong answer ``breaks``, and what a right one ``uses``, is quoted from
-the exercise's text. Most were written blind, from the lesson and the learner's notebook alone.
+the exercise's text. ``slipped = true`` says that a check once took the answer for what it is not;
+``named`` is the misconception that a learner must read of. Most were written blind, from the lesson
+and the learner's notebook alone. Those that tell nothing alone are gone, see
+:mod:`tests.phases.redundant`: ``counts.csv`` says how many there were, and what they told.
 """
 
 from __future__ import annotations
@@ -32,17 +35,24 @@ from hood.phase_paths import PhasePaths, phases
 from hood.verdict import Cause, Status
 
 ANSWERS = Path(__file__).with_name("answers")
+# The keys that an entry of a bank has beside those of a file beside the checks, with what holds
+# where they are left out.
+OWN: Mapping[str, Any] = {"named": "", "slipped": False}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer to an exercise; ``quotes`` says what in its text it breaks or makes use of."""
+    """One answer to an exercise, as an entry of its bank describes it."""
 
     exercise: str
     name: str
     right: bool
     cell: str
-    quotes: tuple[str, ...] = ()
+    quotes: tuple[str, ...] = ()  # what in the exercise's text it breaks or makes use of
+    length: int = 0  # of its entry, in characters
+    of: str = ""  # the right answer that it edits, if it is not the lab's own
+    named: str = ""  # the misconception that a learner must read of
+    slipped: bool = False  # whether it once earned everything and was wrong, or less and was right
 
 
 @dataclass
@@ -75,7 +85,9 @@ class Bank:
         for kind in ("right", "wrong"):
             for name, entry in entries.get(kind, {}).items():
                 cell = _cell(entry, entries.get("right", {}), solution)
-                yield Answer(exercise, name, kind == "right", cell, quotations(entry))
+                own = {key: entry[key] for key in ("of", *OWN) if key in entry}
+                length, quotes = len(str(entry)), quotations(entry)
+                yield Answer(exercise, name, kind == "right", cell, quotes, length, **own)
 
     def report(self, answer: Answer, seed: str, *, examples: bool = False) -> Verdict:
         """What a learner is told who hands an answer in with the lab's given cells.
@@ -128,9 +140,31 @@ def points_at_it(verdict: Verdict) -> bool:
 def read(file: Path) -> dict[str, Any]:
     """Read a file of answers; raise ValueError for a key in it that nobody would read."""
     entries = tomllib.loads(file.read_text(encoding="utf-8"))
-    for place, message in form_faults(entries):
+    for place, message in form_faults(_without_own_keys(entries) if _of_bank(file) else entries):
         raise ValueError(f"{file}: {place}: {message}")
     return entries
+
+
+def _of_bank(file: Path) -> bool:
+    return file.is_relative_to(ANSWERS)
+
+
+def _without_own_keys(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a bank's entries in the form of the files beside the checks.
+
+    A value of another kind is left there, and refused.
+    """
+    return {
+        kind: {
+            name: {
+                key: value
+                for key, value in entry.items()
+                if key not in OWN or type(value) is not type(OWN[key])
+            }
+            for name, entry in table.items()
+        }
+        for kind, table in entries.items()
+    }
 
 
 def quotations(entry: Mapping[str, Any]) -> tuple[str, ...]:

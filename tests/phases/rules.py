@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from hood.authoring import quotes
+from hood.authoring import quotes as texts
 from hood.authoring.text import Text, parse
 from hood.phase_paths import PhasePaths
 from tests.phases.bank import BANKS, quotations, read
@@ -20,17 +20,22 @@ from tests.phases.bank import BANKS, quotations, read
 ENDS = re.compile(r"(?<=[.?;])\)?\s+(?=[A-Z`*(0-9_])")
 
 
-def told(phase: PhasePaths, exercise: str) -> list[str]:
-    """Return quotations of what is no rule."""
+def no_rules(phase: PhasePaths, exercise: str) -> list[str]:
+    """Return what is quoted of an exercise's text because it asks for nothing."""
     return read(_beside(phase, exercise)).get("told", [])
 
 
 def quoted(phase: PhasePaths, exercise: str) -> set[str]:
     """Return what the answers to an exercise quote."""
-    entries = read(_beside(phase, exercise))
-    kept = [one for kind in ("wrong", "right") for one in entries.get(kind, {}).values()]
     bank = (answer.quotes for answer in BANKS[phase.number].of(exercise))
-    return {quotation for found in (*map(quotations, kept), *bank) for quotation in found}
+    return {*quoted_beside(phase, exercise), *(quote for quotes in bank for quote in quotes)}
+
+
+def quoted_beside(phase: PhasePaths, exercise: str) -> set[str]:
+    """Return what the answers beside an exercise's check quote."""
+    entries = read(_beside(phase, exercise))
+    beside = [entry for kind in ("wrong", "right") for entry in entries.get(kind, {}).values()]
+    return {quote for entry in beside for quote in quotations(entry)}
 
 
 def _beside(phase: PhasePaths, exercise: str) -> Path:
@@ -39,12 +44,12 @@ def _beside(phase: PhasePaths, exercise: str) -> Path:
 
 def questions(phase: PhasePaths) -> dict[str, str]:
     """By exercise, what its question says outside of the hints, in one line for each paragraph."""
-    return quotes.questions(_lab(phase))
+    return texts.questions(_lab(phase))
 
 
 def introduction(phase: PhasePaths) -> str:
     """The first text of a lab, in one line for each paragraph."""
-    return quotes.introduction(_lab(phase))
+    return texts.introduction(_lab(phase))
 
 
 def _lab(phase: PhasePaths) -> Text:
@@ -56,13 +61,19 @@ def sentences(question: str) -> list[str]:
     return [sentence for line in question.splitlines() for sentence in ENDS.split(line)]
 
 
-def unquoted(question: str, quotations: Iterable[str]) -> list[str]:
-    """The sentences of which nothing is quoted."""
-    at, left = 0, []
-    spans = [m.span() for q in quotations for m in re.finditer(re.escape(q), question)]
+def quoted_sentences(question: str, quotes: Iterable[str]) -> set[str]:
+    """Return the sentences of which something is quoted."""
+    at, touched = 0, set()
+    spans = [m.span() for q in quotes for m in re.finditer(re.escape(q), question)]
     for sentence in sentences(question):
         begin = question.index(sentence, at)
         at = begin + len(sentence)
-        if not any(first < at and last > begin for first, last in spans):
-            left.append(sentence)
-    return left
+        if any(first < at and last > begin for first, last in spans):
+            touched.add(sentence)
+    return touched
+
+
+def unquoted(question: str, quotes: Iterable[str]) -> list[str]:
+    """Return the sentences of which nothing is quoted."""
+    touched = quoted_sentences(question, quotes)
+    return [sentence for sentence in sentences(question) if sentence not in touched]

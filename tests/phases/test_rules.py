@@ -3,7 +3,7 @@
 import pytest
 
 from tests.phases.bank import BANKS
-from tests.phases.rules import introduction, questions, quoted, sentences, told, unquoted
+from tests.phases.rules import introduction, no_rules, questions, quoted, sentences, unquoted
 
 EXERCISES = [
     pytest.param(bank.phase, exercise, id=f"{number} {exercise}")
@@ -51,8 +51,8 @@ def test_every_sentence_is_quoted(phase, exercise):
     That what the files beside the checks quote is there, the build sees.
     """
     question = questions(phase)[exercise]
-    no_rules = told(phase, exercise)
-    assert unquoted(question, [*no_rules, *quoted(phase, exercise)]) == []
+    quotations = [*no_rules(phase, exercise), *quoted(phase, exercise)]
+    assert unquoted(question, quotations) == []
 
 
 @pytest.mark.parametrize("number", FOR_ALL)

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hood.judge.checks.answers import AnswersFile, Candidate, Equivalent, source_as
+from hood.judge.checks.answers import AnswersFile, Candidate, Equivalent
 from hood.judge.checks.compare import Tolerance
 from hood.judge.checks.draw import Draw
 
@@ -251,22 +251,6 @@ class Check:
         self._cases = generate
         return generate
 
-    def misconception(
-        self, name: str, explanation: str, *, earns: float | Mapping[str, float]
-    ) -> Callable:
-        """Register a wrong solution that a real learner would hand in. Used as a decorator.
-
-        A phase's checks have theirs in a file; see :mod:`hood.judge.checks.answers`.
-        name: the name that the mistake has in the field. explanation: what the learner reads: what
-        comes of the code, never the answer. earns: points; by part if some part cannot be run
-        everywhere (others earn 0).
-        """
-        return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
-
-    def alternate(self, name: str) -> Callable:
-        """Register another right solution, by a short name. Used as a decorator."""
-        return lambda thing: self._add(self.alternates, name, thing, self.points, "")
-
     def not_run(self) -> dict[str, str]:
         """Return the parts that can't be run on this machine, and why."""
         return {c.part: c.not_run for c in self.draw_cases("") if c.not_run}
@@ -345,27 +329,6 @@ class Check:
             )
             for answer in self._file.answers(kind, right)
         ]
-
-    def _add(
-        self,
-        to: list[Candidate],
-        name: str,
-        thing: Any,
-        earns: float | Mapping[str, float],
-        explanation: str,
-    ) -> Any:
-        own = _as_thing(thing)
-        if isinstance(own, type):
-            own.__name__ = self.name  # as a learner's class is called: torch's errors quote it
-        if isinstance(self.right, dict) and isinstance(own, dict):
-            sources = {key: source_as(function, key) for key, function in own.items()}
-            own = {**self.right, **own}
-        else:
-            has_source = getattr(own, "__name__", "<lambda>") != "<lambda>"
-            sources = {self.name: source_as(own, self.name)} if has_source else {}
-        rest = bool(sources) and not set(self.names) <= sources.keys()
-        to.append(self._candidate(name, own, sources, rest, earns, explanation))
-        return thing
 
     def _candidate(
         self,
