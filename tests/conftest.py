@@ -37,7 +37,7 @@ from hood.grader.inside.long_lived import long_lived
 from hood.phase_paths import ROOT
 from utils.instruments.toolchain import inductor_lacks
 
-# Of tests' folders. Tests commit to hundreds of small databases, and each commit waits for the disk;
+# Of tests' folders. Tests commit to hundreds of small databases, and a commit waits for the disk;
 # in memory it does not. A whole run keeps half a gigabyte there.
 MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
