@@ -13,6 +13,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import time
@@ -35,6 +36,12 @@ import hood  # before nbformat, which then imports a second faster, see hood  # 
 from hood.grader.inside.long_lived import long_lived
 from hood.phase_paths import ROOT
 from utils.instruments.toolchain import inductor_lacks
+
+# Of tests' folders. Tests commit to hundreds of small databases, and a commit waits for the disk;
+# in memory it does not. A whole run keeps half a gigabyte there.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 MANY_SEEDS = 20
 SEED = ROOT / "tests" / "seed.txt"

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Hashable
 from pathlib import Path
 
 import nbformat
@@ -15,7 +16,7 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChe
 
 from hood.authoring.notebook import to_notebook
 from hood.authoring.text import parse
-from hood.grader.course import nbgrader_config
+from hood.grader.course import Course, nbgrader_config
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.submission.rebuild import as_recorded
 from hood.verdict import Verdict
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
 LAB = "99_tiny"
 CONFIG = nbgrader_config(ROOT)
+_GRADEBOOKS: dict[Hashable, bytes] = {}
 
 ANSWERS = {
     "twice": "def twice(x):\n    return 2 * x",
@@ -78,6 +80,22 @@ def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
         shutil.copy(ROOT / name, folder)
     shutil.copytree(phases, folder / "phases", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
+
+
+def with_gradebook(course: Course, what: Hashable, fill: Callable[[], None]) -> None:
+    """Give a course a gradebook. ``fill`` makes it once; what holds the same is a copy of that.
+
+    Args:
+        what: names the content: whatever `fill` depends on, besides the course's place.
+        fill: opens the course's gradebook, enters the content, and closes it.
+    """
+    path = course.root / "gradebook.db"
+    if what in _GRADEBOOKS:
+        path.write_bytes(_GRADEBOOKS[what])
+        return
+    fill()
+    if course.directory.db_url == f"sqlite:///{path}":
+        _GRADEBOOKS[what] = path.read_bytes()
 
 
 def write(nb: NotebookNode | bytes, path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -11,7 +11,7 @@ from nbgrader.api import Gradebook
 
 from hood.grader.course import Course, open_course
 from hood.metadata import KEY
-from tests.hood.tiny import write
+from tests.hood.tiny import with_gradebook, write
 
 LAB = "07_words"
 POINTS = 3.0
@@ -50,6 +50,13 @@ def make_classroom(root: Path, answers: Mapping[str, str], config: str = "") -> 
         (root / "nbgrader_config.py").write_text(text)
     course = open_course(root)
     write(notebook(STUB, source=True), root / "source" / LAB / f"{LAB}.ipynb")
+    with_gradebook(course, ("words", *answers), lambda: _enter(course, answers))
+    for student, answer in answers.items():
+        hand_in(course, student, answer)
+    return course
+
+
+def _enter(course: Course, students: Iterable[str]) -> None:
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.add_assignment(LAB)
         gradebook.add_notebook(LAB, LAB)
@@ -57,15 +64,13 @@ def make_classroom(root: Path, answers: Mapping[str, str], config: str = "") -> 
         gradebook.add_task_cell("why", LAB, LAB, max_score=POINTS, cell_type="markdown")
         about = {"cell_type": "markdown", "source": QUESTION, "locked": True}
         gradebook.add_source_cell("why", LAB, LAB, **about)
-        for student, answer in answers.items():
+        for student in students:
             first, _, last = student.partition("_")
             gradebook.add_student(student, first_name=first.title(), last_name=last.title())
             gradebook.add_submission(LAB, student)
             gradebook.find_grade("twice", LAB, LAB, student).auto_score = 2.0
             gradebook.find_grade("twice", LAB, LAB, student).needs_manual_grade = False
             gradebook.db.commit()
-            hand_in(course, student, answer)
-    return course
 
 
 def hand_in(course: Course, student: str, answer: str | list[NotebookNode]) -> Path:

@@ -24,7 +24,7 @@ from hood.grader.batch.job import Job, Result
 from hood.grader.course import Course, open_course, submissions
 from hood.grader.execution.execute import Execute
 from hood.grader.submission.rebuild import as_recorded
-from tests.hood.tiny import write
+from tests.hood.tiny import with_gradebook, write
 
 HW = "hw"
 
@@ -119,7 +119,7 @@ def make_small(root: Path, names: tuple[str, ...] = (HW,)) -> Course:
     (root / "nbgrader_config.py").write_text(CONFIG.format(root=str(root)))
     (root / "submitted").mkdir()
     course = open_course(root)
-    enter(course, names)
+    with_gradebook(course, ("small", names), lambda: enter(course, names))
     return course
 
 

@@ -12,7 +12,7 @@ from nbgrader.api import Gradebook
 from hood.grader.course import Course, open_course
 from hood.judge.report import VerdictReport
 from hood.verdict import Example, PartResult, Status, Verdict
-from tests.hood.tiny import write
+from tests.hood.tiny import with_gradebook, write
 
 CONFIG = """
 c = get_config()
@@ -38,18 +38,25 @@ def make_book(root: Path) -> Course:
     root.mkdir()
     (root / "nbgrader_config.py").write_text(CONFIG.format(root=str(root)))
     course = open_course(root)
+    for lab, exercises in LABS.items():
+        *_, words = exercises
+        cells = [
+            cell
+            for name, points in exercises.items()
+            for cell in (new_markdown_cell(_asked(name)), _graded(name, points, name == words))
+        ]
+        write(new_notebook(cells=cells), root / "source" / lab / f"{lab}.ipynb")
+        text = root / "phases" / lab / "lab.py"  # by which "01" is the lab
+        text.parent.mkdir(parents=True)
+        text.touch()
+    with_gradebook(course, "three labs", lambda: _enter(course))
+    return course
+
+
+def _enter(course: Course) -> None:
     with Gradebook(course.directory.db_url) as gradebook:
         for lab, exercises in LABS.items():
             *_, words = exercises
-            cells = [
-                cell
-                for name, points in exercises.items()
-                for cell in (new_markdown_cell(_asked(name)), _graded(name, points, name == words))
-            ]
-            write(new_notebook(cells=cells), root / "source" / lab / f"{lab}.ipynb")
-            text = root / "phases" / lab / "lab.py"  # by which "01" is the lab
-            text.parent.mkdir(parents=True)
-            text.touch()
             gradebook.add_assignment(lab)
             gradebook.add_notebook(lab, lab)
             for name, points in exercises.items():
@@ -58,7 +65,6 @@ def make_book(root: Path) -> Course:
                 gradebook.add_grade_cell(name, lab, lab, **asked)
                 if name == words:
                     gradebook.add_solution_cell(name, lab, lab)
-    return course
 
 
 def hand_in(
