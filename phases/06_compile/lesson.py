@@ -1095,7 +1095,7 @@ record = records.load("nvidia-h100-80gb-hbm3")
 print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
 for name in ("torch", "operator"):
     for direction in ("forward", "backward"):
-        text = record.text(f"inductor_{name}_{direction}.py.txt")
+        text = record.text(record.result("inductor")[f"{name} {direction}"]["file"])
         steps = text[text.index("def call(") : text.index("runner =")].splitlines()
         print(f"\n{direction}, {'our operator' if name == 'operator' else 'torch.softmax'}")
         for step in map(str.strip, steps):
