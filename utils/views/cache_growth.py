@@ -10,8 +10,9 @@ from torch import Tensor
 from utils.minigpt.config import MiniGPTConfig
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, decades
+from utils.views._controls import slider
 from utils.views._numbers import count, human_bytes, si
-from utils.views._view import present, slider
+from utils.views._view import present
 
 LEFT, END, ROW, HIGH, GAP = 120, RIGHT - 8, 18, 170, 74
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, SMALL, Axes, Canvas, Drawing, decades
+from utils.views._controls import choice
 from utils.views._numbers import number, short
-from utils.views._view import choice, present
+from utils.views._view import present
 
 STEPS = tuple(10.0 ** (-k / 4) for k in range(57))  # 1 down to 1e-14
 LEFT, END, HIGH = 92, RIGHT - 150, 300

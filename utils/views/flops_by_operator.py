@@ -12,9 +12,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._controls import choice
 from utils.views._numbers import count, listed, require, si
 from utils.views._text_outlines import cut
-from utils.views._view import choice, present
+from utils.views._view import present
 
 LONGEST, POINTS = 1024, 16  # the longest sequence that is shown, and how many lengths
 SAMPLES = 4  # lengths at which the model is called

@@ -11,9 +11,10 @@ from torch import fx
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count, listed, require
 from utils.views._text_outlines import cut
-from utils.views._view import present, slider
+from utils.views._view import present
 
 MOST = 24  # rows
 ROW = 29

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, decades, round_steps
+from utils.views._controls import choice
 from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
-from utils.views._view import choice, present
+from utils.views._view import present
 
 COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
 BAND = "#9fc3e0"  # pale storage blue

@@ -12,10 +12,11 @@ import numpy as np
 from utils.instruments.traces import Allocation, Event
 from utils.notebook.style import MUTED
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._controls import slider
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import cut
 from utils.views._trace import FORWARD, LOOKS, Node, ms, short_name, tree
-from utils.views._view import present, slider
+from utils.views._view import present
 
 LEFT, HIGH, LISTED, LINE = 100, 230, 6, 25
 STEPS = 200  # places of the slider

@@ -5,8 +5,9 @@ from __future__ import annotations
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, STORAGE
 from utils.softmax.launch import power_of_two
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count
-from utils.views._view import present, slider
+from utils.views._view import present
 
 MOST = 2048  # columns; the widest row that is shown
 BAR, HIGH = 44, 150  # the block's height, and the curve's

@@ -12,9 +12,10 @@ from torch import Tensor
 from utils.instruments.compiling import split
 from utils.notebook.style import CARD, INK, KERNEL, MUTED, STORAGE
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count, human_bytes, listed
 from utils.views._text_outlines import cut
-from utils.views._view import present, slider
+from utils.views._view import present
 
 ROW, BAR, LINES = 36, 24, 4
 LEFT, ROOM = MARGIN + 140, INNER - 140 - 84  # of the bars, between names and sizes
