@@ -29,7 +29,8 @@ IMAGE = {"text/html", "text/plain"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STILL = {
     "autograd_graph", "course_path", "dtype_range", "finite_difference_error", "flops_by_operator",
-    "machine_report", "memory_bars", "module_tree", "port_difference", "row_lanes", "share_map",
+    "graph_rewrite", "machine_report", "memory_bars", "module_tree", "port_difference",
+    "row_lanes", "saved_bytes", "share_map",
 }  # fmt: skip
 # Drawn for a window of 820 pixels; the others' letters can be read at half of that, too.
 SMALL_LETTERS = {

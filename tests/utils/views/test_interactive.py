@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from utils import views
-from utils.instruments.compiling import captured
 from utils.notebook import audience
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -239,9 +238,7 @@ def centred(x):
     return y - y.sum(0)
 
 
-WANTED = X.clone().requires_grad_()
 COMPILED = {
-    "graph_rewrite": (lambda: captured(doubled, X) * 2, 2, "Lit: Before: sigmoid is"),
     "guard_counter": (
         lambda: (doubled, {"one": (X,), "two": (X.double(),)}),
         2,
@@ -252,7 +249,6 @@ COMPILED = {
         2,
         "Lines and passes. centred",
     ),
-    "saved_bytes": (lambda: (doubled, WANTED), 5, "Lit: budget 0."),
 }
 
 
