@@ -28,9 +28,9 @@ from utils.views._text_outlines import text_width
 IMAGE = {"text/html", "text/plain"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STILL = {
-    "autograd_graph", "course_path", "dtype_range", "finite_difference_error", "flops_by_operator",
-    "graph_rewrite", "machine_report", "memory_bars", "module_tree", "port_difference",
-    "row_lanes", "saved_bytes", "share_map",
+    "autograd_graph", "cache_growth", "course_path", "dtype_range", "finite_difference_error",
+    "flops_by_operator", "graph_rewrite", "loss_curves", "machine_report", "memory_bars",
+    "memory_timeline", "module_tree", "port_difference", "row_lanes", "saved_bytes", "share_map",
 }  # fmt: skip
 # Drawn for a window of 820 pixels; the others' letters can be read at half of that, too.
 SMALL_LETTERS = {
