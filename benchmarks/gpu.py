@@ -5,7 +5,9 @@
     python -m benchmarks.gpu --tune           the best launches, for utils/softmax/launch.py
     python -m benchmarks.gpu --dry-run        the same path on a CPU with tiny shapes, no record
 
-It needs torch, triton, numpy and this repository, and leaves the GPU's settings as they are.
+It needs torch, triton, numpy and this repository, and leaves the GPU's settings as they are. Git
+keeps what somebody reads: MiniGPT's logits of every GPU, and all of the GPU that lessons quote
+(`.gitignore` names it).
 """
 
 from __future__ import annotations
@@ -33,9 +35,7 @@ SECTIONS: dict[str, Section] = {
     "minigpt": sections.minigpt_section,
     "softmax": softmax_section,
     "inductor": sections.inductor_section,
-    "assembly": sections.assembly_section,
     "trace": sections.trace_section,
-    "dispatch": sections.dispatch_section,
     "clocks": behaviour.clocks_section,
     "products": behaviour.products_section,
     "steps": behaviour.steps_section,

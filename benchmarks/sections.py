@@ -17,10 +17,9 @@ from torch import Tensor, nn
 
 from benchmarks.context import Context, NotRun, require_compiler
 from benchmarks.softmax_checks import CHECKS, GPU_CHECKS
-from utils.softmax import compiled, softmax
+from utils.softmax import softmax
 
 TOKENS = (2, 32)  # sequences, positions
-OPERATORS = ("aten::addmm", "aten::_softmax", "aten::native_layer_norm", "open_the_hood::softmax")
 
 
 def checks_section(context: Context) -> dict[str, Any]:
@@ -122,37 +121,6 @@ def _head_with(head: nn.Module, function: Callable[[Tensor], Tensor]) -> Callabl
     return lambda x: function(head(x))
 
 
-def assembly_section(context: Context) -> dict[str, Any]:
-    """Texts of the softmax's kernels, compiled for this GPU (a dry run: for sm_90)."""
-    target = "sm_90" if context.dry_run else context.origin["gpu"]["capability"]
-    wanted: dict[str, dict[str, Any]] = {
-        "600_float32": {},
-        "600_float32_unaligned": {"align": 1},
-        "600_bfloat16": {"dtype": torch.bfloat16},
-        "600_float32_backward": {"direction": "backward"},
-        "131072_float32": {"columns": 131072, "rows": 1024},
-    }
-    result: dict[str, Any] = {}
-    for name, arguments in wanted.items():
-        kernel = compiled(target, **arguments)
-        files = {}
-        for stage in ("ttir", "ptx", "sass"):
-            if text := getattr(kernel, stage):
-                files[stage] = f"softmax_{name}.{stage}"
-                context.write(files[stage], text)
-        result[name] = {
-            "kernel": kernel.name,
-            "target": target,
-            "registers": kernel.registers,
-            "stack": kernel.stack,
-            "shared": kernel.shared,
-            "num_warps": kernel.num_warps,
-            "files": files,
-        }
-        context.say(f"{name}: {kernel.registers} registers, {', '.join(files.values())}")
-    return result
-
-
 def trace_section(context: Context) -> dict[str, Any]:
     """A training step of MiniGPT, and one of large layers, under the profiler."""
     model = minigpt().to(context.device).train()
@@ -210,22 +178,4 @@ def traced(
     events.pop("traceName", None)
     text = json.dumps(events, separators=(",", ":"))
     context.write(file, gzip.compress(text.encode(), 9, mtime=0))
-    averages = sorted(profiler.key_averages(), key=lambda event: -event.self_device_time_total)
-    return {
-        "file": file,
-        "events": len(events["traceEvents"]),
-        "longest": [
-            {
-                "name": event.key,
-                "calls": event.count,
-                "device us": round(event.self_device_time_total, 1),
-                "host us": round(event.self_cpu_time_total, 1),
-            }
-            for event in averages[:25]
-        ],
-    }
-
-
-def dispatch_section(context: Context) -> dict[str, Any]:
-    """The dispatcher's table of a few operators, as this build of PyTorch has it."""
-    return {name: torch._C._dispatch_dump_table(name) for name in OPERATORS}
+    return {"file": file, "events": len(events["traceEvents"])}

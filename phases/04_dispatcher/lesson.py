@@ -571,7 +571,7 @@ true_false(
 flops_by_operator(model, tokens)
 
 # %% [markdown]
-# Move the length and watch the shares. Everything is a straight line except for `bmm`. The length at which it overtakes the rest is where papers about long contexts begin.
+# Everything is a straight line except for `bmm`. The length at which it overtakes the rest, the dashed line, is where papers about long contexts begin.
 #
 # The number of *operators*, on the other hand, does not depend on the length. (A batch of one, or one token, saves some: what is contiguous already is not cloned.) On a GPU each of them (but not the views, which move nothing) starts a kernel, and starting one takes some microseconds whether or not there is anything to do. For a model as small as ours the starts are the whole cost. The lab's last exercise makes the account.
 

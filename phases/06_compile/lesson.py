@@ -255,12 +255,12 @@ def use_rsqrt(gm):
 # %% [markdown]
 # The new node is made *before* the one that it replaces, because a graph is in the order in which it runs. Then everybody who read the old one is made to read the new one. The old nodes are still there after that, and read by nobody.
 #
-# Below are the graph before and after. Move through the nodes: lit are the one that you are at, what it reads and who reads it. **Predict.** Who will read `rsqrt`, and what becomes of `sqrt`?
+# Below are the graph before and after. **Predict.** Who will read `rsqrt`, and what becomes of `sqrt`?
 
 # %%
 before, after = captured(slow_rms, x)[0], captured(slow_rms, x)[0]
 print("replaced:", use_rsqrt(after))
-graph_rewrite(before, after, node=4)
+graph_rewrite(before, after)
 
 # %% [markdown]
 # As a backend it takes one line more. But is it complete? **Predict.** Each of these four holds a `1 / sqrt(v)` in some form. In which does the rewrite find something, and after which is a `sqrt` left in the graph?
@@ -684,7 +684,7 @@ print("computed again:", *cut.again)
 # %% [markdown]
 # The two inputs, which are there anyway, and a number for each row. `sigmoid` and their product are computed again in the backward's loop, from what that loop reads in any case. (Further down you learn to read such loops; this one is `loops(written(gated, *wide, backward=True)[1].code)`.)
 #
-# Here is the same for a layer of your MiniGPT: the attention of one block, on two sequences of 128 words. Move from eager autograd to the plain cut, to the minimum cut, and on to smaller *budgets* (`torch._functorch.config.activation_memory_budget`), which allow only a part of those bytes. **Predict.** The pattern, 128 × 128 weights for each head and sequence, is the largest tensor. Who will keep it? And what must be kept in its place, so that it can be made again without doing the softmax's sums twice?
+# Here is the same for a layer of your MiniGPT: the attention of one block, on two sequences of 128 words. A bar each for eager autograd, the plain cut, the minimum cut, and two smaller *budgets* (`torch._functorch.config.activation_memory_budget`), which allow only a part of those bytes; below them, what is kept with half of the budget. **Predict.** The pattern, 128 × 128 weights for each head and sequence, is the largest tensor. Who will keep it? And what must be kept in its place, so that it can be made again without doing the softmax's sums twice?
 
 # %%
 attention = model.blocks[0].attention
@@ -1095,7 +1095,7 @@ record = records.load("nvidia-h100-80gb-hbm3")
 print(f"{record.gpu}, torch {record.provenance['torch']}, {record.provenance['date'][:10]}")
 for name in ("torch", "operator"):
     for direction in ("forward", "backward"):
-        text = record.text(f"inductor_{name}_{direction}.py.txt")
+        text = record.text(record.result("inductor")[f"{name} {direction}"]["file"])
         steps = text[text.index("def call(") : text.index("runner =")].splitlines()
         print(f"\n{direction}, {'our operator' if name == 'operator' else 'torch.softmax'}")
         for step in map(str.strip, steps):

@@ -541,7 +541,7 @@ for word in ("hablé", "comí"):
 # %% [markdown]
 # The second call has seen *yo hablé comí*. It writes into the cache that it was given: no error, and a wrong answer for the second word. Copy it (`copy.deepcopy`) before you branch.
 #
-# Below is the cache of your sentence as it grows. **Predict.** How many times cheaper is the step that reads word 20, if the first 19 are kept?
+# Below is the cache of your sentence, and what a step costs with it and without. **Predict.** How many times cheaper is the step that reads word 20, if the first 19 are kept?
 
 # %%
 layers = [(layer.keys, layer.values) for layer in whole.layers]

@@ -740,10 +740,9 @@ for letter, events in drawn_traces.items():
 from utils.instruments.traces import of_chrome_trace
 from utils.views.two_lanes import busy
 
-recorded = {}
-files = {"MiniGPT": "trace.json.gz", "wide layers": "trace_large.json.gz"}
-for name, file in files.items():
-    events = of_chrome_trace(gpu.folder / file)
+recorded, traces = {}, gpu.result("trace")
+for name, trace in {"MiniGPT": traces, "wide layers": traces["large layers"]}.items():
+    events = of_chrome_trace(gpu.folder / trace["file"])
     last = [event for event in events if event.name == "step"][-1]
     found = [event for event in events if last.start < event.start < last.end]
     recorded[f"{name}, recorded"] = found

@@ -4,7 +4,7 @@ from benchmarks.gpu import main
 from tests.once import made_once
 from utils.instruments.records import Record, load
 
-QUICK = ["minigpt", "softmax", "inductor", "trace", "dispatch"]
+QUICK = ["minigpt", "softmax", "inductor", "trace"]
 
 
 @pytest.fixture(scope="session")

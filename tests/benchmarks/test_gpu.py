@@ -10,6 +10,7 @@ from benchmarks import gpu, sections
 from benchmarks.context import NotRun
 from benchmarks.provenance import provenance, slug, source_hash
 from utils.instruments.records import RECORDS, load
+from utils.instruments.traces import of_chrome_trace
 
 pytestmark = pytest.mark.slow(15)
 
@@ -37,21 +38,15 @@ def test_the_softmax_is_timed_against_three_after_it_was_checked(dry_run):
 
 @pytest.mark.usefixtures("compiler")
 def test_inductors_code_is_kept_without_this_machines_paths(dry_run):
-    found = dry_run.result("inductor")
-    assert set(found) == {
+    graphs = dry_run.result("inductor")
+    assert set(graphs) == {
         f"{name} {way}" for name in ("torch", "operator") for way in ("forward", "backward")
     }
-    for entry in found.values():
+    for entry in graphs.values():
         text = dry_run.text(entry["file"])
         assert "def call(" in text or "class Runner" in text
         assert str(RECORDS.parents[1]) not in text
-    assert "open_the_hood.softmax" in dry_run.text(found["operator forward"]["file"])
-
-
-def test_the_dispatch_tables_show_the_operators_kernels(dry_run):
-    tables = dry_run.result("dispatch")
-    assert re.search(r"^CPU: registered at", tables["open_the_hood::softmax"], re.MULTILINE)
-    assert "AutogradCUDA" in tables["aten::addmm"]
+    assert "open_the_hood.softmax" in dry_run.text(graphs["operator forward"]["file"])
 
 
 def test_minigpt_is_recorded_or_what_is_missing_is_said(dry_run):
@@ -65,7 +60,10 @@ def test_minigpt_is_recorded_or_what_is_missing_is_said(dry_run):
     far = document["result"]["distance from the CPU"]
     assert far["float32"]["largest"] == 0.0  # the same machine, twice
     assert 0 < far["float16"]["relative norm"] < far["bfloat16"]["relative norm"] < 0.1
-    assert dry_run.trace()["traceEvents"]
+    trace = dry_run.result("trace")
+    for step in (trace, trace["large layers"]):
+        events = of_chrome_trace(dry_run.folder / step["file"])
+        assert "step" in {event.name for event in events}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
@@ -84,9 +82,10 @@ def test_a_section_that_fails_stops_no_other_and_shows_in_the_exit_status(monkey
         raise ValueError("no good")
 
     monkeypatch.setitem(gpu.SECTIONS, "trace", broken)
-    command = ["--dry-run", "--out", str(tmp_path), "--only", "trace", "dispatch"]
+    monkeypatch.setitem(gpu.SECTIONS, "clocks", lambda context: {"a": 1})
+    command = ["--dry-run", "--out", str(tmp_path), "--only", "trace", "clocks"]
     assert gpu.main(command) == 1
-    assert load(root=tmp_path).result("dispatch")
+    assert load(root=tmp_path).result("clocks") == {"a": 1}
     document = json.loads((tmp_path / "dry-run" / "trace.json").read_text())
     assert (document["complete"], document["failures"]) == (False, ["ValueError: no good"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,21 +50,19 @@ class Record:
 
     def result(self, section: str) -> dict[str, Any]:
         """Return what was measured in a section; NoRecord if it was not, or not to its end."""
-        found = self.sections.get(section)
-        if found is None or not found["complete"]:
-            reason = (found or {}).get("not_run") or "; ".join((found or {}).get("failures", ()))
+        document = self.sections.get(section, {})
+        if not document.get("complete"):
+            reason = document.get("not_run") or "; ".join(document.get("failures", ()))
             because = f" ({reason})" if reason else ""
             raise NoRecord(f"no record of {section} for {self.gpu} yet{because}: {HOW}")
-        return found["result"]
+        return document["result"]
 
     def text(self, name: str) -> str:
-        """Return a text file of the record, such as "softmax_600_float32.ptx"."""
+        """Return a text file of the record, such as "inductor_torch_forward.py.txt"."""
         path = self.folder / name
         if not path.is_file():
             texts = ", ".join(sorted(p.name for p in self.folder.iterdir() if p.suffix != ".json"))
             raise NoRecord(f"no {name} in the record of {self.gpu}, which has {texts}")
-        if path.suffix == ".gz":
-            return gzip.decompress(path.read_bytes()).decode()
         return path.read_text(encoding="utf-8")
 
     def logits(self) -> dict[str, np.ndarray]:
@@ -77,21 +74,18 @@ class Record:
         with np.load(self.folder / self.result("minigpt")["file"]) as arrays:
             return dict(arrays)
 
-    def trace(self) -> dict[str, Any]:
-        """Return the profiler's trace of one MiniGPT step, in Chrome's format."""
-        return json.loads(self.text(self.result("trace")["file"]))
-
 
 def load(gpu: str | None = None, root: Path = RECORDS) -> Record:
     """Return the record in a folder such as "nvidia-h200"; by default the newest one."""
-    found = {record.folder.name: record for record in map(_read, sorted(root.glob("*/"))) if record}
-    if not found:
+    all_gpus = map(_read, sorted(root.glob("*/")))
+    records = {record.folder.name: record for record in all_gpus if record}
+    if not records:
         raise NoRecord(f"no record yet: {HOW}")
     if gpu is None:
-        return max(found.values(), key=lambda record: record.provenance["date"])
-    if gpu not in found:
-        raise NoRecord(f"no record of {gpu} yet, only of {', '.join(found)}: {HOW}")
-    return found[gpu]
+        return max(records.values(), key=lambda record: record.provenance["date"])
+    if gpu not in records:
+        raise NoRecord(f"no record of {gpu} yet, only of {', '.join(records)}: {HOW}")
+    return records[gpu]
 
 
 def _read(folder: Path) -> Record | None:

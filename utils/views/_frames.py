@@ -17,7 +17,7 @@ import numpy as np
 
 from utils.notebook.figures import png, rasterize, require_alt
 from utils.views._canvas import Drawing
-from utils.views._view import Control
+from utils.views._controls import Control
 
 MIME = "application/vnd.open-the-hood.frames+json"
 MOST = 64  # pictures of a view

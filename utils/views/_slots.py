@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from utils.instruments.dispatch import COMPOSITE, Entry
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import Canvas
+from utils.views._controls import Control, choice
 from utils.views._text_outlines import text_width
-from utils.views._view import Control, choice
 
 PAD = 6  # CSS pixels between a chip's edge and its words
 

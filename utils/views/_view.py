@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,9 @@ from utils.notebook.figures import (
     wider_line,
 )
 from utils.notebook.style import WIDTH
+from utils.views import _frames
 from utils.views._canvas import Drawing
-from utils.views._numbers import listed
+from utils.views._controls import Control
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,65 +38,6 @@ STYLE = (
     f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE} "
     f".{LIVE_CLASS} {{ container-type: inline-size }} {WIDER_RULE}</style>"
 )
-CONTROL_WIDTH = "420px"
-
-
-@dataclass(frozen=True)
-class Control:
-    """A control of a view."""
-
-    kind: str  # that of its widget
-    name: str  # what stands beside it
-    start: Any  # the value that it has at first
-    # (label, value) of each place; none where anything can be typed
-    offered: tuple[tuple[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        values = [value for _, value in self.offered]
-        if values and self.start not in values:
-            numbers = self.kind == "IntSlider"
-            span = f"{values[0]} to {values[-1]}" if numbers else listed(list(map(str, values)))
-            raise ValueError(f"{self.name}: expected {span}, got {self.start!r}")
-
-    def widget(self, ipywidgets: Any) -> Any:
-        """The widget, made by the ipywidgets module."""
-        how: dict[str, Any] = {"value": self.start, "description": self.name}
-        if self.kind == "IntSlider":
-            how |= {"min": self.offered[0][1], "max": self.offered[-1][1]}
-        elif self.kind == "Checkbox":
-            how |= {"indent": False}
-        elif self.offered:
-            how |= {"options": self.offered}
-        elif self.kind == "Text":
-            how |= {"continuous_update": False}
-        else:
-            how |= {"step": 0.1}
-        widget = getattr(ipywidgets, self.kind)(**how)
-        widget.layout.width, widget.layout.max_width = CONTROL_WIDTH, "100%"
-        if self.kind == "Checkbox":  # a box belongs to the words behind it
-            widget.layout.width, widget.layout.margin = "auto", "2px 18px 2px 2px"
-        return widget
-
-
-def slider(name: str, start: int, low: int, high: int) -> Control:
-    """A slider over the whole numbers from `low` to `high`; ValueError for another start."""
-    return Control("IntSlider", name, start, tuple((str(k), k) for k in range(low, high + 1)))
-
-
-def choice(
-    name: str, start: Any, values: Sequence[Any], labels: Sequence[str] = (), buttons: bool = False
-) -> Control:
-    """A slider over any values, or a button for each; ValueError for a start that is none of them.
-
-    A list to choose from would open and close by the mouse alone: its keys move JupyterLab's cells.
-    """
-    offered = tuple(zip(labels or map(str, values), values, strict=True))
-    return Control("ToggleButtons" if buttons else "SelectionSlider", name, start, offered)
-
-
-def switch(name: str, start: bool) -> Control:
-    """A box to tick."""
-    return Control("Checkbox", name, start, (("off", False), ("on", True)))
 
 
 def will_move() -> bool:
@@ -132,8 +73,6 @@ def present(
     if controls and filming():
         import torch
         from IPython.display import publish_display_data
-
-        from utils.views import _frames
 
         bundle: dict[str, Any] = dict(mime_bundle(figure, alt=alt))
         with torch.random.fork_rng(devices=[]):  # what comes next draws what it always does

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from utils.notebook.style import GRADIENT, INK, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing
+from utils.views._controls import choice, slider, switch
 from utils.views._numbers import number
-from utils.views._view import choice, present, slider, switch
+from utils.views._view import present
 
 LEFT, HIGH, GAP = 176, 74, 18
 MOST = 400  # steps

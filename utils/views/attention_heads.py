@@ -9,9 +9,10 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import choice
 from utils.views._numbers import require
 from utils.views._text_outlines import clipped
-from utils.views._view import choice, present
+from utils.views._view import present
 
 MOST = 16  # words
 LABEL, MAP, BARS = 116, 320, 150

@@ -11,10 +11,11 @@ import torch
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._layers import LANE, layout
 from utils.views._numbers import require, short
 from utils.views._text_outlines import text_width
-from utils.views._view import present, slider, will_move
+from utils.views._view import present, will_move
 
 MOST = 12  # nodes in one picture
 ROW, HIGH, WIDE, GRAPH_W = 92, 46, 96, 380

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import choice, slider
 from utils.views._numbers import count
-from utils.views._view import choice, present, slider, will_move
+from utils.views._view import present, will_move
 
 CELL, ROW, LABEL, NOTE = 44, 46, 128, 132
 HIGH = CELL - 10

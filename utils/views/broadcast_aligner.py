@@ -10,9 +10,10 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, INK, MUTED, VIEW
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
+from utils.views._controls import Control
 from utils.views._numbers import count, listed
 from utils.views._text_outlines import text_width
-from utils.views._view import Control, present
+from utils.views._view import present
 
 Shape = tuple[int, ...]
 BOX_H, ROW, GAP, WIDEST = 38, 52, 10, 76

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from utils.minigpt.config import MiniGPTConfig
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW
-from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, decades
+from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, decades, round_steps
 from utils.views._numbers import count, human_bytes, si
-from utils.views._view import present, slider
+from utils.views._view import present
 
 LEFT, END, ROW, HIGH, GAP = 120, RIGHT - 8, 18, 170, 74
 
@@ -29,7 +29,7 @@ class Strip:
 def cache_growth(
     cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig, *, prompt: int = 1
 ) -> None:
-    """Show a cache at some number of words; live, the number and the prompt's length move.
+    """Show what a cache holds, and how much cheaper it makes the step that reads each word.
 
     cache: for each layer keys and values, (B, H, T, d) each. config: the model's. prompt: words
     that are read at once, in the first step. Raises ValueError for a cache of another form, or a
@@ -42,11 +42,7 @@ def cache_growth(
             f"cache_growth: expected 1 <= prompt <= words <= {context}, got a prompt of {prompt} "
             f"and {at} words"
         )
-    present(
-        lambda first, now: draw(strip, min(first, now), now),
-        slider("prompt", prompt, 1, context),
-        slider("words", at, 1, context),
-    )
+    present(lambda: draw(strip, prompt, at))
 
 
 def read(cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig) -> Strip:
@@ -122,16 +118,24 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
         plot.curve(range(1, context + 1), values, part.colour)
     for values, part in curves:
         canvas.marker(at, plot.py(values[words - 1]), "o", 9, part.colour, edge=INK)
+    cheaper = []
+    for place in (int(step) for step in round_steps(1, context)):
+        factor = f"{strip.without[place - 1] / strip.with_cache[place - 1]:.0f}×"
+        ends = plot.py(strip.without[place - 1]), plot.py(strip.with_cache[place - 1])
+        if place != words and ends[1] - ends[0] > 40:  # room for the words between the curves
+            canvas.line([(plot.px(place), end) for end in ends], MUTED)
+            canvas.text(plot.px(place) + 6, sum(ends) / 2, factor, MUTED)
+            cheaper.append(f"{factor} at word {place}")
     plot.steps_x("words", END)
     so_far, anew = spent(strip, prompt, words)
-    told = (
+    in_all = (
         f"So far, the prompt of {prompt} in one pass: {si(so_far, 'FLOP')}; without a cache "
         f"{si(anew, 'FLOP')}, {anew / so_far:.1f} times as much."
     )
-    canvas.text(MARGIN, plot.bottom + 46, told)
+    canvas.text(MARGIN, plot.bottom + 46, in_all)
     return canvas.finish(
         plot.bottom + 70,
         f"A cache of {strip.layers} layers. {canvas.title} Each word adds {each}. The step that "
         f"reads word {words} takes {si(kept, 'FLOP')} with the cache and {si(again, 'FLOP')} "
-        f"without. {told}",
+        f"without. How many times cheaper: {', '.join(cheaper) or 'too little to draw'}. {in_all}",
     )

@@ -13,10 +13,11 @@ from utils.instruments import dispatch
 from utils.instruments.dispatch import COMPOSITE, Call
 from utils.notebook.style import CARD, IDLE, INK, MUTED, PARAMETER, RULE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count, listed
 from utils.views._slots import LAYERS, OPENED, chip_width, draw_chip, held, layer
 from utils.views._text_outlines import cut, text_width
-from utils.views._view import present, slider, will_move
+from utils.views._view import present, will_move
 
 MOST = 15  # calls in one picture
 BAR, BETWEEN, INDENT, INSET, SMALL = 26, 3, 14, 4, 13

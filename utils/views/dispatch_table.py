@@ -8,10 +8,11 @@ from typing import Any
 from utils.instruments import dispatch
 from utils.notebook.style import CARD, INK, MUTED
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._controls import choice
 from utils.views._numbers import count, listed, require
 from utils.views._slots import FALLS_THROUGH, KINDS, NOTHING, OTHER, Look, held, look, operators
 from utils.views._text_outlines import cut, text_width, wrap
-from utils.views._view import choice, present
+from utils.views._view import present
 
 MOST_OPS, MOST_KEYS = 20, 14
 ROW, HEAD, LEGEND = 26, 17, 24

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, Canvas, Drawing
+from utils.views._controls import choice, slider
 from utils.views._numbers import count, require, short
-from utils.views._view import choice, present, slider
+from utils.views._view import present
 
 MOST = 24  # elements in one picture
 LABEL_W, HIGH, ROW = 122, 34, 62

@@ -9,9 +9,10 @@ import torch
 
 from utils.notebook.style import CARD, INK, MUTED, RULE, STORAGE
 from utils.views._canvas import MARGIN, SMALL, Canvas, Drawing
+from utils.views._controls import Control
 from utils.views._floats import Stored, store
 from utils.views._numbers import listed, number
-from utils.views._view import Control, present
+from utils.views._view import present
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 LEFT, WIDE, FIELD_GAP = 146, 412, 4  # the bits and, below them, the rulers; CSS pixels

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from utils.notebook.style import CARD, GRADIENT, INK, MUTED, STORAGE, VIEW
+from utils.notebook.style import GRADIENT, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, SMALL, Axes, Canvas, Drawing, decades
 from utils.views._numbers import number, short
-from utils.views._view import choice, present
+from utils.views._view import present
 
 STEPS = tuple(10.0 ** (-k / 4) for k in range(57))  # 1 down to 1e-14
 LEFT, END, HIGH = 92, RIGHT - 150, 300
@@ -34,15 +34,13 @@ class Curve:
 
 
 def finite_difference_error(f: Function, x: float) -> None:
-    """Show the error of finite differences of `f` at `x` against the step h; live, h moves.
+    """Show the error of finite differences of `f` at `x` against the step h.
 
     f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative). Raises
     ValueError if f or its derivative is not finite, or the derivative is 0.
     """
     exact, curves = measure(f, x)
-    labels = [number(h, 2) for h in STEPS]
-    moved = choice("h", curves[0].best, range(len(STEPS)), labels)
-    present(lambda k: draw(exact, curves, x, k), moved)
+    present(lambda: draw(exact, curves, x))
 
 
 def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
@@ -71,7 +69,7 @@ def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
         )
 
 
-def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Drawing:
+def draw(exact: float, curves: tuple[Curve, ...], x: float) -> Drawing:
     central, _, single = curves
     canvas = Canvas(
         f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "
@@ -88,8 +86,6 @@ def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Draw
         axes.curve(STEPS, curve.errors, curve.colour, 1.8)
         best = axes.px(STEPS[curve.best]), axes.py(curve.errors[curve.best])
         canvas.marker(*best, "o", 9, curve.colour, edge=INK)
-    h = STEPS[chosen]
-    lit = number(h, 2)
     rows = []
     for k, curve in enumerate(curves):
         y, at, least = top + 12 + 48 * k, STEPS[curve.best], curve.errors[curve.best]
@@ -97,16 +93,12 @@ def draw(exact: float, curves: tuple[Curve, ...], x: float, chosen: int) -> Draw
         canvas.text(END + 36, y, curve.name, size=SMALL)
         canvas.note(END + 36, y + 17, f"best h {number(at, 1)}: {number(least, 1)}")
         rows.append(
-            f"{curve.name}: smallest relative error {number(least, 2)} at h = {number(at, 2)}, "
-            f"and {number(curve.errors[chosen], 2)} at the lit h."
+            f"{curve.name}: smallest relative error {number(least, 2)} at h = {number(at, 2)}."
         )
-    axes.cursor(h)
-    canvas.box((axes.px(h) + 3, bottom - 24, 84, 16), CARD)
-    canvas.text(axes.px(h) + 6, bottom - 16, f"h = {lit}", size=SMALL)
     canvas.note(axes.px(3e-13), top + 8, "too small: rounding")
     canvas.note(END - 4, bottom - 40, "too large: truncation", "right")
     return canvas.finish(
         bottom + 66,
         f"Error of finite differences against the step. {canvas.title} The derivative at x = "
-        f"{short(float(x))} is {number(exact, 4)}; lit h = {lit}. {' '.join(rows)}",
+        f"{short(float(x))} is {number(exact, 4)}. {' '.join(rows)}",
     )

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from utils.notebook.style import INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import RIGHT, Axes, Canvas, Drawing, decades, round_steps
+from utils.views._controls import slider
 from utils.views._numbers import number
-from utils.views._view import present, slider
+from utils.views._view import present
 
 HIGH, LEFT, SPLIT = 280, 66, 440
 MOST = 200  # points of each kind

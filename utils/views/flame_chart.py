@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from utils.instruments.traces import Event
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Box, Canvas, Drawing
+from utils.views._controls import choice, slider, switch
 from utils.views._numbers import count
 from utils.views._text_outlines import cut
 from utils.views._trace import LOOKS, Node, lanes_of, ms, short_name, tree
-from utils.views._view import choice, present, slider, switch
+from utils.views._view import present
 
 ROWS, BAR, STRIP = 7, 30, 8
 LISTED, LINE = 5, 25

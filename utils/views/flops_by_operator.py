@@ -12,11 +12,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from utils.notebook.style import CARD, GRADIENT, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
-from utils.views._numbers import count, listed, require, si
+from utils.views._numbers import count, require, si
 from utils.views._text_outlines import cut
-from utils.views._view import choice, present
+from utils.views._view import present
 
-LONGEST, POINTS = 1024, 16  # the longest sequence that is shown, and how many lengths
+LONGEST = 1024  # the longest sequence that is shown
 SAMPLES = 4  # lengths at which the model is called
 ATTENTION = ("bmm", "baddbmm")  # products of two activations, for each sequence and head
 COLOURS = {"addmm": STORAGE, "bmm": GRADIENT, "mm": VIEW, "baddbmm": PARAMETER}
@@ -27,37 +27,40 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Counted:
-    """FLOPs by operator, in the order of COLOURS, at each length."""
+    """FLOPs by operator, in the order of COLOURS, at each of some lengths."""
 
     batch: int
-    lengths: tuple[int, ...]
+    lengths: Sequence[int]
     flops: tuple[Counts, ...]
 
     @property
     def operators(self) -> list[str]:
         return [name for name in COLOURS if any(name in counts for counts in self.flops)]
 
+    @property
+    def half(self) -> int | None:
+        """The first length at which attention takes half of the FLOPs or more; None for none."""
+        pairs = zip(self.lengths, self.flops, strict=True)
+        return next((length for length, counts in pairs if share(counts) >= 0.5), None)
+
     def of(self, name: str) -> list[int]:
         return [counts.get(name, 0) for counts in self.flops]
 
 
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
-    """Show the FLOPs of the matrix products of `model(tokens)` by operator; live, the length moves.
+    """Show the FLOPs of the matrix products of `model(tokens)` by operator, by length.
 
     model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
     longest sequence. It is called on four lengths; the cost of others follows: a product has at
-    most two sizes that are the length. tokens: (batch, length), for the batch, and the length at
-    first. Raises TypeError for another model; ValueError for tokens of another shape.
+    most two sizes that are the length. tokens: (batch, length), for the batch, and the length
+    that is told of. Raises TypeError for another model; ValueError for tokens of another shape.
     """
-    found = measure(model, tokens)
-    start, places = found.lengths.index(tokens.shape[1]), range(len(found.lengths))
-    present(
-        lambda k: draw(found, k), choice("length", start, places, list(map(str, found.lengths)))
-    )
+    counted = measure(model, tokens)
+    present(lambda: draw(counted, tokens.shape[1]))
 
 
 def measure(model: nn.Module, tokens: Tensor) -> Counted:
-    """What a model of this config counts at each length, the one of `tokens` among them."""
+    """What a model of this config counts at each length up to LONGEST."""
     config = getattr(model, "config", None)
     context = getattr(config, "context", None)
     if not (isinstance(model, nn.Module) and isinstance(context, int)):
@@ -74,8 +77,7 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
     samples = tuple(context * k // SAMPLES for k in range(1, SAMPLES + 1))
     with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.inference_mode(False):
         heard = [count_products(model, torch.zeros(batch, n, dtype=torch.int64)) for n in samples]
-    steps = {LONGEST * k // POINTS for k in range(1, POINTS + 1)}
-    lengths = tuple(sorted({1, 2, 4, 8, 16, 32, length} | steps))
+    lengths = range(1, LONGEST + 1)
     sampled = Counted(batch, samples, tuple(heard))
     curves = {name: _parabola(samples, sampled.of(name)) for name in sampled.operators}
     flops = tuple({name: curve(n) for name, curve in curves.items()} for n in lengths)
@@ -104,16 +106,11 @@ def share(counts: Counts) -> float:
     return sum(counts.get(name, 0) for name in ATTENTION) / max(1, sum(counts.values()))
 
 
-def draw(found: Counted, chosen: int) -> Drawing:
-    counts, length = found.flops[chosen], found.lengths[chosen]
+def draw(found: Counted, length: int) -> Drawing:
+    counts = found.flops[found.lengths.index(length)]
     every, tokens = sum(counts.values()), count(length, "token")
-    bent = bends(found)
-    lines = "all lines are straight"
-    if bent:
-        lines = f"{listed(bent)} {'bends' if len(bent) == 1 else 'bend'}"
-        lines += ", the rest is straight" if len(bent) < len(found.operators) else ""
-    attention = f"attention is {share(counts):.1%} of {si(every, 'FLOP')}"
-    canvas = Canvas(f"At {tokens} {attention}: {lines}.")
+    overtakes = f"half or more from {found.half:,} on" if found.half else "never half"
+    canvas = Canvas(f"Attention is {share(counts):.1%} of the FLOPs at {tokens}, {overtakes}.")
     top = canvas.top + 40
     most = max(max(c.values(), default=1) for c in found.flops)
     axes = Axes(canvas, LEFT, top, END - LEFT, HIGH, x=(0, LONGEST), y=(0, most * 1.02))
@@ -122,17 +119,18 @@ def draw(found: Counted, chosen: int) -> Drawing:
     words = "length of the sequence, in tokens"
     canvas.text((LEFT + END) / 2, axes.bottom + 39, words, MUTED, "center")
     canvas.text(MARGIN, top - 20, f"FLOPs of a forward, batch {found.batch}", MUTED)
-    axes.cursor(length)
+    if found.half:
+        axes.cursor(found.half)
+        canvas.text(axes.px(found.half) - 8, top + 8, f"{found.half:,}", ha="right")
     canvas.text(BARS_X, top - 20, f"at {tokens}", MUTED)
     parts = [
         f"FLOPs by operator against the length of the sequence, batch {found.batch}. {canvas.title}"
     ]
     y, total = top, max(1, every)
     for name in found.operators:
-        part, of = COLOURS[name], found.of(name)
+        part, of, flops = COLOURS[name], found.of(name), counts.get(name, 0)
         axes.curve((0, *found.lengths), (0, *of), part.colour, 2.4)
-        canvas.marker(axes.px(length), axes.py(of[chosen]), "o", 10, part.colour, edge=CARD)
-        flops = of[chosen]
+        canvas.marker(axes.px(length), axes.py(flops), "o", 10, part.colour, edge=CARD)
         canvas.text(BARS_X, y + 6, name, size=15, mono=True)
         canvas.text(BARS_X + 62, y + 6, "attention" if name in ATTENTION else "layers", MUTED)
         canvas.text(RIGHT, y + 6, f"{flops / total:.1%}", ha="right", size=15)
@@ -146,16 +144,4 @@ def draw(found: Counted, chosen: int) -> Drawing:
         y += 66
     canvas.text(BARS_X, y + 10, cut(f"{total:,} in all", BARS_W))
     parts.append(f"In all {every:,} FLOP, {share(counts):.1%} of it attention.")
-    half = (n for n, c in zip(found.lengths, found.flops, strict=True) if share(c) >= 0.5)
-    if first := next(half, None):
-        parts.append(f"Of the lengths counted, {first} is the first at which it is half or more.")
     return canvas.finish(axes.bottom + 62, " ".join(parts))
-
-
-def bends(found: Counted) -> list[str]:
-    """Return the operators whose FLOPs are not in proportion to the length."""
-    each = {
-        name: {flops * LONGEST // n for n, flops in zip(found.lengths, found.of(name), strict=True)}
-        for name in found.operators
-    }
-    return [name for name, rates in each.items() if len(rates) > 1]

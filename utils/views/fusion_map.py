@@ -11,9 +11,10 @@ from typing import Any
 from utils.instruments.compiling import Pass, written
 from utils.notebook.style import INK, KERNEL, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import listed, require, si
 from utils.views._text_outlines import cut
-from utils.views._view import present, slider
+from utils.views._view import present
 
 MOST_LINES, MOST_PASSES = 12, 8
 LEFT, BETWEEN = 400, 56  # room for the lines, and for the wires

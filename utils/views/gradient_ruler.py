@@ -13,9 +13,10 @@ from torch import Tensor
 
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, STORAGE
 from utils.views._canvas import MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._floats import format_of
 from utils.views._numbers import raised
-from utils.views._view import present, slider
+from utils.views._view import present
 
 LOW, HIGH_POWER = -46, 22  # powers of two at the ends of the axis
 LEFT, PLOT, ROW, BAR = 128, 170, 58, 24

@@ -12,9 +12,10 @@ from typing import Any
 from utils.instruments.compiling import Answer, replay
 from utils.notebook.style import GRADIENT, IDLE, INK, KERNEL, MUTED, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count, require
 from utils.views._text_outlines import cut
-from utils.views._view import present, slider
+from utils.views._view import present
 
 MOST_CALLS, MOST_VERSIONS = 12, 8
 ROW = 30

@@ -11,9 +11,10 @@ from typing import Any
 from utils.notebook.style import INK, KERNEL, MUTED
 from utils.softmax.compiled import Compiled
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count
 from utils.views._text_outlines import cut, text_width
-from utils.views._view import present, slider
+from utils.views._view import present
 
 ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
 HIGH = ROW - 2  # of a lit line's ground

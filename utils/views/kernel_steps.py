@@ -12,9 +12,10 @@ import torch
 from utils.instruments.accesses import Access, accesses
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, RULE, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count
 from utils.views._text_outlines import cut, text_width
-from utils.views._view import present, slider
+from utils.views._view import present
 
 SECTOR = 32  # bytes; the least that a GPU moves between its memory and its caches
 MOST_SECTORS, MOST_LANES = 16, 32  # of a tensor, and of a block, that have room in the picture

@@ -15,10 +15,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from utils.instruments import dispatch
 from utils.notebook.style import CARD, IDLE, INK, KERNEL, MUTED, RULE
 from utils.views._canvas import INNER, MARGIN, RIGHT, TEXT, TITLE, Canvas, Drawing
+from utils.views._controls import choice, switch
 from utils.views._numbers import listed
 from utils.views._slots import Look, draw_chip, held, look, operators
 from utils.views._text_outlines import cut, text_width
-from utils.views._view import choice, present, switch
+from utils.views._view import present
 
 OPERATORS = (
     "aten::mm", "aten::mul.Tensor", "aten::add_.Tensor", "aten::relu", "aten::t", "aten::view",

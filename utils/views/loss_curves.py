@@ -9,7 +9,7 @@ from utils.notebook.style import CARD, GRADIENT, INK, MUTED, PARAMETER, STORAGE,
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing, decades, round_steps
 from utils.views._numbers import number, require
 from utils.views._text_outlines import text_width
-from utils.views._view import choice, present
+from utils.views._view import present
 
 COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
 BAND = "#9fc3e0"  # pale storage blue
@@ -26,30 +26,29 @@ def loss_curves(
     bands: Mapping[str, Losses] | None = None,
     step: int | None = None,
 ) -> None:
-    """Show up to four runs' losses in one frame; live, a slider lights a step.
+    """Show up to four runs' losses in one frame, and their values at one step.
 
     runs: name -> the losses of steps 1, 2, ..., or a dict from step to loss.
     levels: name -> a loss that is drawn as a line across, such as a baseline's.
     bands: name of each run but the first -> how far it may lie from the first, at each step. Then
         the picture has these distances and their bands in place of the losses.
-    step: the one that is lit at first; by default the last that all runs have.
+    step: the one whose values are told; by default the last that all runs have.
     Raises ValueError for no run, more than four, a run without a step or a band, a band without a
     run, or a step that no run has.
     """
-    found = read(runs)
+    losses = read(runs)
     edges = read(bands) if bands else {}
     if bands and list(bands) != list(runs)[1:]:
         raise ValueError(
             f"loss_curves: expected bands for {list(runs)[1:]}, in this order, got {list(bands)}"
         )
-    steps = sorted({step for run in found.values() for step in run})
+    steps = sorted({step for run in losses.values() for step in run})
     if step is None:
-        step = ([s for s in steps if all(s in run for run in found.values())] or steps)[-1]
+        step = ([s for s in steps if all(s in run for run in losses.values())] or steps)[-1]
 
-    def drawn(at: int) -> Drawing:
-        return draw_bands(found, edges, at) if edges else draw(found, levels or {}, at)
-
-    present(drawn, choice("step", step, steps))
+    if step not in steps:
+        raise ValueError(f"loss_curves: expected a step from {steps[0]} to {steps[-1]}, got {step}")
+    present(lambda: draw_bands(losses, edges, step) if edges else draw(losses, levels or {}, step))
 
 
 def read(runs: Mapping[str, Losses]) -> dict[str, dict[int, float]]:

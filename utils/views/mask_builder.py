@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import MARGIN, Canvas, Drawing
+from utils.views._controls import slider, switch
 from utils.views._numbers import count
 from utils.views._text_outlines import clipped
-from utils.views._view import present, slider, switch, will_move
+from utils.views._view import present, will_move
 
 MOST = 12  # keys
 LEFT, CELL, HIGH = MARGIN + 150, 50, 32

@@ -9,8 +9,9 @@ from torch import nn
 
 from utils.notebook.style import GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, VIEW, Part
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import choice
 from utils.views._numbers import count, si
-from utils.views._view import choice, present
+from utils.views._view import present
 
 LEFT, ROW, BAR = MARGIN + 132, 54, 34
 WIDE = INNER - 132 - 92

@@ -1,4 +1,4 @@
-"""The bytes that a profiled step holds, moment by moment, and who is alive under the cursor."""
+"""The bytes that a profiled step holds, moment by moment, and who is alive at the peak."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_step
 from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import cut
 from utils.views._trace import FORWARD, LOOKS, Node, ms, short_name, tree
-from utils.views._view import present, slider
+from utils.views._view import present
 
 LEFT, HIGH, LISTED, LINE = 100, 230, 6, 25
-STEPS = 200  # places of the slider
 COLUMNS = 400  # of the drawn curve
 
 
@@ -44,9 +43,6 @@ class Memory:
     end: int
     blocks: tuple[Block, ...]
 
-    def at(self, place: int) -> float:
-        return self.start + (self.end - self.start) * place / STEPS
-
     def alive(self, at: float) -> list[Block]:
         """The blocks that are held at a time, in the order in which they were made."""
         return [block for block in self.blocks if block.alive(at)]
@@ -62,14 +58,13 @@ class Memory:
 
 
 def memory_timeline(events: Sequence[Event], allocations: Sequence[Allocation]) -> None:
-    """Show what is held at each moment of a profiled step; live, a cursor moves from the peak on.
+    """Show what is held at each moment of a profiled step, and by whom at the peak.
 
     events, allocations: as `instruments.traces` reads them from a profile with
     `profile_memory=True`. Raises ValueError if there are none.
     """
-    found = read(events, allocations)
-    start = place_of(found, found.peak[0])
-    present(lambda at: draw(found, at), slider("moment", start, 0, STEPS))
+    memory = read(events, allocations)
+    present(lambda: draw(memory))
 
 
 def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
@@ -111,17 +106,12 @@ def _maker(nodes: Sequence[Node], starts: Sequence[int], at: int) -> tuple[str, 
     return (named[-1].name, named[-1].phase) if named else ("no operator", FORWARD)
 
 
-def place_of(memory: Memory, at: float) -> int:
-    """The first place of the slider at which `at` has come."""
-    return next((place for place in range(STEPS) if memory.at(place) >= at), STEPS)
-
-
-def draw(memory: Memory, place: int) -> Drawing:
-    at, length = memory.at(place), memory.end - memory.start
-    when, peak = memory.peak
+def draw(memory: Memory) -> Drawing:
+    (when, peak), length = memory.peak, memory.end - memory.start
+    blocks = memory.alive(when)
+    alive = f"{count(len(blocks), 'block')} alive"
     canvas = Canvas(
-        f"{human_bytes(memory.held(at))} held at {ms(at - memory.start)}; "
-        f"the peak, {human_bytes(peak)}, is at {ms(when - memory.start)}."
+        f"The peak, {human_bytes(peak)}, is at {ms(when - memory.start)}, with {alive}."
     )
     wide, span = RIGHT - 8 - LEFT, (0, peak / 2**20 * 1.05)
     axes = Axes(canvas, LEFT, canvas.top + 10, wide, HIGH, x=(0, max(1, length)), y=span)
@@ -129,27 +119,26 @@ def draw(memory: Memory, place: int) -> Drawing:
     _draw_stack(canvas, axes, memory)
     ends = [t for t in round_steps(0, length) if axes.px(t) < RIGHT - 50]
     axes.labels_x(ends, lambda t: ms(t) if t else "0")
-    axes.cursor(at - memory.start)
-    blocks, y = memory.alive(at), axes.bottom + 62
+    axes.cursor(when - memory.start)
+    y = axes.bottom + 62
     sizes = {name: sum(b.bytes for b in blocks if b.phase == name) for name in LOOKS}
     legend = [(f"{name} {human_bytes(sizes[name])}", look.colour) for name, look in LOOKS.items()]
     canvas.legend(MARGIN, y, legend, 192)
     made: dict[tuple[str, str], list[int]] = {}
     for block in blocks:
         made.setdefault((block.maker, block.phase), []).append(block.bytes)
-    told = []
-    for (maker, phase), each in sorted(made.items(), key=lambda one: -sum(one[1]))[:LISTED]:
+    makers = []
+    for (maker, phase), each in sorted(made.items(), key=lambda pair: -sum(pair[1]))[:LISTED]:
         y += LINE
         number, size = count(len(each), "block"), human_bytes(sum(each))
         canvas.box((MARGIN, y - 6, 12, 12), LOOKS[phase].colour)
         canvas.text(MARGIN + 18, y, cut(short_name(maker), 400))
         canvas.text(MARGIN + 540, y, number, MUTED, "right")
         canvas.text(MARGIN + 690, y, size, ha="right")
-        told.append(f"{short_name(maker)} ({phase}): {number}, {size}")
-    alive = f"{count(len(blocks), 'block')} alive"
+        makers.append(f"{short_name(maker)} ({phase}): {number}, {size}")
     return canvas.finish(
         axes.bottom + 70 + LINE * (LISTED + 1),
-        f"Memory over time. {canvas.title} {alive}. {'; '.join(told)}.",
+        f"Memory over time. {canvas.title} {'; '.join(makers)}.",
     )
 
 

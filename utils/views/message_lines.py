@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from utils.instruments.world import Collective, Computed, Message, Outcome, WorldError
 from utils.notebook.style import CARD, GRADIENT, INK, KERNEL, MUTED, PARAMETER, RULE, STORAGE
 from utils.views._canvas import LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, Point
+from utils.views._controls import choice, slider
 from utils.views._numbers import count, human_bytes, listed, require
 from utils.views._trace import ms
-from utils.views._view import choice, present, slider
+from utils.views._view import present
 
 LEFT, ROW, BAR = 78, 58, 14
 MOST, MOST_EVENTS, PLACES, TOLD = 8, 400, 100, 24

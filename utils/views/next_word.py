@@ -10,8 +10,9 @@ from torch import Tensor
 
 from utils.notebook.style import GRADIENT, IDLE, INK, MUTED, VIEW, WIDTH
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import choice
 from utils.views._text_outlines import clipped
-from utils.views._view import choice, present
+from utils.views._view import present
 
 SHOWN, ROW, LEFT, BARS = 10, 30, MARGIN + 120, 470
 EDGED = 4  # CSS pixels; narrower words on the line have no edge of their own

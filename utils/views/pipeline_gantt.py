@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from utils.notebook.style import CARD, GRADIENT, IDLE, MUTED, STORAGE
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._controls import choice, slider
 from utils.views._numbers import count, listed, require
-from utils.views._view import choice, present, slider
+from utils.views._view import present
 
 LEFT, ROW, BAR = MARGIN + 82, 50, 38
 WIDE = INNER - 82 - 88

@@ -10,9 +10,10 @@ from typing import Any
 
 from utils.notebook.style import GRADIENT, INK, MUTED, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
+from utils.views._controls import choice
 from utils.views._numbers import count, listed, require
 from utils.views._text_outlines import cut, wrap
-from utils.views._view import choice, present
+from utils.views._view import present
 
 MOST_VERSIONS, MOST_PROOFS = 12, 7
 ROW, HEAD, SMALL = 30, 19, 13

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import human_bytes, require, short
-from utils.views._view import present, slider
+from utils.views._view import present
 
 LABEL, ROW, HEAD, STRIP = 84, 56, 46, 8
 HIGH = ROW - 10  # of a chunk's box

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from utils.notebook.style import CARD, INK, KERNEL, MUTED, STORAGE
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Canvas, Drawing, Point, decades
+from utils.views._controls import choice
 from utils.views._numbers import si
 from utils.views._text_outlines import cut, text_width
-from utils.views._view import choice, present
+from utils.views._view import present
 
 Points = Mapping[str, Sequence[float]]
 BATCHES = tuple(2**power for power in range(15))

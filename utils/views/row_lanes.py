@@ -5,8 +5,8 @@ from __future__ import annotations
 from utils.notebook.style import IDLE, INK, KERNEL, MUTED, STORAGE
 from utils.softmax.launch import power_of_two
 from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing
-from utils.views._numbers import count
-from utils.views._view import present, slider
+from utils.views._numbers import count, require
+from utils.views._view import present
 
 MOST = 2048  # columns; the widest row that is shown
 BAR, HIGH = 44, 150  # the block's height, and the curve's
@@ -14,12 +14,13 @@ LEFT = MARGIN + 58
 
 
 def row_lanes(columns: int) -> None:
-    """Show the block that a row of `columns` takes, and how many of its lanes idle; live, move it.
+    """Show the block that a row of `columns` takes, and how many of its lanes idle.
 
     columns: 1 to 2048. A program takes one row, in a block of the next power of two. Raises
     ValueError for another number.
     """
-    present(draw, slider("columns", columns, 1, MOST))
+    require("row_lanes", columns, "columns", MOST)
+    present(lambda: draw(columns))
 
 
 def idle(columns: int) -> float:

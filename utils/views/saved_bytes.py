@@ -12,9 +12,9 @@ from torch import Tensor
 from utils.instruments.compiling import split
 from utils.notebook.style import CARD, INK, KERNEL, MUTED, STORAGE
 from utils.views._canvas import INNER, LINE, MARGIN, Canvas, Drawing
-from utils.views._numbers import count, human_bytes, listed
+from utils.views._numbers import count, human_bytes, listed, require
 from utils.views._text_outlines import cut
-from utils.views._view import present, slider
+from utils.views._view import present
 
 ROW, BAR, LINES = 36, 24, 4
 LEFT, ROOM = MARGIN + 140, INNER - 140 - 84  # of the bars, between names and sizes
@@ -45,12 +45,12 @@ class Way:
 def saved_bytes(function: Callable[..., Any], *args: Any, way: int = 1) -> None:
     """Show what `function(*args)` saves for its backward, in eager mode and as it is compiled.
 
-    At least one argument requires a gradient. way: the one that is told of, from 1 (eager); live, a
-    slider moves it. Raises ValueError where there is no backward, or several graphs.
+    At least one argument requires a gradient. way: the one whose tensors are named, from 1 (eager).
+    Raises ValueError where there is no such way or no backward, or several graphs.
     """
-    moved = slider("way", way, 1, 1 + len(CUTS))
+    require("saved_bytes", way, "ways", 1 + len(CUTS))
     ways = [eager(function, args), *(compiled(name, function, args) for name in CUTS)]
-    present(lambda at: draw(ways, at), moved)
+    present(lambda: draw(ways, way))
 
 
 def eager(function: Callable[..., Any], args: Sequence[Any]) -> Way:
@@ -98,17 +98,17 @@ def draw(ways: Sequence[Way], way: int) -> Drawing:
     lit = ways[way - 1]
     canvas = Canvas(cut(sentence(lit), INNER, size=18))
     y = canvas.top + 14
-    most = max(1, *(one.total for one in ways))
-    for row, one in enumerate(ways, 1):
-        colour = INK if one is lit else MUTED
-        canvas.text(MARGIN, y + BAR / 2, f"{row}  {one.name}", colour)
-        x = LEFT + ROOM * one.inputs / most
+    most = max(1, *(kept.total for kept in ways))
+    for row, kept in enumerate(ways, 1):
+        colour = INK if kept is lit else MUTED
+        canvas.text(MARGIN, y + BAR / 2, f"{row}  {kept.name}", colour)
+        x = LEFT + ROOM * kept.inputs / most
         canvas.box((LEFT, y, x - LEFT, BAR), STORAGE.tint, edge=STORAGE.colour)
-        for size in one.made.values():
+        for size in kept.made.values():
             canvas.box((x, y, ROOM * size / most, BAR), KERNEL.colour, edge=CARD)
             x += ROOM * size / most
-        canvas.text(x + 10, y + BAR / 2, human_bytes(one.total), colour)
-        if one is lit:
+        canvas.text(x + 10, y + BAR / 2, human_bytes(kept.total), colour)
+        if kept is lit:
             frame = (LEFT - 4, y - 4, max(x - LEFT, 4) + 8, BAR + 8)
             canvas.box(frame, "none", edge=INK, line=2.2, radius=4)
         y += ROW
@@ -118,29 +118,29 @@ def draw(ways: Sequence[Way], way: int) -> Drawing:
         ("made by the forward, and kept", KERNEL.colour),
     )
     canvas.legend(MARGIN, y + 8, kinds, 390)
-    told = in_words(lit)
-    canvas.paragraph(y + 42, told, LINES)
+    named = in_words(lit)
+    canvas.paragraph(y + 42, named, LINES)
     each = " ".join(map(sentence, ways))
     return canvas.finish(
-        y + 44 + LINE * LINES, f"Bytes saved for the backward. {each} Lit: {lit.name}. {told}"
+        y + 44 + LINE * LINES, f"Bytes saved for the backward. {each} Lit: {lit.name}. {named}"
     )
 
 
-def _again(one: Way) -> list[str]:
-    return [name for name in one.again if not name.startswith(MOVES)]
+def _again(kept: Way) -> list[str]:
+    return [name for name in kept.again if not name.startswith(MOVES)]
 
 
-def sentence(one: Way) -> str:
-    again = _again(one)
+def sentence(kept: Way) -> str:
+    again = _again(kept)
     words = count(len(again), "operation") if again else "nothing"
-    return f"{one.name}: {human_bytes(one.total)} saved, {words} computed again."
+    return f"{kept.name}: {human_bytes(kept.total)} saved, {words} computed again."
 
 
-def in_words(one: Way) -> str:
-    most = sorted(one.made.items(), key=lambda pair: -pair[1])
+def in_words(kept: Way) -> str:
+    most = sorted(kept.made.items(), key=lambda pair: -pair[1])
     made = [f"{name} {human_bytes(size)}" for name, size in most[:MOST]]
     if len(most) > MOST:
         made.append(f"{len(most) - MOST} smaller")
-    told = f"Kept of what the forward made: {listed(made)}." if made else "Kept: nothing else."
-    again = _again(one)
-    return f"{told} Computed again: {', '.join(again)}." if again else told
+    words = f"Kept of what the forward made: {listed(made)}." if made else "Kept: nothing else."
+    again = _again(kept)
+    return f"{words} Computed again: {', '.join(again)}." if again else words

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from utils.notebook.style import GRADIENT, INK, MUTED, PARAMETER, STORAGE
 from utils.views._canvas import RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._controls import choice, slider
 from utils.views._numbers import number
-from utils.views._view import choice, present, slider
+from utils.views._view import present
 
 LEFT, TOP_HIGH, HIGH, GAP = 84, 130, 200, 52
 FLOORS = tuple(k / 20 for k in range(21))

@@ -9,9 +9,10 @@ from typing import Any
 from utils.drivers.profiling import Counter
 from utils.notebook.style import GRADIENT, IDLE, MUTED, STORAGE
 from utils.views._canvas import INNER, MARGIN, RIGHT, Canvas, Drawing
+from utils.views._controls import choice
 from utils.views._numbers import human_bytes, require
 from utils.views._text_outlines import cut
-from utils.views._view import choice, present
+from utils.views._view import present
 
 LOOKS = (GRADIENT, STORAGE)  # before, after
 BLOCK, BAR, LINE, LISTED = 92, 22, 25, 4

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from utils.notebook.style import CARD, IDLE, INK, MUTED, STORAGE, VIEW
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing
+from utils.views._controls import slider
 from utils.views._numbers import count, human_bytes, short
 from utils.views._strides import (
     Geometry,
@@ -21,7 +22,7 @@ from utils.views._strides import (
     window,
 )
 from utils.views._text_outlines import text_width
-from utils.views._view import present, slider
+from utils.views._view import present
 
 CELL_W, CELL_H, GAP = 46, 30, 6
 STRIP_COLUMNS, STRIP_ROWS, STRIP_STEP = 16, 4, 56

@@ -8,8 +8,9 @@ import numpy as np
 
 from utils.notebook.style import GRADIENT, INK, MUTED, STORAGE, Part
 from utils.views._canvas import MARGIN, RIGHT, Axes, Canvas, Drawing, round_steps
+from utils.views._controls import slider
 from utils.views._numbers import count, require
-from utils.views._view import present, slider
+from utils.views._view import present
 
 ROW, HIGH, LEFT = 74, 190, 118
 LOOKS = (STORAGE, GRADIENT)

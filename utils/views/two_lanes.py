@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from utils.instruments.traces import Event
 from utils.notebook.style import CARD, GRADIENT, IDLE, INK, KERNEL, MUTED, PARAMETER, STORAGE, VIEW
 from utils.views._canvas import INNER, LINE, MARGIN, RIGHT, Axes, Canvas, Drawing
+from utils.views._controls import choice, slider
 from utils.views._numbers import count
 from utils.views._text_outlines import cut
 from utils.views._trace import lanes_of, ms, short_name
-from utils.views._view import choice, present, slider
+from utils.views._view import present
 
 NAME_W, BAR, GAP = 104, 28, 14
 KINDS = ("range", "op", "call")  # the rows of the host; a stream of the device has one

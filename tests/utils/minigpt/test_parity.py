@@ -78,3 +78,15 @@ def test_differences_are_measured_by_the_largest_logit():
     assert not parity.agree(want + 2e-3, want, torch.float32)
     assert parity.agree(want + 0.9, want, torch.float16)
     assert not parity.agree(torch.tensor([100.0, float("nan")]), want, torch.float16)
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in records.RECORDS.iterdir()))
+def test_every_gpu_that_was_recorded_agrees_with_this_cpu(folder):
+    record = records.load(folder)
+    recorded = record.logits()
+    tokens = torch.from_numpy(recorded["tokens"])
+    for dtype in parity.TOLERANCES:
+        with torch.inference_mode():
+            logits = load_minigpt().to(dtype)(tokens).float()
+        want = torch.from_numpy(recorded[str(dtype).removeprefix("torch.")]).float()
+        assert parity.agree(logits, want, dtype)

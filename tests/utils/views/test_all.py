@@ -28,13 +28,15 @@ from utils.views._text_outlines import text_width
 IMAGE = {"text/html", "text/plain"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STILL = {
-    "autograd_graph", "course_path", "dtype_range", "machine_report", "memory_bars", "module_tree",
-    "port_difference", "share_map",
+    "autograd_graph", "cache_growth", "course_path", "dtype_range", "finite_difference_error",
+    "flops_by_operator", "graph_rewrite", "loss_curves", "machine_report", "memory_bars",
+    "memory_timeline", "module_tree", "port_difference", "row_lanes", "saved_bytes", "share_map",
 }  # fmt: skip
 # Drawn for a window of 820 pixels; the others' letters can be read at half of that, too.
-SMALL_LETTERS = STILL | {
-    "backward_stepper", "broadcast_aligner", "dropout_modes", "dtype_ruler",
-    "finite_difference_error", "stride_explorer",
+SMALL_LETTERS = {
+    "autograd_graph", "backward_stepper", "broadcast_aligner", "course_path", "dropout_modes",
+    "dtype_range", "dtype_ruler", "finite_difference_error", "machine_report", "memory_bars",
+    "module_tree", "port_difference", "share_map", "stride_explorer",
 }  # fmt: skip
 SMALLEST = 13  # CSS pixels of a letter; 6.7 where the sheet is 420 pixels wide
 MARGIN = 20

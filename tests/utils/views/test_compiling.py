@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 
 import pytest
 import torch
@@ -44,7 +45,7 @@ def pictures():
     ways = [saved.eager(by_rows, wanted)]
     ways += [saved.compiled(name, by_rows, wanted) for name in saved.CUTS]
     return {
-        "graph_rewrite": [lambda n=n: rewrite.draw(pairs, n + 1) for n in range(len(pairs))],
+        "graph_rewrite": [lambda: rewrite.draw(pairs)],
         "guard_counter": [lambda n=n: guards.draw(answers, n + 1) for n in range(len(answers))],
         "saved_bytes": [lambda n=n: saved.draw(ways, n + 1) for n in range(len(ways))],
     }
@@ -78,11 +79,26 @@ def test_it_says_what_it_draws(name, drawn):
     check(*drawn[0](), *WORDS[name])
 
 
-def test_a_lit_row_tells_of_both_sides(pictures):
-    told = [draw()[1] for draw in pictures["graph_rewrite"]]
-    assert "Before: add is add(mul, 1), read by pow_1. After: it is not there." in told[2]
-    assert "After: mul is mul(l_x_, 2), read by pow_1." in told[1]
-    assert "read by nobody" in told[-1]
+def with_a_root(gm):
+    """The graph with a node more, which nobody reads."""
+    (total,) = (node for node in gm.graph.nodes if node.target is operator.add)
+    with gm.graph.inserting_after(total):
+        gm.graph.call_function(torch.sqrt, (total,))
+    return gm
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        (lambda gm: gm, "output, returns truediv."),
+        (without_the_sum, "Went: add, read by pow_1."),
+        (with_a_root, "Came: sqrt, read by nobody."),
+    ],
+)
+def test_what_went_and_what_came_is_named_with_its_readers(change, end):
+    graphs = captured(half, PAIR[0])[0], change(captured(half, PAIR[0])[0])
+    _, alt = rewrite.draw(rewrite.aligned(*map(rewrite.read, graphs)))
+    assert alt.strip().endswith(end)
 
 
 def test_a_call_tells_why_it_was_refused(pictures):
@@ -121,11 +137,10 @@ def test_bytes_of_all_ways():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: views.graph_rewrite(*[captured(half, PAIR[0])[0]] * 2, node=9), "1 to 6, got 9"),
         (lambda: views.guard_counter(half, {}), "1 to 12 calls, got 0"),
         (lambda: views.guard_counter(half, {"a": (PAIR[0],)}, call=2), "1 to 1, got 2"),
         (lambda: views.fusion_map({}), "at least one"),
-        (lambda: views.saved_bytes(half, PAIR[0].requires_grad_(), way=6), "1 to 5, got 6"),
+        (lambda: views.saved_bytes(half, PAIR[0].requires_grad_(), way=6), "1 to 5 ways, got 6"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(call, words):

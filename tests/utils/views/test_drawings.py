@@ -200,13 +200,13 @@ def test_finite_difference_error():
     central, one_sided, single = (module.STEPS[curve.best] for curve in curves)
     assert 1e-7 < central < 1e-4
     assert one_sided < central < single
-    check(*module.draw(exact, curves, 1.0, 0), "A large h truncates", "lit h = 1.", "float32")
+    check(*module.draw(exact, curves, 1.0), "A large h truncates", "central, float32")
 
 
 def test_finite_difference_error_of_a_line_has_no_truncation():
     module = importlib.import_module("utils.views.finite_difference_error")
     exact, curves = module.measure(lambda x: 2 * x, 0.0)
-    check(*module.draw(exact, curves, 0.0, 3), "the derivative at x = 0 is 2".replace("the", "The"))
+    check(*module.draw(exact, curves, 0.0), "the derivative at x = 0 is 2".replace("the", "The"))
 
 
 def test_course_path():

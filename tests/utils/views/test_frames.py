@@ -12,8 +12,8 @@ from PIL import Image
 from hood import audience
 from utils.notebook.figures import rasterize
 from utils.views import _frames
+from utils.views._controls import choice, slider, switch
 from utils.views._frames import MOST, places, spread
-from utils.views._view import choice, slider, switch
 
 VIEWS = "block_mask", "broadcast_aligner", "stride_explorer"
 block_mask, broadcast_aligner, stride_explorer = (

@@ -237,7 +237,7 @@ def test_the_lanes_of_a_row(columns, words):
 
 @pytest.mark.parametrize("columns", [0, 2049])
 def test_a_row_has_at_least_a_column_and_not_too_many(columns):
-    with pytest.raises(ValueError, match="columns: expected 1 to 2048"):
+    with pytest.raises(ValueError, match="row_lanes shows 1 to 2048 columns"):
         views.row_lanes(columns)
 
 

@@ -165,8 +165,7 @@ def test_the_peak_of_a_real_step_is_that_of_its_running_sum():
             held += change.bytes
             most = max(most, held)
     assert found.peak[1] == most
-    at = memory.place_of(found, found.peak[0])
-    check(*memory.draw(found, at), "the peak, ", "blocks alive")
+    check(*memory.draw(found), "The peak, ", "blocks alive")
 
 
 def test_memory_needs_a_profile_that_watched_it():

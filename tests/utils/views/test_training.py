@@ -64,7 +64,7 @@ def test_levels_are_told():
         ({}, None, "1 to 4 runs, got 0"),
         ({str(k): [1.0] for k in range(5)}, None, "got 5"),
         ({"a": []}, None, "the run 'a' has no step"),
-        ({"a": [1.0, 2.0]}, 3, "step: expected 1 and 2, got 3"),
+        ({"a": [1.0, 2.0]}, 3, "a step from 1 to 2, got 3"),
     ],
 )
 def test_runs_that_cannot_be_shown_are_refused(runs, at, says):

@@ -117,6 +117,7 @@ def test_bytes_are_those_of_the_tensors():
     check(
         *growth.draw(found, 4, 6), "So far, the prompt of 4 in one pass", "6 words: 2.25 KiB kept"
     )
+    check(*growth.draw(found, 4, 6), "10× at word 10")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""The controls of a view: sliders, buttons, boxes to tick, and boxes to type into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from utils.views._numbers import listed
+
+CONTROL_WIDTH = "420px"
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control of a view."""
+
+    kind: str  # that of its widget
+    name: str  # what stands beside it
+    start: Any  # the value that it has at first
+    # (label, value) of each place; none where anything can be typed
+    offered: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        values = [value for _, value in self.offered]
+        if values and self.start not in values:
+            numbers = self.kind == "IntSlider"
+            span = f"{values[0]} to {values[-1]}" if numbers else listed(list(map(str, values)))
+            raise ValueError(f"{self.name}: expected {span}, got {self.start!r}")
+
+    def widget(self, ipywidgets: Any) -> Any:
+        """The widget, made by the ipywidgets module."""
+        how: dict[str, Any] = {"value": self.start, "description": self.name}
+        if self.kind == "IntSlider":
+            how |= {"min": self.offered[0][1], "max": self.offered[-1][1]}
+        elif self.kind == "Checkbox":
+            how |= {"indent": False}
+        elif self.offered:
+            how |= {"options": self.offered}
+        elif self.kind == "Text":
+            how |= {"continuous_update": False}
+        else:
+            how |= {"step": 0.1}
+        widget = getattr(ipywidgets, self.kind)(**how)
+        widget.layout.width, widget.layout.max_width = CONTROL_WIDTH, "100%"
+        if self.kind == "Checkbox":  # a box belongs to the words behind it
+            widget.layout.width, widget.layout.margin = "auto", "2px 18px 2px 2px"
+        return widget
+
+
+def slider(name: str, start: int, low: int, high: int) -> Control:
+    """A slider over the whole numbers from `low` to `high`; ValueError for another start."""
+    return Control("IntSlider", name, start, tuple((str(k), k) for k in range(low, high + 1)))
+
+
+def choice(
+    name: str, start: Any, values: Sequence[Any], labels: Sequence[str] = (), buttons: bool = False
+) -> Control:
+    """A slider over any values, or a button for each; ValueError for a start that is none of them.
+
+    A list to choose from would open and close by the mouse alone: its keys move JupyterLab's cells.
+    """
+    offered = tuple(zip(labels or map(str, values), values, strict=True))
+    return Control("ToggleButtons" if buttons else "SelectionSlider", name, start, offered)
+
+
+def switch(name: str, start: bool) -> Control:
+    """A box to tick."""
+    return Control("Checkbox", name, start, (("off", False), ("on", True)))
