@@ -51,6 +51,9 @@ class Course:
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
     sandbox: str = ""  # the module that says what kernels import before a submission runs
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
+    # Packages whose versions decide what code computes, beside Python's: a grade or an executed
+    # lesson of other versions is another one (:mod:`hood.manifest`).
+    versions: tuple[str, ...] = ()
     phases: tuple[Phase, ...] = ()
     palette: Mapping[str, str] = field(default_factory=dict)  # colours of pages, by their role
     lesson_url: str = ""  # the folder with the start page of the course's site
