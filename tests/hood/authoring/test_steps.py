@@ -187,9 +187,7 @@ def test_a_lesson_that_was_executed_with_other_versions_is_stale_and_executed_ag
     assert len(no_kernel) == 1
 
 
-def test_another_python_makes_no_lesson_stale_but_one_without_versions_is_stale(
-    course, no_kernel
-):
+def test_another_python_makes_no_lesson_stale_but_one_without_versions_is_stale(course, no_kernel):
     edit(course, PAGE, lambda nb: nb.metadata[KEY][VERSIONS].update(Python="3.99"))
     assert check(course) == []
     build(course)
